@@ -1,4 +1,4 @@
-// What detectors found, and what people say to that: feedback on an anomaly, and mutes.
+// Anomalies, feedback on them, and mutes.
 
 import { z } from 'zod'
 import { pageOf } from '../common.ts'
@@ -24,7 +24,7 @@ export const anomalyOperations = {
     path: '/anomalies',
     access: readers,
     tag: 'Detection',
-    summary: 'Anomalies of your organisation, by start, latest first',
+    summary: 'Anomalies of your organisation, latest start first',
     query: AnomalyListQuery,
     results: {
       200: { body: pageOf(ListedAnomaly), example: { items: [listedAnomalyExample], next_cursor: null } },
@@ -36,7 +36,7 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id',
     access: readers,
     tag: 'Detection',
-    summary: 'An anomaly, and what stands around it',
+    summary: 'An anomaly and its context',
     params: AnomalyParams,
     results: { 200: { body: AnomalyWithContext, example: anomalyWithContextExample } },
     refusals: ['not_found'],
@@ -47,7 +47,7 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id/versions',
     access: readers,
     tag: 'Detection',
-    summary: 'What an anomaly that a legal hold keeps said before it was changed, oldest first',
+    summary: 'Earlier versions of an anomaly that a legal hold keeps, oldest first',
     params: AnomalyParams,
     results: {
       200: { body: pageOf(AnomalyVersion), example: { items: [anomalyVersionExample], next_cursor: null } },
@@ -60,7 +60,7 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id/feedback',
     access: editors,
     tag: 'Detection',
-    summary: 'Say that an anomaly was none, or was real; the next run of its detector goes by it',
+    summary: 'Say that an anomaly was none, or was real; it affects the next run of its detector',
     params: AnomalyParams,
     body: GiveFeedback,
     bodyExample: giveFeedbackExample,
@@ -83,7 +83,7 @@ export const anomalyOperations = {
     path: '/anomalies/mutes',
     access: editors,
     tag: 'Detection',
-    summary: 'Mute detectors or series: what happens is recorded but not alarmed',
+    summary: 'Mute detectors or series: anomalies are recorded but do not alarm',
     body: CreateMute,
     bodyExample: createMuteExample,
     results: { 201: { body: Mute, example: muteExample } },
@@ -94,7 +94,7 @@ export const anomalyOperations = {
     path: '/anomalies/mutes/:mute_id',
     access: editors,
     tag: 'Detection',
-    summary: 'Delete a mute; what it covered and still goes on alarms with the next run',
+    summary: 'Delete a mute; anomalies that it covered and that are still open alarm at the next run',
     params: MuteParams,
     results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
     refusals: ['not_found'],

@@ -1,5 +1,5 @@
-// Erasing: asking for a deletion, reading where it stands, deciding about it, and what proves
-// it. For owners and admins.
+// Deletion requests: creating, reading and deciding them, verification, and certificates. For owners and
+// admins.
 
 import { z } from 'zod'
 import { CertificateAnswer, CertificateQuery } from '../certificate.ts'
@@ -32,16 +32,16 @@ import {
 import { type Operation, operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
 
-/** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */
+/** Each preview reads a column of the whole selection. A person tries a few ranges before a request. */
 const previewRate = { perMinute: 20, burst: 20 }
 
 /**
- * Each counts every store twice, over all that the organisation has. A person looks now and then;
- * a program may follow ten.
+ * Each verification counts every store twice, over everything that the organisation has. A person checks now
+ * and then; a program may follow ten requests.
  */
 const verifyRate = { perMinute: 20, burst: 20 }
 
-/** Whoever fetches the certificates of a year of deletions does so at one a second. */
+/** Fetching the certificates of a year of deletions needs about one request a second. */
 const certificateRate = { perMinute: 60, burst: 60 }
 
 const IdempotencyKey = z.object({
@@ -49,7 +49,9 @@ const IdempotencyKey = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, { error: 'Use 1 to 200 visible ASCII characters' })
     .optional()
-    .describe('1 to 200 visible ASCII characters: the same key with the same selection is the same request.'),
+    .describe(
+      '1 to 200 visible ASCII characters: the same key with the same selection returns the same request.',
+    ),
 })
 
 interface Decision {
@@ -80,13 +82,14 @@ export const deletionOperations = {
     path: '/usage/storage/deletions',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
+    summary: 'Erase telemetry of your organisation: a time range, or all of it',
     headers: IdempotencyKey,
     body: CreateDeletion,
     bodyExample: createDeletionExample,
     results: {
       200: {
-        meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
+        meaning:
+          'The identical request that is already active, or the one that this Idempotency-Key created.',
         body: DeletionRequest,
         example: runningDeletionExample,
         headers: ['location', 'retry-after'],
@@ -142,16 +145,16 @@ export const deletionOperations = {
     rate: previewRate,
   }),
   cancel: decision('cancel', {
-    summary: 'Take back a deletion that has not begun; its telemetry can be read again',
+    summary: 'Cancel a deletion that has not begun; its telemetry can be read again',
     example: cancelledDeletionExample,
   }),
   approve: decision('approve', {
-    summary: 'Approve a deletion that somebody else asked for',
+    summary: 'Approve a deletion that another person requested',
     example: approvedDeletionExample,
     refusals: ['own_request'],
   }),
   retry: decision('retry', {
-    summary: 'Try a failed or incomplete deletion again, now',
+    summary: 'Retry a failed or incomplete deletion now',
     example: retriedDeletionExample,
   }),
   reject: operation({
@@ -175,7 +178,7 @@ export const deletionOperations = {
     path: '/usage/storage/deletions/:request_id/verify',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Count again, now, everything a deletion selects',
+    summary: 'Count again everything that a deletion selects',
     params: DeletionParams,
     body: NoBody,
     results: { 200: { body: ReadBackResult, example: readBackExample } },
@@ -195,11 +198,11 @@ export const deletionOperations = {
       200: {
         body: CertificateAnswer,
         example: certificateExample,
-        page: 'The same as one page, which loads and runs nothing.',
+        page: 'The same as a page that loads no files and runs no scripts.',
         headers: ['vary'],
       },
     },
-    // The first one to ask has it issued, which is written down.
+    // The first request issues the certificate, which writes to the control plane.
     refusals: ['not_found', 'not_verified', 'storage_full'],
     rate: certificateRate,
   }),

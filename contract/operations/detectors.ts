@@ -1,5 +1,5 @@
-// Detectors, and choosing one. Who only reads may see them; previews work as hard as many runs do, so they
-// are for those who may create a detector.
+// Detectors, and help with creating one. Readers may see them. A preview costs as much as many runs, so it is
+// for those who may create a detector.
 
 import { z } from 'zod'
 import { pageOf } from '../common.ts'
@@ -33,13 +33,13 @@ const IfMatch = z.object({
   'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
 })
 
-/** The schedule runs detectors at most once a minute each; this is for a person who waits for a result. */
+/** The schedule runs a detector at most once a minute; this limit is for a person who waits for a result. */
 const runRate = { perMinute: 60, burst: 30 }
 
-/** Each replays up to thousands of runs. People change a parameter and look again. */
+/** Each preview replays up to thousands of runs. People change a parameter and try again. */
 const previewRate = { perMinute: 20, burst: 10 }
 
-/** Each reads a week of minutes. */
+/** Each suggestion reads a week of minutes. */
 const suggestRate = { perMinute: 30, burst: 15 }
 
 export const detectorOperations = {
@@ -120,7 +120,7 @@ export const detectorOperations = {
     path: '/anomalies/detectors/preview',
     access: editors,
     tag: 'Detection',
-    summary: 'What a detector would have done over a past range; nothing is kept',
+    summary: 'What a detector would have done over a past range; nothing is stored',
     body: PreviewDetector,
     bodyExample: previewDetectorExample,
     results: { 200: { body: DetectorPreview, example: detectorPreviewExample } },
@@ -133,7 +133,7 @@ export const detectorOperations = {
     path: '/anomalies/suggest',
     access: editors,
     tag: 'Detection',
-    summary: 'Window, schedule and method that would suit a metric',
+    summary: 'Suggest window, schedule and method for a metric',
     query: SuggestQuery,
     results: { 200: { body: DetectorSuggestion, example: suggestionExample } },
     refusals: ['query_too_expensive'],
@@ -156,7 +156,8 @@ export const detectorOperations = {
     path: '/anomalies/metrics',
     access: readers,
     tag: 'Detection',
-    summary: 'What a detector can watch: the built-in metrics, then those your organisation has sent lately',
+    summary:
+      'What a detector can watch: the built-in metrics, then those that your organisation has sent recently',
     results: {
       200: { body: pageOf(MetricChoice), example: { items: metricChoicesExample, next_cursor: null } },
     },

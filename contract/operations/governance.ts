@@ -1,4 +1,4 @@
-// Who else has a say in an erasure: the policy of a second person, legal holds, and retention.
+// Rules for erasures: the policy of a second person, legal holds, and retention.
 
 import { NoBody, pageOf } from '../common.ts'
 import {
@@ -55,7 +55,7 @@ export const policyOperations = {
     path: '/usage/storage/deletion-policy',
     access: ['owner'],
     tag: 'Deletion',
-    summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
+    summary: 'Set which deletions need a second person; a looser rule takes effect a day later',
     body: SetDeletionPolicy,
     bodyExample: setPolicyExample,
     results: { 200: { body: DeletionPolicy, example: policyExample } },
@@ -102,7 +102,7 @@ export const holdOperations = {
     path: '/usage/storage/holds/:hold_id/release',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Release a legal hold; deletions it deferred go on by themselves',
+    summary: 'Release a legal hold; the deletions that it deferred continue',
     params: HoldParams,
     results: { 200: { body: LegalHold, example: releasedHoldExample } },
     refusals: ['not_found'],
@@ -126,7 +126,7 @@ export const retentionOperations = {
     access: administrators,
     tag: 'Deletion',
     summary:
-      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
+      'Set how long each of the three signals is kept; older telemetry is erased at once and then at the start of each UTC day, with ledger entries as for any deletion',
     body: SetRetention,
     bodyExample: setRetentionExample,
     results: retentionResults,
@@ -149,7 +149,7 @@ export const retentionOperations = {
     path: '/usage/storage/retention/changes/:change_id/approve',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Approve a shorter retention that somebody else asked for; it is in force at once',
+    summary: 'Approve a shorter retention that another person requested; it is in force at once',
     params: RetentionChangeParams,
     body: NoBody,
     results: { 200: { body: Retention, example: shorterRetentionExample } },
@@ -161,7 +161,7 @@ export const retentionOperations = {
     path: '/usage/storage/retention/changes/:change_id/reject',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Reject a shorter retention that waits for approval; the one in force stays',
+    summary: 'Reject a shorter retention that waits for approval; the current one stays in force',
     params: RetentionChangeParams,
     body: RejectRetentionChange,
     bodyExample: rejectRetentionExample,

@@ -1,4 +1,5 @@
-// Reading telemetry back, for people and tokens of the organisation, never for tokens that only send.
+// Reading telemetry, for people and tokens of the organisation. Tokens that only send telemetry cannot read
+// it.
 
 import { DeployPage, DeployQuery } from '../deploys.ts'
 import {

@@ -1,4 +1,4 @@
-// Who the caller is, the access tokens of their organisation, and its end.
+// The caller, the access tokens of their organisation, and the removal of the organisation.
 
 import { z } from 'zod'
 import { cursorQuery, limitQuery, pageOf } from '../common.ts'
@@ -54,7 +54,7 @@ export const tenancyOperations = {
     path: '/tokens',
     access: administrators,
     tag: 'Organisation',
-    summary: 'Create an access token; its secret is in this answer and nowhere else',
+    summary: 'Create an access token; its secret is only in this response',
     body: CreateAccessToken,
     bodyExample: createTokenExample,
     results: { 201: { body: CreatedAccessToken, example: createdTokenExample } },
@@ -67,8 +67,7 @@ export const tenancyOperations = {
     path: '/tokens/:token_id',
     access: administrators,
     tag: 'Organisation',
-    summary:
-      'Revoke an access token, and on request what descends from it; they stop working with the next request',
+    summary: 'Revoke an access token, and optionally its descendants; they stop working at once',
     params: z.object({ token_id: z.string().max(100) }),
     query: RevokeQuery,
     results: { 200: { body: RevokedAccessToken, example: revokedTokenExample } },
@@ -80,7 +79,7 @@ export const tenancyOperations = {
     path: '/organisation/remove',
     access: ['owner'],
     tag: 'Organisation',
-    summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
+    summary: 'Remove your organisation after all its telemetry is erased; export ledger and audit log before',
     body: RemoveOrganisation,
     bodyExample: removeOrganisationExample,
     results: { 200: { body: OrganisationRemoved, example: organisationRemovedExample } },

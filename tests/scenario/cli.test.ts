@@ -151,10 +151,10 @@ test('tokens are made, listed and revoked beside a running service, which knows 
   const { token: childToken } = (await child.json()) as { token: string }
   assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(1 made with it work\)/)
   const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
-  assert.match(alone.out, /1 made with it still work; --with-descendants ends them/)
+  assert.match(alone.out, /1 descendants still work; --with-descendants revokes them/)
   assert.equal((await me(service.address, childToken)).status, 200)
   const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
-  assert.match(whole.out, /1 made with it are revoked too$/)
+  assert.match(whole.out, /1 descendants are revoked too$/)
   assert.equal((await me(service.address, childToken)).status, 401)
 
   const owner = await lethe(env, 'org', 'create', 'globex')

@@ -178,7 +178,7 @@ async function startChild(options: ChildOptions) {
 
 test('the command line refuses what is no limit, and who is no organisation', async () => {
   const cases = [
-    [['--org', 'acme'], /Say what to change/],
+    [['--org', 'acme'], /Name the limit to change/],
     [['--org', 'acme', '--rows-per-second', '0'], /--rows-per-second must be an integer from 1/],
     [['--org', 'acme', '--bytes-per-day', '-1'], /--bytes-per-day must be/],
     [['--org', 'acme', '--bytes-per-day', '1e3'], /--bytes-per-day must be/],
