@@ -4,8 +4,9 @@
 // partition. side-tables.ts completes interrupted swaps.
 
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
-import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
@@ -18,7 +19,10 @@ export type Failpoint = (name: string) => Promise<void>
 
 interface EraserDeps {
   readonly engine: TelemetryEngine
-  readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
+  /** The lock of the attempt; steps stop where it is lost. */
+  readonly attempt: PlacementLock
   readonly failpoint: Failpoint
   /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
@@ -54,7 +58,8 @@ interface ErasureRecord<Step extends PartitionStep> {
  * Erases the selection from partitions while nobody else writes to their placement: first the partitions of a
  * table that have no other rows, together, then the others one by one. After it the rows are gone from the
  * tables; their old parts may stay on the disk a little longer (removed-parts.ts). Throws ErasureStopped
- * between two partitions when `signal` aborts.
+ * between two partitions when `signal` aborts, and before the next statement that changes a table when a lock
+ * is lost: another process may then be at work there.
  */
 export async function erasePartitions<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -66,11 +71,16 @@ export async function erasePartitions<Step extends PartitionStep>(
 ): Promise<void> {
   const locked = <T>(store: string, work: (table: ErasedTable, holds: readonly ActiveHold[]) => Promise<T>) =>
     deps.inTurn(() =>
-      deps.gate.exclusively([place.placement], async () => {
-        // Read under the lock: a hold that was placed before is kept, whatever the plan says.
-        const holds = await deps.activeHolds(place.tenantId)
-        return work(new ErasedTable(deps.engine, place, { ...selection, held: holds }, store), holds)
-      }),
+      deps.locks.writes.exclusively(
+        [place.placement],
+        async (lock) => {
+          // Read under the lock: a hold that was placed before is kept, whatever the plan says.
+          const holds = await deps.activeHolds(place.tenantId)
+          const target = { ...selection, held: holds }
+          return work(new ErasedTable(deps.engine, place, target, store, lock), holds)
+        },
+        deps.attempt.signal,
+      ),
     )
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
     if (signal.aborted) throw new ErasureStopped(signal)
@@ -139,11 +149,12 @@ async function eraseLocked<Step extends PartitionStep>(
   await table.copySurvivors(partitionId, total - selected)
   await deps.failpoint('survivors copied')
   await record.promise(step, selected, holds)
-  deps.gate.closePlacement(place.placement)
+  const { placement } = place
+  await deps.fences.publish([{ kind: 'closed', placement, isClosed: true }])
   await table.promiseSwap()
   await deps.failpoint('swap promised')
-  await makeSwap(deps.engine, table.swapName)
-  deps.gate.openPlacement(place.placement)
+  await table.makeSwap()
+  await deps.fences.publish([{ kind: 'closed', placement, isClosed: false }])
   await deps.failpoint('partition replaced')
   return selected === own ? 'dropped' : 'rewritten'
 }
@@ -151,21 +162,29 @@ async function eraseLocked<Step extends PartitionStep>(
 /** One table with the selection of one organisation. */
 class ErasedTable {
   readonly table: string
-  /** The name of the complete copy, which promises the swap. */
-  readonly swapName: string
   readonly #engine: TelemetryEngine
+  readonly #lock: PlacementLock
   readonly #copy: string
+  /** The name of the complete copy, which promises the swap. */
+  readonly #swapName: string
   readonly #tenantId: string
   readonly #selected: Sql
 
-  constructor(engine: TelemetryEngine, place: TenantPlace, target: ErasureTarget, store: string) {
+  constructor(
+    engine: TelemetryEngine,
+    place: TenantPlace,
+    target: ErasureTarget,
+    store: string,
+    lock: PlacementLock,
+  ) {
     const spec = tables.find(({ name }) => name === store)
     if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
     this.#engine = engine
+    this.#lock = lock
     this.table = spec.name
     this.#tenantId = place.tenantId
     this.#copy = copyName(place.placement, spec.name)
-    this.swapName = swapName(place.placement, spec.name)
+    this.#swapName = swapName(place.placement, spec.name)
     this.#selected = selectedIn(spec, place.tenantId, target)
   }
 
@@ -192,10 +211,12 @@ class ErasedTable {
 
   async drop(partitionIds: readonly string[]): Promise<void> {
     const drops = partitionIds.map((id) => `DROP PARTITION ID '${checkedId(id)}'`)
+    this.#requireLock()
     await this.#engine.command(raw(`ALTER TABLE ${this.table} ${drops.join(', ')}`))
   }
 
   async copySurvivors(partitionId: string, expected: number): Promise<void> {
+    this.#requireLock()
     await this.#engine.command(raw(`CREATE TABLE ${this.#copy} AS ${this.table}`))
     // The copy must be on the disk before the original leaves it.
     await this.#engine.command(
@@ -214,7 +235,18 @@ class ErasedTable {
 
   /** After this the swap is made, now or after a crash. */
   async promiseSwap(): Promise<void> {
-    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.swapName}`))
+    this.#requireLock()
+    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
+  }
+
+  async makeSwap(): Promise<void> {
+    this.#requireLock()
+    await makeSwap(this.#engine, this.#swapName)
+  }
+
+  /** Throws ErasureStopped where the lock was lost. */
+  #requireLock(): void {
+    if (this.#lock.signal.aborted) throw new ErasureStopped(this.#lock.signal)
   }
 }
 

@@ -15,13 +15,18 @@ import { FairShares, type Share } from '../../core/fair-shares.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
+  /** Resolves when everything that was inserted before is on the disk; rejected means that it may not be. */
+  readonly sync: () => Promise<void>
   readonly gate: TelemetryGate
+  /** The locks under which an erasure removes rows from placements. */
+  readonly locks: PlacementLocks
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   /** How long the first row of a placement may wait for others. */
@@ -220,7 +225,7 @@ export class IngestWriter {
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
-      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
@@ -261,7 +266,7 @@ export class IngestWriter {
     const open = this.#committing.size < commitsMax ? [...this.#queues] : []
     const waits = open
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => this.#committing.size === 0 || !this.#options.locks.isTaken(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), closedPollMs), signal)
@@ -274,8 +279,8 @@ export class IngestWriter {
   }
 
   async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
-    const { gate } = this.#options
-    await gate.exclusively(placements, async () => {
+    const { gate, locks } = this.#options
+    await locks.exclusively(placements, async () => {
       // A placement may have been closed after the batch was accepted.
       const open = group.filter(({ place }) => !gate.isClosed(place.placement))
       await this.#commitOpen(open)
@@ -325,7 +330,7 @@ export class IngestWriter {
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
     }
-    await this.#options.engine.sync()
+    await this.#options.sync()
   }
 }
 
