@@ -13,7 +13,7 @@ import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { idsMax } from './anomalies/id-list.ts'
 import type { StoredDetector } from './detectors/detector.ts'
 import type { DetectionStore } from './detectors/store.ts'
-import { nsOf } from './related.ts'
+import { nsOf } from './incidents/timed-anomalies.ts'
 
 /** An anomaly begins with a deploy that came at most so long before it. */
 const beforeNs = 30n * nsPerMinute

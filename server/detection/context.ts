@@ -11,7 +11,8 @@ import { formatQuantity } from './anomalies/reason.ts'
 import { deploysAround } from './anomaly-deploys.ts'
 import type { DetectorDefinition } from './detectors/detector.ts'
 import type { DetectionStore } from './detectors/store.ts'
-import { nsOf, relatedOf } from './related.ts'
+import { nsOf } from './incidents/timed-anomalies.ts'
+import { relatedOf } from './related.ts'
 import { stepMinutesFor } from './runs/run-plan.ts'
 
 const similarShown = 5
