@@ -53,7 +53,7 @@ export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]):
  * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
  * size.
  */
-export function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
+export function insertsOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
   const bytes = rows.reduce((sum, { length }) => sum + length, 0)
   if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
   let [first, cut] = [0, 0]

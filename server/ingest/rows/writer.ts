@@ -19,7 +19,7 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
-import { fairPart, groupBytes, halvesOf } from './commit-parts.ts'
+import { fairPart, groupBytes, insertsOf } from './commit-parts.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -350,7 +350,7 @@ export class IngestWriter {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return halvesOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
+      return insertsOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
