@@ -15,6 +15,7 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { deploysWith } from './anomaly-deploys.ts'
 import { contextOf } from './context.ts'
 import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
@@ -49,7 +50,7 @@ beforeEach(async () => {
 const regions = ['eu', 'us', 'asia', 'africa']
 
 /** Twelve spans a minute in four regions. In an incident those of `eu` fail and are slow. */
-function spans(from: number, to: number, isIncident = false, secret = 'plain'): FixtureRow[] {
+function spans(from: number, to: number, isIncident = false, secret = 'plain', version = ''): FixtureRow[] {
   return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
     Array.from({ length: 12 }, (_, n) => {
       const region = regions[n % 4] ?? ''
@@ -63,7 +64,7 @@ function spans(from: number, to: number, isIncident = false, secret = 'plain'): 
         StatusCode: isBad ? 'Error' : 'Unset',
         Duration: (isBad ? 900 : 20) * 1_000_000,
         SpanAttributes: { region, secret, id: `${minute}-${n}` },
-        ResourceAttributes: { host: 'a1' },
+        ResourceAttributes: { host: 'a1', ...(version !== '' && { 'service.version': version }) },
       }
     }),
   )
@@ -213,4 +214,73 @@ test('anomalies of one incident are related and say why, and hidden anomalies ar
 
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(-10), endNs: null } })
   assert.deepEqual((await contextAt(failing)).related, { count: 0, anomalies: [] })
+})
+
+const readerAt = (place = acme) => new TenantReader(engine, place, gate)
+const told = async (anomaly: Anomaly, place = acme) =>
+  (await deploysWith(store, readerAt(place), [anomaly])).get(anomaly.id)
+
+test('an anomaly that began with a deploy names its version, and one that lasts is told as a new level', async () => {
+  await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 90, true, 'plain', '2.3.1'))
+  const anomaly = await find(5)
+  const begun = await told(anomaly)
+  assert.equal(begun?.reason, `${anomaly.reason}; since version 2.3.1, deployed 11:56 UTC`)
+  assert.deepEqual(begun?.deploy, {
+    ...{ service: 'checkout', environment: null, version: '2.3.1', previous_version: '2.3.0' },
+    ...{ at: '2026-09-11T11:56:00Z', told_by: 'version' },
+  })
+  assert.deepEqual((await contextAt(anomaly)).deploys, [begun?.deploy])
+  const lasting = { ...anomaly, seen_until: '2026-09-11T13:10:00Z' }
+  assert.match(
+    (await told(lasting))?.reason ?? '',
+    /; a new level since version 2\.3\.1, deployed 11:56 UTC$/,
+  )
+})
+
+test('a deploy long before an anomaly, of another service, or of a neighbour is not named', async () => {
+  await insert([...spans(-120, -60, false, 'plain', '2.3.0'), ...spans(-60, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 5, true, 'plain', '2.3.1'))
+  const other = (version: string) => (row: FixtureRow) => ({
+    ...row,
+    ServiceName: 'cart',
+    ResourceAttributes: { 'service.version': version },
+  })
+  await insert([...spans(-120, -2).map(other('1.0')), ...spans(-2, 5).map(other('1.1'))])
+  await insert([...spans(-120, -2, false, '', '2.2.0'), ...spans(-2, 5, false, '', '2.2.1')], globex)
+  const anomaly = await find(5)
+  assert.equal(await told(anomaly), undefined)
+  assert.deepEqual(
+    (await contextAt(anomaly)).deploys.map(({ service, version }) => `${service} ${version}`),
+    ['checkout 2.3.1', 'cart 1.1'],
+    'the context has them all, because what a service calls may be the cause',
+  )
+})
+
+test('of hidden telemetry neither reason nor context names a version', async () => {
+  await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 5, true, 'plain', '2.3.1'))
+  const anomaly = await find(5)
+  assert.match((await told(anomaly))?.reason ?? '', /2\.3\.1/, 'it is there before')
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-3) } })
+  assert.equal(await told(anomaly), undefined)
+  assert.deepEqual((await contextAt(anomaly)).deploys, [])
+})
+
+test('anomalies of many times are told at once, each with its own deploy', async () => {
+  const rows: FixtureRow[] = []
+  for (let i = 0; i < 10; i++) rows.push(...spans(i * 400 - 4000, i * 400 - 3600, false, '', `1.${i}`))
+  await insert(rows)
+  await insert(spans(0, 5, true))
+  const one = await find(5)
+  const many = Array.from({ length: 10 }, (_, i) => ({
+    ...one,
+    id: `ano_${i}`,
+    started_at: new Date(noonMs + (i * 400 - 3998) * 60_000).toISOString(),
+  }))
+  const all = await deploysWith(store, readerAt(), many)
+  assert.deepEqual(
+    many.map(({ id }) => all.get(id)?.deploy.version),
+    [undefined, '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'],
+  )
 })

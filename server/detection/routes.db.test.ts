@@ -566,7 +566,7 @@ test('a run on request returns the detector after the run, and its anomalies can
   const [ended, open] = listed.items
   const { context, ...same } = (await send('GET', `/anomalies/${open.id}`)).json()
   assert.deepEqual(same, open)
-  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related'])
+  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related', 'deploys'])
   assert.deepEqual(context.related.anomalies[0].because, ['began_together'])
   assert.deepEqual([open.related_ids, ended.related_ids], [[ended.id], [open.id]])
   assert.equal(open.value, 900)

@@ -21,7 +21,15 @@ const layers: readonly (readonly string[])[] = [
 /** Rooms inside a room, lowest first; '' means the files of the room itself. */
 const innerLayers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   deletion: [['requests'], ['governance'], ['attempt'], ['preview', 'retention', 'certificate'], ['']],
-  detection: [['scoring'], ['methods'], ['alarms'], ['anomalies'], ['detectors'], ['runs'], ['']],
+  detection: [
+    ['scoring'],
+    ['methods'],
+    ['alarms'],
+    ['anomalies'],
+    ['detectors'],
+    ['incidents', 'runs'],
+    [''],
+  ],
 }
 
 /** Maximum number of source files in one folder; tests and test support don't count. */
