@@ -80,7 +80,7 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'lethe-test-'))
 }
 
-/** Returns what creates a temporary folder. All of them are removed when the tests of the file have ended. */
+/** Returns a function that creates temporary folders. All of them are removed after the tests of the file. */
 export function temporaryFolders(): () => string {
   const folders: string[] = []
   after(() => {

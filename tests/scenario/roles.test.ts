@@ -184,7 +184,7 @@ test('the table and the registered routes are the same, method by method and rol
   assert.deepEqual(registered.sort(), expected.sort())
 })
 
-test('what is declared in the contract is served, and nothing else, for the same roles', () => {
+test('exactly the operations of the contract are served, for the same roles', () => {
   const served = [...service.app.http.routeTable].flatMap(([url, methods]) =>
     [...methods]
       .filter(([method]) => method !== 'HEAD')
