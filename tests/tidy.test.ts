@@ -25,6 +25,7 @@ import {
 } from './tidy/import-rules.ts'
 import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
 import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
+import { findSqliteImports, findSqliteWords } from './tidy/sqlite-rules.ts'
 import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -65,6 +66,8 @@ describe('the repository', () => {
   holds('no folder has too many files', findCrowdedFolders(sources))
   holds('clients depend only on the contract', findClientsThatKnow(sources))
   holds('external modules are imported only where allowed', findWrongModules(sources, dependencies))
+  holds('SQL of SQLite is in one folder', findSqliteWords(sources))
+  holds('only files that open a control plane depend on its database', findSqliteImports(sources))
   holds('no imports form a cycle', findCycles(sources))
   holds('no file only re-exports', findBarrels(sources))
   holds('every import names a file that exists', findLostImports(sources))
@@ -236,6 +239,64 @@ describe('the rule of outside modules', () => {
   })
 })
 
+describe('the rules of SQLite', () => {
+  /** A value in a template. */
+  const value = '${' + 'id}'
+  const words = (code: string, path = 'server/deletion/a.ts') =>
+    findSqliteWords(house({ [path]: code })).length
+
+  test('find SQL of SQLite, in strings and in templates', () => {
+    for (const code of [
+      "run('pragma foreign_keys = on')",
+      'sql`begin deferred`.execute(control)',
+      "run('create trigger t before delete on x begin select raise(abort, 1); end')",
+      'sql`pragma wal_checkpoint(truncate)`',
+      'sql`update x set n = rowid`',
+      "run('vacuum')",
+      `sql\`select value from json_each(${value})\``,
+      'sql`insert or ignore into x values (1)`',
+      "run('create table x (score real not null)')",
+      'sql`alter table x add column score real`',
+      `sql\`select 1 from x where +tenant_id = ${value}\``,
+      `sql\`+${value} = 1\``,
+      `const log = \`${value}-wal\``,
+    ]) {
+      assert.equal(words(code), 1, code)
+    }
+    assert.equal(words("run('vacuum')", 'server/deletion/a.db.test.ts'), 1, 'tests of stores too')
+    assert.equal(words("run('vacuum')", 'server/control/migrations/0001-a.ts'), 1)
+  })
+
+  test('ignore the folder itself, the lock of the data folder, comments and other words', () => {
+    assert.equal(words("run('vacuum')", 'server/control/sqlite/dialect.ts'), 0)
+    assert.equal(words("run('pragma journal_mode = memory')", 'server/telemetry/folder-lock.ts'), 0)
+    assert.equal(words("run('vacuum')", 'bench/peers/postgresql.ts'), 0)
+    for (const code of [
+      '// pragma, vacuum and raise(abort) are words of SQLite',
+      "const verdict = 'real'",
+      "run(`alter table x add column verdict text check (verdict in ('noise', 'real'))`)",
+      "run('create table x (score double precision not null)')",
+      `const total = \`${value} +${value}\``,
+      'sql`select 1 from x where a = 1 + 2`',
+      "const sentence = 'The service waits for a realm.'",
+    ]) {
+      assert.equal(words(code), 0, code)
+    }
+  })
+
+  test('find a file that depends on one database', () => {
+    const imports = (path: string, to: string) =>
+      findSqliteImports(house({ [path]: `import { openSqlite } from '${to}'` })).length
+    assert.equal(imports('server/audit/log.ts', '../control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('server/audit/log.db.test.ts', '../control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('tests/scenario/a.test.ts', '../../server/control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('bench/detection/due.ts', '../../server/control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('server/app.ts', './control/sqlite/sqlite.ts'), 0)
+    assert.equal(imports('tests/control-planes.ts', '../server/control/sqlite/sqlite.ts'), 0)
+    assert.equal(imports('server/control/sqlite/sqlite.db.test.ts', './sqlite.ts'), 0)
+  })
+})
+
 describe('the rules of cycles, barrels and unused files', () => {
   test('find a cycle, also through types and over several files', () => {
     const circle = house({
@@ -330,7 +391,8 @@ describe('the rules of words', () => {
     assert.equal(calls('server/query/logs.ts', 'const a = /[/\'"]\\/Date.now()/g; b / c / d'), 0)
     assert.equal(calls('server/query/logs.ts', "type A = 'Date.now'; const b = { now: Date }"), 0)
     assert.equal(calls('server/core/clock.ts', 'Date.now()'), 0)
-    assert.equal(calls('server/worker/periodic.ts', 'setTimeout(work, 5)'), 0)
+    assert.equal(calls('server/core/clock.ts', 'setTimeout(work, 5)'), 0)
+    assert.equal(calls('server/worker/periodic.ts', 'setTimeout(work, 5)'), 1)
     assert.equal(calls('server/cli/lethe.ts', 'process.env'), 0)
     assert.equal(calls('server/query/logs.test.ts', 'Date.now()'), 0)
     assert.equal(calls('server/query/logs.test.ts', 'Math.random()'), 1)

@@ -71,7 +71,10 @@ describe('the rule of unused exports', () => {
   })
 
   test('refuses an export whose names it can’t know', () => {
-    assert.throws(() => parseSource('a.ts', 'export const { b } = c'), /names of a destructuring export are unknown/)
+    assert.throws(
+      () => parseSource('a.ts', 'export const { b } = c'),
+      /names of a destructuring export are unknown/,
+    )
   })
 })
 
