@@ -61,8 +61,8 @@ interface CalibrationPolicy {
   /** In units of the method's score; at most 1. */
   readonly leastThreshold: number
   /**
-   * Upper limit of the threshold while the budget is met, in the same units; Infinity where only the past gives
-   * a limit. Where it equals `leastThreshold` nothing is learnt: the method knows its edge.
+   * Upper limit of the threshold while the budget is met, in the same units; Infinity where only the past
+   * gives a limit. Where it equals `leastThreshold` nothing is learnt: the method knows its edge.
    */
   readonly mostThreshold: number
 }

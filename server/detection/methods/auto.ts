@@ -1,16 +1,16 @@
-// The default method: simple looks at the newest value, each calibrated by its own past (scoring/rarity.ts), in
-// two views. Nobody has to choose a method or a parameter, and no look has to be right alone.
-// - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from the
-//   last minutes, from what both let expect, and from all values seen. The score of this view is the mean.
+// The default method: simple looks at the newest value, each calibrated by its own past (scoring/rarity.ts),
+// in two views. Nobody has to choose a method or a parameter, and no look has to be right alone.
+// - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
+//   the last minutes, from what both let expect, and from all values seen. The score is their mean.
 // - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
 //   quadratic mean, because most looks are silent most of the time.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
 //
-// `score` is the larger of both views in units of their edges: 1 is the edge of alarm. `unreported` is how much
-// of it was not reported before (scoring/alert-once.ts): an unreported score opens an incident, and the score
-// keeps it open. What belongs to an incident is not learnt as usual, so a past outage does not hide the next
-// one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing here
-// depends on a particular series, label or unit.
+// `score` is the larger of both views in units of their edges: 1 is the edge of alarm. `unreported` is how
+// much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
+// score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
+// next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
+// here depends on a particular series, label or unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { Reported } from '../scoring/alert-once.ts'
@@ -23,8 +23,10 @@ import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
 /** Lowest edges of the views, for scores that are means and quadratic means of digits. */
-const glanceFloor = { base: 1, perDigit: 0.4 }
-const noveltyFloor = { base: 0.5, perDigit: 0.3 }
+const glanceFloor = { base: 0.9, perDigit: 0.38 }
+const noveltyFloor = { base: 0.35, perDigit: 0.3 }
+/** Shares of the alarm budget. Together more than all of it, because both views notice much of the same. */
+const [glanceShare, noveltyShare] = [0.8, 0.4]
 /** Half-life of what was reported of the first view: a spike is over when it is over. */
 const glanceMemoryPoints = 8
 /** An incident is learnt as its first values: its length must not make its values usual. */
@@ -70,12 +72,15 @@ class AutoScorer implements Scorer {
   constructor(params: MethodParams<'auto'>, stepMinutes: number) {
     this.params = params
     this.deviations = new Deviations(stepMinutes, params.history_points)
-    const budget = { stepMinutes, budgetPerWeek: params.alarm_budget_per_week }
+    const budget = (share: number) => ({ stepMinutes, budgetPerWeek: share * params.alarm_budget_per_week })
     this.glance = new View(
-      new LearntEdge({ ...budget, ...glanceFloor }),
+      new LearntEdge({ ...budget(glanceShare), ...glanceFloor }),
       Math.min(glanceMemoryPoints, params.memory_points),
     )
-    this.novelty = new View(new LearntEdge({ ...budget, ...noveltyFloor }), params.memory_points)
+    this.novelty = new View(
+      new LearntEdge({ ...budget(noveltyShare), ...noveltyFloor }),
+      params.memory_points,
+    )
   }
 
   score(piece: Series): Scores {

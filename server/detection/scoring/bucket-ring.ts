@@ -1,4 +1,4 @@
-// The newest values of a series by the number of their bucket, NaN where a bucket has none, so that "this time
+// The newest values of a series by the number of their bucket, NaN where a bucket has none. So "this time
 // yesterday" is an array access, whatever is missing between. Numbers usually ascend. One that was written
 // before is written again, as in the hour that summer time repeats.
 

@@ -4,8 +4,8 @@
 // - `day`: from this time of the day, at the level of the last hour;
 // - `jump`: from the median of the last nine values;
 // - `forecast`: from a linear prediction by all of these (least-squares.ts);
-// - `gap`: how far the nearest values ever seen are. The third nearest counts: what was seen once or twice was
-//   an incident or chance.
+// - `gap`: how far the nearest values ever seen are. The third nearest counts: what was seen once or twice
+//   was an incident or chance.
 // What belongs to an incident is not learnt as usual (`learn`), so that the next one is noticed as well.
 
 import { type DailyExpectation, DailyPast } from './daily-past.ts'
@@ -15,10 +15,12 @@ import { ResidualScale } from './residual-scale.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
-export const deviationNames = ['season', 'day', 'jump', 'forecast', 'gap'] as const
+const deviationNames = ['season', 'day', 'jump', 'forecast', 'gap'] as const
 type ResidualName = Exclude<(typeof deviationNames)[number], 'gap'>
 
 const lastValues = 9
+/** More consecutive empty buckets than this, or a step back of local time, separate values. */
+const longestBridge = 5
 const stepHistory = 512
 const fewestSteps = 10
 const fewestForGap = 30
@@ -61,6 +63,7 @@ export class Deviations {
   readonly digits = new Float64Array(deviationNames.length).fill(Number.NaN)
   /** What the forecast, or else the last values, said of the newest value; NaN for the first ones. */
   expected = Number.NaN
+  private readonly stepMinutes: number
   private readonly past: DailyPast
   private readonly residuals: Record<ResidualName, Residual>
   private readonly gapRarity = new Rarity()
@@ -72,12 +75,14 @@ export class Deviations {
   private readonly last: number[] = []
   private readonly sorted = new Float64Array(lastValues)
   private value = Number.NaN
+  private minute = Number.NEGATIVE_INFINITY
   private gap = Number.NaN
   private error = Number.NaN
 
   /** `seenPoints`: among how many values the nearest one is looked for. */
   constructor(stepMinutes: number, seenPoints: number) {
     const residual = () => new Residual(stepMinutes)
+    this.stepMinutes = stepMinutes
     this.past = new DailyPast(stepMinutes)
     this.residuals = { season: residual(), day: residual(), jump: residual(), forecast: residual() }
     this.seen = new SortedWindow(seenPoints)
@@ -86,6 +91,9 @@ export class Deviations {
   /** Compares a value (not NaN) at a local minute with the past. `learn` must follow. */
   compare(minute: number, value: number): void {
     this.value = value
+    const isCut = minute <= this.minute || minute > this.minute + (longestBridge + 1) * this.stepMinutes
+    if (isCut) this.last.length = 0
+    this.minute = minute
     const usualStep = this.steps.size < fewestSteps ? 0 : this.steps.median()
     const floor = Math.max(leastScale * usualStep, 1e-9 * Math.abs(value), 1e-300)
     const usual = this.past.at(minute)

@@ -1,6 +1,6 @@
-// Looks at what a series has never done: new highest and lowest values (plain, smoothed over 6 values, over 72,
-// of steps, of spread), and an unusual spread. They go on value by value, with a bounded past. A monotone climb
-// is a record at every value, so the caller must report a thing once (alert-once.ts).
+// Looks at what a series has never done: new highest and lowest values (plain, smoothed over 6 values, over
+// 72, of steps, of spread), and an unusual spread. They go on value by value, with a bounded past. A monotone
+// climb is a record at every value, so the caller must report a thing once (alert-once.ts).
 
 import { Rarity } from './rarity.ts'
 import { at } from './series.ts'
@@ -21,9 +21,9 @@ const fewestSpreads = 60
 const mostNarrowing = 20
 
 /**
- * Digits of rarity of a value outside the range seen before, by more than a hundredth of that range; 0 for all
- * others. Among n values in random order the newest is the highest or the lowest with probability 2/n. The
- * distance outside the range adds up to 3.
+ * Digits of rarity of a value outside the range seen before, by more than a hundredth of it; 0 for others.
+ * Among n values in random order the newest is the highest or the lowest with probability 2/n. The distance
+ * outside the range adds up to 3.
  */
 class RecordWatch {
   private lowest = Number.POSITIVE_INFINITY
@@ -86,7 +86,7 @@ export class Novelties {
     return mean
   }
 
-  /** Standard deviation of the newest values, in units of the largest deviation so that no square overflows. */
+  /** Standard deviation of the newest values, in units of the largest deviation: no square overflows. */
   private spreadOf(points: number): number {
     const mean = this.meanOf(points, 0)
     if (Number.isNaN(mean)) return Number.NaN
@@ -103,7 +103,7 @@ export class Novelties {
     return largest * Math.sqrt(sum)
   }
 
-  /** A larger spread in robust deviations, a smaller one by how many times it is smaller, as a negative number. */
+  /** A larger spread in robust deviations; a smaller one by how many times it is smaller, below 0. */
   private spreadDeviation(): number {
     if (this.spreads.size < fewestSpreads || Number.isNaN(this.spread)) return Number.NaN
     const usual = this.spreads.median()

@@ -4,9 +4,9 @@
 // memory does not grow and a new deviation costs one addition.
 //
 // Among usual deviations the probability is counted. Beyond them it follows a Pareto tail, fitted by Hill's
-// estimator (1975) to the largest few in a hundred and drawn towards `priorShape` where these are few. Counting
-// alone has no answer beyond the largest deviation seen: in a short past everything large would be equally
-// rare. Each side has a tail of its own: where values jump up every day, a jump down is still rare.
+// estimator (1975) to the largest few in a hundred and drawn towards `priorShape` where these are few.
+// Counting alone has no answer beyond the largest deviation seen: in a short past everything large would be
+// equally rare. Each side has a tail of its own: where values jump up every day, a jump down is still rare.
 //
 // Deviations must be in units of what is usual (robust standard deviations), because sizes below 1 are never
 // taken for a tail.
@@ -28,6 +28,8 @@ const fewestDeviations = 30
 const mostDigits = 8
 /** When so many were learnt, all counts are halved: the past fades, over one to two times as many. */
 const fullWeight = 32_768
+/** A short past cannot tell how rare something is beyond this share of one deviation. */
+const sureShare = 0.25
 /** A deviation that is rarer than this is learnt as if it were as rare as this: an incident is not a tail. */
 const leastChance = 1e-4
 /** The tail is fitted again when the past has grown by this share. */
@@ -47,7 +49,7 @@ export class Rarity {
   /** 0 for what is usual, at most 8, and 0 until thirty deviations were learnt. */
   digits(deviation: number): number {
     if (this.total < fewestDeviations) return 0
-    if (this.sinceFit > Math.max(8, this.total * refitShare)) this.fitTail()
+    this.fitWhenDue()
     const isAbove = deviation >= 0
     const octaves = Math.log2(Math.abs(deviation) + 1e-12) - lowestOctave - this.tailBin / binsPerOctave
     const chance =
@@ -76,8 +78,10 @@ export class Rarity {
   /** The bin of the largest deviation that is learnt as it is: one in `1 / leastChance`. */
   private mostBin(isAbove: boolean): number {
     if (this.total < fewestDeviations) return bins - 1
+    this.fitWhenDue()
     const shape = isAbove ? this.shapeAbove : this.shapeBelow
-    const octaves = Math.max(0, Math.log2(this.tailChance / leastChance)) / shape
+    const chance = Math.max(leastChance, sureShare / this.total)
+    const octaves = Math.max(0, Math.log2(this.tailChance / chance)) / shape
     return this.tailBin + Math.ceil(octaves * binsPerOctave)
   }
 
@@ -85,6 +89,10 @@ export class Rarity {
     let count = (side[bin] ?? 0) / 2
     for (let i = bin + 1; i < bins; i++) count += side[i] ?? 0
     return (count + 0.5) / (this.total + 1)
+  }
+
+  private fitWhenDue(): void {
+    if (this.sinceFit > Math.max(8, this.total * refitShare)) this.fitTail()
   }
 
   private fitTail(): void {
