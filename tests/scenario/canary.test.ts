@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pageOf } from '../../contract/common.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
+import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { Canaries, canaryExports, filesHolding } from './canaries.ts'
@@ -65,6 +66,9 @@ async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promis
   await service.send('POST', `/anomalies/detectors/${id}/run`, { as })
   const found = await service.read(`/anomalies?detector_id=${id}`, pageOf(Anomaly), as)
   assert.ok(found.items.length > 0, 'the anomaly that is to be erased is there')
+  const { items } = await service.read('/incidents', pageOf(Incident), as)
+  assert.ok(items.length > 0, 'and so is its incident')
+  for (const incident of items) await service.read(`/incidents/${incident.id}`, IncidentWithMembers, as)
 }
 
 /** Asks for what was planted in every way a person can, so that whatever keeps questions keeps these. */
