@@ -1,7 +1,7 @@
-// The demo's shop with one fault in one of its services: requests as its call graph has them, minute by minute, with
-// what each service logs and how much memory it takes. Twelve kinds of fault, each possible at any service. A fault
-// spreads as in real services: a caller fails when what it calls fails, waits when that waits, and calls that nobody
-// answers leave only the span of the caller.
+// The demo's shop with one fault in one of its services: requests as its call graph has them, minute by
+// minute, with what each service logs and how much memory it takes. Twelve kinds of fault, each possible at
+// any service. A fault spreads as in real services: a caller fails when what it calls fails, waits when that
+// waits, and calls that nobody answers leave only the span of the caller.
 
 import {
   failingStep,
@@ -69,6 +69,8 @@ const timeoutMs = 1000
 interface State {
   readonly slow: number
   readonly leafSlow: number
+  /** Added to each request, ms. */
+  readonly addedMs: number
   readonly failing: number
   readonly isGone: boolean
   readonly attempts: number
@@ -79,6 +81,7 @@ interface State {
 const calm: State = {
   slow: 1,
   leafSlow: 1,
+  addedMs: 0,
   failing: 0.001,
   isGone: false,
   attempts: 1,
@@ -169,7 +172,8 @@ function walk(run: Run, step: Step, place: Place): Outcome {
   }
   const isLeafCall = step.kind === spanKind.client && step.calls.length === 0
   const factor = state.slow * (isLeafCall ? state.leafSlow : 1)
-  const ownMs = logNormal(random, step.medianMs * factor, durationSigma)
+  const addedMs = isEntry ? state.addedMs : 0
+  const ownMs = logNormal(random, step.medianMs * factor + addedMs, durationSigma)
   const span: SimulatedSpan = {
     ...{ trace: place.trace, id: `${run.ids++}`, parent: place.parent, link: place.link, step },
     ...{ startMs: place.startMs, ms: 0, isFailed: false, version: state.version, peer: peerOf(step, state) },
@@ -239,18 +243,22 @@ const hasLeafCall = (step: Step) => step.kind === spanKind.client && step.calls.
 
 const faultStates: Readonly<Record<FaultKind, FaultState>> = {
   errors: (_, gravity) => ({ failing: 0.15 + 0.5 * gravity }),
-  latency: (_, gravity) => ({ slow: 5 + 15 * gravity }),
+  latency: (_, gravity) => ({ addedMs: 120 + 600 * gravity }),
   saturation: (minutes, gravity) => {
     const load = Math.min(1, (minutes + 5) / 20)
-    return { slow: 1 + load * (5 + 15 * gravity), failing: load * 0.15 * gravity }
+    return { slow: 1 + 4 * load, addedMs: load * (100 + 500 * gravity), failing: load * 0.15 * gravity }
   },
   crash: () => ({ isGone: true }),
   'slow dependency': (_, gravity, step) =>
-    hasLeafOf(step.service) ? { leafSlow: 8 + 30 * gravity } : { slow: 6 + 20 * gravity },
+    hasLeafOf(step.service) ? { leafSlow: 20 + 40 * gravity } : { addedMs: 150 + 500 * gravity },
   'bad deploy': (_, gravity) => ({ version: '1.5.0', failing: 0.1 + 0.3 * gravity, slow: 1.5 + gravity }),
   'memory leak': (minutes, gravity) => {
     const strain = Math.min(1, minutes / 50)
-    return { slow: 1 + 6 * strain ** 2 * (1 + gravity), failing: minutes > 40 ? 0.3 : 0 }
+    return {
+      slow: 1 + 4 * strain,
+      addedMs: 200 * strain ** 2 * (1 + gravity),
+      failing: minutes > 40 ? 0.3 : 0,
+    }
   },
   'traffic surge': (_, gravity) => ({ slow: 1 + gravity }),
   'one route failing': (_, gravity, step) => {
@@ -259,7 +267,7 @@ const faultStates: Readonly<Record<FaultKind, FaultState>> = {
   },
   'database lock': (minutes, gravity, step) => {
     const isLocked = minutes % 5 !== 4
-    if (!hasLeafOf(step.service)) return isLocked ? { slow: 20 + 60 * gravity, failing: 0.05 } : {}
+    if (!hasLeafOf(step.service)) return isLocked ? { addedMs: 400 + 900 * gravity, failing: 0.05 } : {}
     return isLocked ? { leafSlow: hasLeafCall(step) ? 40 + 120 * gravity : 1, failing: 0.05 } : {}
   },
   'retry storm': (_, gravity) => ({ attempts: 3 + Math.round(3 * gravity), slow: 1.5 }),
