@@ -2,14 +2,12 @@
 // anomalies, and nothing of erased telemetry or of another organisation.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/governance/active-holds.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -17,32 +15,37 @@ import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { deploysWith } from './anomaly-deploys.ts'
 import { contextOf } from './context.ts'
-import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
+import {
+  acme,
+  atNs,
+  createErrorsDetector,
+  errorsDraft,
+  globex,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+} from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
 import { DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
-const atNs = (minute: number, ms = 0) => BigInt(noonMs + minute * 60_000 + ms) * 1_000_000n
-
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let store: DetectionStore
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
   for (const table of ['otel_traces', 'otel_logs']) await engine.command(raw(`TRUNCATE TABLE ${table}`))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate, readActiveHolds)
 })
@@ -76,18 +79,11 @@ async function insert(rows: readonly FixtureRow[], place: TenantPlace = acme): P
 
 /** Runs a detector at a minute. Returns its newest anomaly. */
 async function find(minute: number, more: Record<string, unknown> = {}): Promise<Anomaly> {
-  const read = readDraft({
-    name: 'Tried',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0, violate_n: 1 },
-    scope: { group_by: 'service' },
+  const { id } = await createErrorsDetector(store, acme, {
+    params: { ...errorsDraft.params, violate_n: 1 },
     window_minutes: 240,
-    schedule_minutes: 1,
     ...more,
   })
-  assert('value' in read)
-  const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))
   const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
   await runner.run(acme, id)

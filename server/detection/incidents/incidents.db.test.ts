@@ -2,28 +2,33 @@
 // nothing of hidden telemetry or of another organisation is told.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { IncidentWithMembers } from '../../../contract/incidents.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
-import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../../telemetry/row-fixture.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import {
+  acme,
+  atNs,
+  createErrorsDetector,
+  globex,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+} from '../detection-fixture.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { Incidents } from './incidents.ts'
 import { SurroundingsReader } from './surroundings.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
-const atNs = (minute: number, ms = 0) => BigInt(noonMs + minute * 60_000 + ms) * 1_000_000n
 const nowNs = atNs(600)
 
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let store: DetectionStore
@@ -31,22 +36,18 @@ let incidents: Incidents
 const detectors = new Map<string, string>()
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
-after(async () => {
-  await engine.close()
-  await fixture.close()
-})
+after(() => fixture.close())
 beforeEach(async () => {
   for (const table of ['otel_traces', 'otel_logs']) await engine.command(raw(`TRUNCATE TABLE ${table}`))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate, readActiveHolds)
   incidents = new Incidents(store, new SurroundingsReader(gate))
-  for (const { tenantId } of [acme, globex]) {
-    detectors.set(tenantId, (await createErrorsDetector(store, tenantId)).id)
+  for (const place of [acme, globex]) {
+    detectors.set(place.tenantId, (await createErrorsDetector(store, place)).id)
   }
 })
 
