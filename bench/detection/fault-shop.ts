@@ -27,14 +27,14 @@ export const faultKinds = [
   'retry storm',
   'configuration error',
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+type FaultKind = (typeof faultKinds)[number]
 
 export interface Fault {
   readonly kind: FaultKind
   readonly service: ServiceName
 }
 
-export interface SimulatedSpan {
+interface SimulatedSpan {
   readonly trace: string
   readonly id: string
   readonly parent: string
@@ -104,7 +104,7 @@ export function seasonAt(minute: number): number {
 }
 
 /** Requests a minute of a flow to expect, all being well. */
-export const flowRate = (name: string): number => (requestsPerMinute * (weights[name] ?? 0)) / weightSum
+const flowRate = (name: string): number => (requestsPerMinute * (weights[name] ?? 0)) / weightSum
 
 /** The shop in a minute. Equal arguments give the equal minute. */
 export function simulateMinute(scenario: Scenario, minute: number): SimulatedMinute {

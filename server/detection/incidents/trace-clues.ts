@@ -217,8 +217,8 @@ function trafficClues({ calls, services, window }: TraceEvidence): Clue[] {
 }
 
 /**
- * More calls than before for each request are retries. None are a callee that is gone, unless the caller fails
- * for another reason and does not come to call it.
+ * More calls for each request than before are retries. No calls mean a callee that is gone, unless the caller
+ * fails for another reason before it calls.
  */
 function callClues(evidence: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
   const hints: Hint[] = []

@@ -1,5 +1,5 @@
-// What spans show, over a real engine: where failures begin, own time, calls that get no answer, messages, and only
-// one organisation's spans of the window.
+// What spans show, over a real engine: where failures begin, own time, calls that get no answer, messages,
+// and only the spans of one organisation in the window.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
