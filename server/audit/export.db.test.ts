@@ -186,7 +186,7 @@ test('a problem is reported with its line, its entry and what it is', async () =
     [[one, two, two, three, end], /^line 3: .*entry 3 .*numbered 2/],
     [[one, two, end], /^line 3: the checkpoint counts 3 entries, the file has 2/],
     [[one, two, three], /^line 4: the checkpoint is missing/],
-    [[], /^line 1: .*no JSON/],
+    [[], /^line 1: .*not a JSON object/],
     [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*no JSON/],
     [[one, two, three, end, three], /^line 5: something follows the checkpoint/],
     [[one, two.replace(',', ', '), three, end], /^line 2: .*not the canonical text/],
