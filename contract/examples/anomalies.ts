@@ -5,6 +5,7 @@ import type { Anomaly, AnomalyVersion } from '../detection.ts'
 import type { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
 import type { CreateMute, GiveFeedback, Mute } from '../detection-feedback.ts'
 import { ada, anomalyId, ben, detectorId, holdId } from './acme.ts'
+import { deployExample } from './telemetry.ts'
 
 const anomaly: Anomaly = {
   id: anomalyId,
@@ -31,7 +32,12 @@ const anomaly: Anomaly = {
 
 const relatedId = 'ano_01m7ynn12wawsh8vhtpre95b9e'
 
-export const listedAnomalyExample: ListedAnomaly = { ...anomaly, related_ids: [relatedId] }
+export const listedAnomalyExample: ListedAnomaly = {
+  ...anomaly,
+  reason: `${anomaly.reason}; since version 2.3.1 in production, deployed 08:58 UTC`,
+  related_ids: [relatedId],
+  deploy: deployExample,
+}
 
 export const anomalyWithContextExample: z.output<typeof AnomalyWithContext> = {
   ...listedAnomalyExample,
@@ -73,6 +79,7 @@ export const anomalyWithContextExample: z.output<typeof AnomalyWithContext> = {
         },
       ],
     },
+    deploys: [deployExample],
   },
 }
 

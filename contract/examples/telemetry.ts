@@ -1,6 +1,7 @@
 // Examples of telemetry that is read back: the requests, logs and spans of the failed payments.
 
 import type { z } from 'zod'
+import type { Deploy, DeployPage } from '../deploys.ts'
 import type { LogPage, MetricPage, SeriesAnswer, ServicePage, Span, SpanPage, Trace } from '../telemetry.ts'
 import { resourceAttributes, spanId, traceId } from './acme.ts'
 
@@ -113,6 +114,22 @@ export const metricPageExample: z.output<typeof MetricPage> = {
       metric: 'queue.length',
     },
   ],
+  next_cursor: null,
+  searched,
+  warnings: [],
+}
+
+export const deployExample: Deploy = {
+  service: 'checkout',
+  environment: 'production',
+  version: '2.3.1',
+  previous_version: '2.3.0',
+  at: '2026-11-21T08:58:12.5Z',
+  told_by: 'version',
+}
+
+export const deployPageExample: z.output<typeof DeployPage> = {
+  items: [deployExample],
   next_cursor: null,
   searched,
   warnings: [],

@@ -3,6 +3,7 @@
 
 import { DeployPage, DeployQuery } from '../deploys.ts'
 import {
+  deployPageExample,
   logPageExample,
   metricPageExample,
   seriesExample,
@@ -93,26 +94,7 @@ export const telemetryOperations = {
     description:
       'A deploy is the time from which the telemetry of a service names another `service.version` than just before, in one `deployment.environment.name`. Several versions at once, as in a rolling deploy, are one deploy; going back to an older version is one too. A log event named `deployment` is a deploy as well: `service.name`, `service.version` and `deployment.environment.name` among its attributes, or else of its resource, say of what; one with the `deployment.status` `failed` is none. What ran before is looked up in the six hours before the range. Computed from the telemetry on request and kept nowhere.',
     query: DeployQuery,
-    results: {
-      200: {
-        body: DeployPage,
-        example: {
-          items: [
-            {
-              service: 'checkout',
-              environment: 'production',
-              version: '2.3.1',
-              previous_version: '2.3.0',
-              at: '2026-11-22T14:01:12.5Z',
-              told_by: 'version',
-            },
-          ],
-          next_cursor: null,
-          searched: { range_start: '2026-11-22T00:00:00Z', range_end: '2026-11-23T00:00:00Z' },
-          warnings: [],
-        },
-      },
-    },
+    results: { 200: { body: DeployPage, example: deployPageExample } },
     refusals: ['query_too_expensive'],
   }),
 } as const
