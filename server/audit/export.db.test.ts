@@ -187,7 +187,7 @@ test('a problem is reported with its line, its entry and what it is', async () =
     [[one, two, end], /^line 3: the checkpoint counts 3 entries, the file has 2/],
     [[one, two, three], /^line 4: the checkpoint is missing/],
     [[], /^line 1: .*not a JSON object/],
-    [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*no JSON/],
+    [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*not a JSON object/],
     [[one, two, three, end, three], /^line 5: something follows the checkpoint/],
     [[one, two.replace(',', ', '), three, end], /^line 2: .*not the canonical text/],
     [[one, two.replace('{', '{"a":1,"a":1,'), three, end], /^line 2: .*not the canonical text/],

@@ -1,6 +1,6 @@
-// The engine's own copy of all telemetry, and back. Taken in the background, because a BACKUP that is waited
-// for holds up every other statement (docs/backup.md has the measurement); parts that a merge replaces
-// meanwhile stay until they are copied, so the copy is of one moment per table.
+// Backs up and restores all telemetry by the engine's own BACKUP. It runs in the background, because waiting
+// for a BACKUP blocks every other statement (docs/backup.md has the measurement). Parts that a merge replaces
+// meanwhile stay until they are copied, so the copy of each table is of one moment.
 
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -11,8 +11,8 @@ import { BackupError, backupIdPattern } from './manifest.ts'
 const pollMs = 50
 
 /**
- * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when it is whole.
- * Throws BackupError, after the engine has ended it, when `signal` aborts.
+ * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when the copy is
+ * complete. Throws BackupError when `signal` aborts, after the engine has ended it.
  */
 export async function copyEngine(
   { engine, clock }: { engine: TelemetryEngine; clock: Clock },
@@ -20,7 +20,7 @@ export async function copyEngine(
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // Both become part of a statement that can't be bound.
+  // Both become part of a statement that can't have bound values.
   if (!backupIdPattern.test(backupId) || !/^[\w./]+$/.test(path)) {
     throw new BackupError(`Not the id of a backup: ${backupId}`)
   }
@@ -45,20 +45,20 @@ async function findCopy(engine: TelemetryEngine, backupId: string): Promise<Runn
     sql`SELECT status, error, query_id FROM system.backups WHERE id = ${backupId}`,
   )
   if (copy === undefined)
-    throw new BackupError('The telemetry engine does not know the backup it was told to take.')
+    throw new BackupError('The telemetry engine does not know the backup that it was told to take.')
   return copy
 }
 
-/** The engine's errors go on with a stack trace. */
+/** Errors of the engine have a stack trace after the first line. */
 function firstLine(error: string): string {
   return error.split(/\n|, Stack trace/)[0] ?? error
 }
 
 /**
- * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty.
- * They come back as they were copied, with the columns of the build that took the backup: rows put into
- * tables of other columns would lose those that are missing here. What opens the folder next brings them up
- * to date. Throws BackupError.
+ * Restores the content of `engine` in the engine's backup folder into the engine's tables, which must be
+ * empty. The tables are restored as they were copied, with the columns of the build that took the backup:
+ * rows in tables with other columns would lose those that are missing. The next opening of the folder brings
+ * them up to date. Throws BackupError.
  */
 export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
   if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')
@@ -66,7 +66,7 @@ export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
   await engine.command(raw("RESTORE DATABASE default FROM File('engine')"))
 }
 
-/** Bytes of everything that is to be copied. */
+/** Returns the bytes of everything to copy. */
 export async function engineBytes(engine: TelemetryEngine): Promise<number> {
   const [parts] = await engine.select<{ bytes: string }>(
     sql`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE database = currentDatabase() AND active`,

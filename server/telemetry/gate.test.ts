@@ -1,4 +1,4 @@
-// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for whom.
+// The gate alone, without an engine: what is fenced, hidden and unknown, and which work waits for which.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -20,7 +20,7 @@ const selection = (id: string, range: TimeRange, signals: Signal[] = ['logs']): 
 const between = (startNs: bigint, endNs: bigint): TimeRange => ({ startNs, endNs })
 const rows = (table: TableName, ...timesNs: bigint[]) => [batchOf(table, timesNs)]
 
-/** A promise that is settled from outside. */
+/** A promise that the test settles. */
 function door() {
   let open = () => {}
   let fail = (_error: Error) => {}
@@ -31,13 +31,13 @@ function door() {
   return { open, fail, passed }
 }
 
-/** Lets whatever is ready run; what then hasn't happened waits for something else. */
+/** Runs everything that is ready; what has not happened then waits for something else. */
 const settle = async () => {
   for (let i = 0; i < 5; i++) await turn()
 }
 
 describe('fences', () => {
-  test('a fence refuses rows inside it, of its organisation and signals, until it is taken away', () => {
+  test('a fence refuses rows inside it, of its organisation and signals, until it is removed', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     assert.equal(gate.refuses(own, rows('otel_logs', 10n)), true)
@@ -50,7 +50,7 @@ describe('fences', () => {
     assert.equal(gate.refuses(own, rows('otel_logs', 15n)), false)
   })
 
-  test('a batch around the fence is refused, since rows between its ends may be inside', () => {
+  test('a batch around the fence is refused, because rows between its ends may be inside', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     assert.equal(gate.refuses(own, rows('otel_logs', 5n, 25n)), true)
@@ -58,7 +58,7 @@ describe('fences', () => {
     assert.equal(gate.refuses(own, [...rows('otel_traces', 5n), ...rows('otel_logs', 15n)]), true)
   })
 
-  test('each of two fences holds for itself, and one set again is one', () => {
+  test('two fences are independent, and setting one again has no effect', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     gate.fence('own', selection('del_2', between(15n, 30n)))
@@ -79,7 +79,7 @@ describe('fences', () => {
     }
   })
 
-  test('a closed placement refuses everyone in it, until it is opened', () => {
+  test('a closed placement refuses all organisations in it, until it is opened', () => {
     const gate = new TelemetryGate()
     gate.closePlacement(3)
     assert.equal(gate.refuses(own, rows('otel_logs', 1n)), true)
@@ -91,7 +91,7 @@ describe('fences', () => {
 })
 
 describe('draining', () => {
-  test('waits for the commits under way, also for those that fail', async () => {
+  test('waits for running commits, also for those that fail', async () => {
     const gate = new TelemetryGate()
     const [good, bad] = [door(), door()]
     gate.track('own', good.passed)
@@ -107,7 +107,7 @@ describe('draining', () => {
     await drained
   })
 
-  test('does not wait for other organisations, for commits that begin later, or for nothing', async () => {
+  test('does not wait for other organisations, or for commits that begin later, or without commits', async () => {
     const gate = new TelemetryGate()
     const [foreign, own, later] = [door(), door(), door()]
     gate.track('neighbour', foreign.passed)
@@ -120,8 +120,8 @@ describe('draining', () => {
   })
 })
 
-describe('working exclusively', () => {
-  test('of one placement nothing overlaps and all runs in the order it was asked for', async () => {
+describe('exclusive work', () => {
+  test('on one placement never overlaps and runs in the order of the calls', async () => {
     const plan = fc.array(fc.uniqueArray(fc.nat({ max: 3 }), { minLength: 1, maxLength: 3 }), {
       maxLength: 12,
     })
@@ -159,7 +159,7 @@ describe('working exclusively', () => {
     )
   })
 
-  test('different placements don’t wait for each other', async () => {
+  test('on different placements does not wait for each other', async () => {
     const gate = new TelemetryGate()
     const slow = door()
     const first = gate.exclusively([1], () => slow.passed)
@@ -168,7 +168,7 @@ describe('working exclusively', () => {
     await first
   })
 
-  test('an error reaches who asked, and lets the next one in', async () => {
+  test('throws its error to its caller, and the next one runs', async () => {
     const gate = new TelemetryGate()
     const failing = gate.exclusively([1, 2], async () => {
       throw new Error('no space left')
@@ -185,7 +185,7 @@ describe('working exclusively', () => {
 })
 
 describe('what is hidden and unknown', () => {
-  test('hiding counts up for its organisation, and taking away does not', () => {
+  test('hiding increases the counter of its organisation, and showing again does not', () => {
     const gate = new TelemetryGate()
     assert.equal(gate.hidings('own'), 0)
     gate.hide('own', selection('del_1', allTime))

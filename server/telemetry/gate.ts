@@ -1,8 +1,8 @@
-// What stands between telemetry and whoever touches it while an erasure is at work. Three facts per
-// organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
-// *erased* (time that readers must take as unknown, not as zero). The deletion room sets them; readers, the
-// writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the
-// control plane before the service is ready.
+// The gate between telemetry and its readers and writers while an erasure is running. It keeps three facts
+// for each organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and
+// what is *erased* (time that readers must treat as unknown, not as zero). The deletion room sets them;
+// readers, the writer and the detectors only ask. There is one process, so they are kept in memory; they are
+// loaded from the control plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -28,7 +28,7 @@ export class TelemetryGate {
   readonly #late = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
   readonly #closedPlacements = new Set<number>()
-  readonly #heldPlacements = new Set<number>()
+  readonly #occupiedPlacements = new Set<number>()
   readonly #placements = new Map<number, Promise<unknown>>()
 
   hide(tenantId: string, selection: Selection): void {
@@ -38,15 +38,16 @@ export class TelemetryGate {
   }
 
   /**
-   * `forget` is called each time something of an organisation is hidden, so that caches
-   * drop what they have of it.
+   * Calls `forget` each time something of an organisation is hidden, so that caches drop what they have of
+   * it.
    */
   onHide(forget: (tenantId: string) => void): void {
     this.#onHide.push(forget)
   }
 
   /**
-   * How often something was hidden. A read during which this changed may have seen too much and is repeated.
+   * Returns how often something was hidden. A read during which this changed may have seen too much and is
+   * repeated.
    */
   hidings(tenantId: string): number {
     return this.#hidings.get(tenantId) ?? 0
@@ -60,7 +61,7 @@ export class TelemetryGate {
     return this.#hidden.get(tenantId) ?? []
   }
 
-  /** What a wider erasure says as well is forgotten, so that nightly ones don't add up. */
+  /** Drops selections that a wider erasure covers, so that nightly ones don't accumulate. */
   markErased(tenantId: string, selection: Selection): void {
     const said = (this.#erased.get(tenantId) ?? []).filter(
       ({ signals, range }) =>
@@ -70,10 +71,7 @@ export class TelemetryGate {
     put(this.#erased, tenantId, selection)
   }
 
-  /**
-   * From now on rows of the selection are left out of what is committed, for good; see
-   * {@link lateSelections}.
-   */
+  /** From here on commits leave out rows of the selection, for ever; see {@link lateSelections}. */
   refuseLate(tenantId: string, selection: Selection): void {
     put(this.#late, tenantId, selection)
   }
@@ -90,7 +88,7 @@ export class TelemetryGate {
     take(this.#erased, tenantId, id)
   }
 
-  /** Erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
+  /** Returns erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
   unknownTime(tenantId: string, signal: Signal, range: TimeRange): readonly TimeRange[] {
     return [...this.hidden(tenantId), ...(this.#erased.get(tenantId) ?? [])]
       .filter((selection) => selection.signals.includes(signal) && overlaps(selection.range, range))
@@ -98,8 +96,7 @@ export class TelemetryGate {
   }
 
   /**
-   * From now on no commit of this organisation may add to the selection; see
-   * {@link drain} for those under way.
+   * From here on no commit of this organisation may add to the selection; see {@link drain} for running ones.
    */
   fence(tenantId: string, selection: Selection): void {
     put(this.#fenced, tenantId, selection)
@@ -110,8 +107,8 @@ export class TelemetryGate {
   }
 
   /**
-   * Refuses every commit to a placement until {@link openPlacement}: one of its
-   * partitions may hold rows twice.
+   * Refuses every commit to a placement until {@link openPlacement}: one of its partitions may contain rows
+   * twice.
    */
   closePlacement(placement: number): void {
     this.#closedPlacements.add(placement)
@@ -125,14 +122,14 @@ export class TelemetryGate {
     return this.#closedPlacements.has(placement)
   }
 
-  /** Placements that are closed now. */
+  /** Returns the placements that are closed now. */
   closedPlacements(): readonly number[] {
     return [...this.#closedPlacements]
   }
 
-  /** Whether {@link exclusively} is at work on the placement; a writer need not queue up behind it. */
-  isHeld(placement: number): boolean {
-    return this.#heldPlacements.has(placement)
+  /** Whether {@link exclusively} is running on the placement; a writer need not wait in its queue. */
+  isOccupied(placement: number): boolean {
+    return this.#occupiedPlacements.has(placement)
   }
 
   /**
@@ -154,7 +151,7 @@ export class TelemetryGate {
     })
   }
 
-  /** Counts a commit as under way for its organisation until it settles. */
+  /** Counts a commit as running for its organisation until it settles. */
   track(tenantId: string, commit: Promise<unknown>): void {
     const running = this.#commits.get(tenantId) ?? new Set()
     this.#commits.set(tenantId, running)
@@ -172,17 +169,17 @@ export class TelemetryGate {
   }
 
   /**
-   * Runs `work` while nothing else holds one of the placements. A partition may be dropped whole only while
-   * no neighbour can commit into it between the check that it is ours alone and the drop.
+   * Runs `work` while nothing else works on one of the placements. A partition may be dropped as a whole only
+   * while no neighbour can commit into it between the check that it has only our rows and the drop.
    */
   async exclusively<T>(placements: readonly number[], work: () => Promise<T>): Promise<T> {
     const before = placements.map((placement) => this.#placements.get(placement))
     const running = Promise.all(before).then(async () => {
-      for (const placement of placements) this.#heldPlacements.add(placement)
+      for (const placement of placements) this.#occupiedPlacements.add(placement)
       try {
         return await work()
       } finally {
-        for (const placement of placements) this.#heldPlacements.delete(placement)
+        for (const placement of placements) this.#occupiedPlacements.delete(placement)
       }
     })
     const settled = running.then(

@@ -44,7 +44,7 @@ export class StaticAnswer {
     const form = takesGzip(request.headers['accept-encoding']) ? packed : plain
     reply.headers({ ...this.#options.headers, 'cache-control': cacheControl, etag: form.etag })
     addVary(reply, 'accept-encoding')
-    if (isHeld(request.headers['if-none-match'], [plain.etag, packed.etag])) return reply.status(304).send()
+    if (namesOne(request.headers['if-none-match'], [plain.etag, packed.etag])) return reply.status(304).send()
     if (form === packed) reply.header('content-encoding', 'gzip')
     return reply.type(this.#options.type).send(form.bytes)
   }
@@ -93,7 +93,7 @@ export function takesGzip(acceptEncoding: string | string[] | undefined): boolea
 }
 
 /** Whether an If-None-Match header (RFC 9110, 13.1.2) names one of the forms. */
-function isHeld(ifNoneMatch: string | undefined, etags: readonly string[]): boolean {
+function namesOne(ifNoneMatch: string | undefined, etags: readonly string[]): boolean {
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
   const named = ifNoneMatch.split(',').map((text) => text.trim().replace(/^W\//, ''))

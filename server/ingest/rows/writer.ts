@@ -220,7 +220,7 @@ export class IngestWriter {
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
-      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isOccupied(placement))
       .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
       .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
@@ -261,7 +261,7 @@ export class IngestWriter {
     const open = this.#committing.size < commitsMax ? [...this.#queues] : []
     const waits = open
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isOccupied(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), closedPollMs), signal)
