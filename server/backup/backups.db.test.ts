@@ -219,7 +219,7 @@ test('a stop of the service ends the backup, also in the engine', async () => {
   await newBackups({ engine: { ...delegate(engine), command } }).takeAll(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
-    /^The service was stopped while it was taken\.$/,
+    /^The service was stopped while the backup was taken\.$/,
   )
   const [copy] = await engine.select<{ status: string }>(
     sql`SELECT status FROM system.backups WHERE id = ${backupId}`,
@@ -266,7 +266,7 @@ test('a stop of the service while a copy is sealed leaves nothing of it', async 
   await backups.round(stop.signal)
   await backups.sealed()
   const row = (await register().find(backupId)) ?? assert.fail()
-  await assertFailed(row, /^The service was stopped while it was taken\.$/)
+  await assertFailed(row, /^The service was stopped while the backup was taken\.$/)
 })
 
 test('a lost lease ends a backup with that reason', async () => {
@@ -279,7 +279,7 @@ test('a lost lease ends a backup with that reason', async () => {
   await backups.round(work.signal)
   await backups.sealed()
   const row = (await register().find(backupId)) ?? assert.fail()
-  await assertFailed(row, /^The process lost its lease while it was taken\.$/)
+  await assertFailed(row, /^The process lost its lease while the backup was taken\.$/)
 })
 
 test('where the system can’t sync a file system each file is synced, with the same seals', async () => {
