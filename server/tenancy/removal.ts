@@ -18,8 +18,8 @@ interface RemovalDeps {
   /**
    * Ends all writing for the organisation and waits for running writes. Returns the function that undoes it.
    */
-  readonly closeToWriters: (tenantId: string) => Promise<() => void>
-  /** Counts rows of telemetry in every store, including hidden ones. */
+  readonly closeToWriters: (tenantId: string) => Promise<() => Promise<void>>
+  /** Rows of telemetry in every store, counted past everything that hides. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
   /** Makes removed control-plane rows leave the disk as soon as possible. */
   readonly flushControl: () => Promise<void>
@@ -90,7 +90,7 @@ export class OrganisationRemoval {
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
       await control.transaction().execute((trx) => removeRows(trx, tenantId, actor, nowMs))
     } catch (error) {
-      reopen()
+      await reopen()
       throw error
     }
     // It stays closed: a request that was admitted before its token was removed must not store anything.

@@ -1,5 +1,5 @@
-// Repeatable chance for requests: everything that a run does follows from its seed and from
-// what the service answers.
+// Repeatable random choices for requests: a run is determined by its seed and by the responses of the
+// service.
 
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 

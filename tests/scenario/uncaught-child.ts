@@ -1,6 +1,5 @@
-// A service in a process of its own that ends by an error nobody catches, while the engine is at
-// work on a statement that takes half a minute. Says where it listens, and throws when a line
-// comes in on standard input.
+// A service in its own process that ends by an uncaught error while the engine runs a statement of half a
+// minute. Prints where it listens, and throws when a line comes in on standard input.
 
 import { createApp } from '../../server/app.ts'
 import { stopOnSignal } from '../../server/cli/serve.ts'

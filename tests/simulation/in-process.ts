@@ -1,5 +1,5 @@
 // The service in this process, for simulations of thousands of steps: one engine stays open while the service
-// above it is ended and started again.
+// above it is stopped and started again.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,12 +8,13 @@ import { BackupRegister } from '../../server/backup/register.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import type { Control } from '../../server/control/database.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
+import { openBeside } from '../control-planes.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 import { Failpoints, Life, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
 import type { Answered, Asked, Fault, Subject } from './subject.ts'
@@ -31,7 +32,7 @@ export class InProcess implements Subject {
   readonly #folder = temporaryFolder()
   readonly #clock: SimulatedClock
   readonly #config: Config
-  #engine: TelemetryEngine | null = null
+  #engine: LocalEngine | null = null
   #run: Run | null = null
   #round: Promise<void> = Promise.resolve()
 
@@ -80,7 +81,7 @@ export class InProcess implements Subject {
       clock: life.clock,
       logger: silent,
       failpoint: failpoints.pass,
-      // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+      // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
       erasuresAtOnce: 1,
       isManual: true,
       openEngine: async (options) => {
@@ -90,7 +91,7 @@ export class InProcess implements Subject {
         return life.engine(engine)
       },
     })
-    this.#run = { app, life, failpoints, control: openSqlite(this.#config.controlPath) }
+    this.#run = { app, life, failpoints, control: openBeside(this.#config.controlPath) }
     await app.start(() => beforeReady(app))
   }
 

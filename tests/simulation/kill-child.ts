@@ -1,12 +1,12 @@
-// The service in a process of its own, driven over its channel to the parent: for simulations that end it
-// with kill -9. Only the calls of {@link Subject} that need this process are answered here.
+// The service in its own process, controlled over the channel to its parent: for simulations that end it with
+// kill -9. Only the calls of {@link Subject} that need this process are handled here.
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { raw } from '../../server/telemetry/sql.ts'
+import { openBeside } from '../control-planes.ts'
 import { silent } from '../fixtures.ts'
 import type { Call, ChildOptions } from './killed.ts'
 import { Failpoints, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
@@ -24,13 +24,13 @@ const config = readConfig({
   LETHE_ENGINE_MEMORY_MB: '1024',
   LETHE_COMMIT_DELAY_MS: '0',
 })
-let engine: TelemetryEngine | null = null
+let engine: LocalEngine | null = null
 const app = await createApp({
   config,
   clock,
   logger: silent,
   failpoint: failpoints.pass,
-  // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+  // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
   erasuresAtOnce: 1,
   isManual: true,
   openEngine: async (opened) => {
@@ -77,7 +77,7 @@ process.on('disconnect', () => process.exit(1))
 
 const address = await app.start(async () => {
   if (!options.isFirst) return
-  const control = openSqlite(config.controlPath)
+  const control = openBeside(config.controlPath)
   await populate(app, control, newOrganisations(), async () => {})
   await control.destroy()
 })

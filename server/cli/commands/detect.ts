@@ -25,6 +25,7 @@ export function addDetectCommand(program: Command): void {
       .option('--chart', 'draw the series with its band; the default where a terminal shows the output')
       .option('--no-chart', 'draw nothing')
       .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
+      .option('--deploys <FILE>', 'lines of timestamp,version, which the chart marks')
       .action(async (options) => (await import('../detect.ts')).detect(options)),
     'lethe detect --csv latency.csv --method seasonal_band --svg latency.svg',
     'journalctl -o short-unix -u web | awk \'{print int($1)",1"}\' | lethe detect --csv - --method rate_test',

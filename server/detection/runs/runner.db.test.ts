@@ -288,8 +288,6 @@ const brokenEngine: TelemetryEngine = {
   bytes: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
   command: () => Promise.reject(new Error('not here')),
   insert: () => Promise.reject(new Error('not here')),
-  sync: () => Promise.resolve(),
-  tableFolder: () => Promise.resolve(null),
   close: () => Promise.resolve(),
 }
 
