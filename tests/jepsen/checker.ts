@@ -206,7 +206,7 @@ export class Checker {
     if (complaint !== null) this.#violate(complaint, `${key} of ${erasure.org}: ${status ?? 'unknown'}`)
     if (status !== 'completed') return
     this.#checkHeld(erasure)
-    this.#known.bury(erasure)
+    this.#known.removeErased(erasure)
   }
 
   #checkHeld(erasure: ErasureRecord): void {
