@@ -327,7 +327,7 @@ describe('a backup', () => {
       const again = await serveReady(dirs)
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
-      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/m)
+      if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
       const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
       assert.deepEqual(await bodiesOf(again, acme), rows)

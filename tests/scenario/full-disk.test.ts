@@ -284,7 +284,7 @@ describe('a service in its own process', { skip }, () => {
     assert.equal((await service.ended).signal, null, service.said.err)
     const again = start(program, { LETHE_DATA_DIR: disk.folder, ...settings })
     assert.equal((await again.ended).code, 1)
-    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ takes no writes/m)
+    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ refuses writes/m)
   })
 
   test('it continues where its log is on a full disk', async () => {
