@@ -261,7 +261,7 @@ describe('a backup', () => {
     const again = await serveReady(dirs)
     const found = await bodiesOf(again, acme)
     const counted = new Set(found)
-    assert.equal(counted.size, found.length, 'no row is there twice')
+    assert.equal(counted.size, found.length, 'no row exists twice')
     assert.deepEqual(
       [...before, ...rows].filter((body) => !counted.has(body)),
       [],

@@ -312,7 +312,7 @@ describe('a service in its own process', { skip }, () => {
     await dying.address()
     dying.child.stdin?.write('die\n')
     assert.equal((await dying.ended).signal, 'SIGKILL')
-    assert.match(dying.said.err, /nobody catches this/)
+    assert.match(dying.said.err, /an uncaught error of the test/)
     const next = start(program, env)
     await assertReaches(await next.address(), 'ok')
     next.child.kill('SIGTERM')
