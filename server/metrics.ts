@@ -7,8 +7,8 @@ import type { Clock } from './core/clock.ts'
 import type { RequestQueries } from './deletion/requests/queries.ts'
 import { workingStatuses } from './deletion/requests/states.ts'
 import type { ClientLimits } from './http/client-limits.ts'
-import type { AnswersUnderWay } from './http/limits/answers-under-way.ts'
 import type { Connections } from './http/limits/connections.ts'
+import type { ResponsesInProgress } from './http/limits/responses-in-progress.ts'
 import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/rows/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
@@ -20,7 +20,7 @@ interface MetricSources {
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections
-  readonly answers: AnswersUnderWay
+  readonly answers: ResponsesInProgress
   readonly clock: Clock
   readonly isClockInDoubt: () => boolean
 }

@@ -10,9 +10,9 @@ import type { LoopTurns } from '../core/loop-turns.ts'
 import { version } from '../core/version.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
-import { AnswersUnderWay } from '../http/limits/answers-under-way.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
+import { ResponsesInProgress } from '../http/limits/responses-in-progress.ts'
 import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
@@ -34,7 +34,7 @@ export interface HttpNeeds {
 export interface WiredHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
-  readonly answers: AnswersUnderWay
+  readonly answers: ResponsesInProgress
   /** Adds the public pages, each to its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
   /**
@@ -56,7 +56,7 @@ export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore)
 }
 
 export function wireHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): WiredHttp {
-  const answers = new AnswersUnderWay(clock)
+  const answers = new ResponsesInProgress(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
     createHttp({
       clock,

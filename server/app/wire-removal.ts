@@ -1,5 +1,5 @@
-// Wires up what the removal of an organisation has to know of other rooms: the fences that keep writers out,
-// and the verifier's count, which is the one that believes nobody.
+// Wires what the removal of an organisation needs from other rooms: the fences that exclude writers, and the
+// count of the verifier, which includes hidden rows.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { signCheckpoint } from '../audit/export.ts'

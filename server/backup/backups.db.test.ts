@@ -191,7 +191,7 @@ test('a backup is copied when no attempt of an erasure is in progress', async ()
       failpoint: async (name) => void points.push(name),
     }),
   )
-  // More questions than the copy has before its first failpoint.
+  // More statements than the copy has before its first failpoint.
   for (let i = 0; i < 30; i++) await engine.select(sql`SELECT 1 AS one`)
   assert.deepEqual(points, [])
   ended.resolve()
@@ -199,7 +199,7 @@ test('a backup is copied when no attempt of an erasure is in progress', async ()
   assert.equal((await register().find(backupId))?.status, 'ready')
 })
 
-test('one that was asked for in another folder than the service’s is refused', async () => {
+test('a backup that was requested in another folder than the service’s is refused', async () => {
   const backupId = await register().request(join(folder, 'elsewhere'), 30, operatorActor('command-line'))
   await round(newBackups())
   const row = await register().find(backupId)

@@ -48,7 +48,7 @@ export interface BackupsDeps {
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
-  /** What a copy of the control plane takes at most, and how it is copied as of one moment. */
+  /** The most bytes of a copy of the control plane, and a function that copies it as of one moment. */
   readonly controlBytes: () => Promise<number>
   readonly copyControl: (path: string) => Promise<void>
   /** Tables of unfinished erasures; while there are any, the content of the others is not final. */
@@ -58,7 +58,7 @@ export interface BackupsDeps {
    * is lost before.
    */
   readonly whileNothingErases: <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T>
-  /** Where a test may end the process. */
+  /** A point at which a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
 

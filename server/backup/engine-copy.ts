@@ -1,4 +1,4 @@
-// What a backup says of the engine's copy of all telemetry, and how that copy comes back.
+// The size of the engine's copy of all telemetry, and its restore.
 
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngine } from '../telemetry/engine-files.ts'

@@ -124,7 +124,7 @@ export async function settleRestore(
     await renameSynced(join(promised, engineFolder), engine)
   }
   if (existsSync(join(promised, controlFile))) {
-    // The log belongs to the file that is being replaced; with another file it would corrupt that.
+    // The log belongs to the file that is being replaced; it would corrupt another file.
     for (const log of logsOf(controlPath)) await rm(log, { force: true })
     await failpoint('restore old log removed')
     await place(join(promised, controlFile), controlPath)

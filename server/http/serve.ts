@@ -11,10 +11,10 @@ import { type Access, bodyTypesOf, type Operation, type Rate } from '../../contr
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/parsed.ts'
-import { answerWriter } from './answer-text.ts'
-import { whenOver } from './answered.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
+import { whenResponseEnds } from './response-end.ts'
+import { responseWriter } from './response-text.ts'
 import { SentNames } from './sent-names.ts'
 
 declare module 'fastify' {
@@ -124,7 +124,7 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
 /** Aborts when the connection closes before the response was passed to the system. */
 function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
-  whenOver(request, reply, (isAnswered) => {
+  whenResponseEnds(request, reply, (isAnswered) => {
     if (!isAnswered) gone.abort()
   })
   return gone.signal
@@ -156,7 +156,7 @@ function sender({ id, results }: Operation): Send {
   const declared = new Map(
     Object.entries(results).map(([status, { body, types }]) => [
       Number(status),
-      { write: answerWriter(body), type: types?.[0] ?? 'application/octet-stream' },
+      { write: responseWriter(body), type: types?.[0] ?? 'application/octet-stream' },
     ]),
   )
   const [only] = declared.size === 1 ? declared.keys() : []

@@ -17,16 +17,16 @@ import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
-import { whenOver } from './answered.ts'
 import { type Authenticate, challengeOf } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
-import { AnswersUnderWay } from './limits/answers-under-way.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
 import { OperationRates } from './limits/rates.ts'
-import { RequestsUnderWay } from './limits/under-way.ts'
+import { RequestsInProgress } from './limits/requests-in-progress.ts'
+import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
 import { callerOf } from './request.ts'
+import { whenResponseEnds } from './response-end.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -61,7 +61,7 @@ export interface HttpOptions {
   /** No reserve is kept where absent. */
   readonly withReserve?: WithReserve
   /** Shared by the listeners of a service; the default limits where absent. */
-  readonly answers?: AnswersUnderWay
+  readonly answers?: ResponsesInProgress
   /** Shared by all work on the event loop for organisations. */
   readonly turns?: LoopTurns
 }
@@ -87,7 +87,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, connections),
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
-  const underWay = new RequestsUnderWay()
+  const underWay = new RequestsInProgress()
   const routeTable = new Map<string, Map<string, Access | undefined>>()
   http.addHook('onRoute', (added) => {
     const known = routeTable.get(added.url) ?? new Map<string, Access | undefined>()
@@ -117,14 +117,14 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     await guard(request, options.isReady, clients)
     if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
-    if (isCounted(request)) whenOver(request, reply, underWay.begin(callerOf(request)))
+    if (isCounted(request)) whenResponseEnds(request, reply, underWay.begin(callerOf(request)))
   })
   http.addHook('preHandler', async (request, reply) => {
     // A body of another form has reserved a part of a budget; its handler releases it.
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
-  const answers = options.answers ?? new AnswersUnderWay(options.clock)
+  const answers = options.answers ?? new ResponsesInProgress(options.clock)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // A connection that gets a response while the service stops must not stay open and keep the process

@@ -1,7 +1,7 @@
-// The port to the telemetry engine: ClickHouse SQL in, rows out, with bounded cost. The embedded engine
-// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP speaks the same SQL. What only an engine on
-// this machine can do is in engine-files.ts. Features don't hold this port but a `TenantReader`, which can't
-// ask without naming its organisation; only ingest, the eraser and the verifier work below it.
+// The port to the telemetry engine: ClickHouse SQL in, rows out, with limited cost. The embedded engine
+// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP uses the same SQL. What only an engine on
+// this machine can do is in engine-files.ts. Features use a `TenantReader` instead, which can't read without
+// an organisation; only ingest, the eraser and the verifier use the port directly.
 
 import { AppError } from '../core/app-error.ts'
 import type { ColumnSpec } from './schema/tables.ts'

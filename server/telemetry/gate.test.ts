@@ -1,4 +1,4 @@
-// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for commits.
+// The gate alone, without an engine: what is fenced, hidden and unknown, and what waits for commits.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,8 +1,8 @@
-// The gate of one node: what its readers and writers must know of erasures. Three facts per organisation:
-// what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is *erased* (time
-// that readers must take as unknown, not as zero). They come through the fences (fences.ts), each with an
-// epoch; readers, the writer and the detectors ask the gate and never change it. It is memory, and rebuilt
-// from the control plane before the service is ready.
+// The gate of one node: what its readers and writers must know of erasures. It keeps three facts for each
+// organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
+// *erased* (time that readers must treat as unknown, not as zero). Changes come through the fences
+// (fences.ts), each with an epoch; readers, the writer and the detectors ask the gate and never change it. It
+// is kept in memory, and loaded from the control plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -17,7 +17,7 @@ export interface Selection {
   readonly range: TimeRange
 }
 
-/** What a fence is about, for one organisation. */
+/** The effect of a fence on one organisation. */
 type FenceKind = 'hidden' | 'fenced' | 'erased' | 'late'
 
 /** One fact that begins or ends. A selection replaces the one of the same kind and id. */
@@ -46,7 +46,7 @@ export class TelemetryGate {
 
   /**
    * Applies changes in their order and acknowledges their epoch. Throws where they are older than what was
-   * applied, and what a listener of {@link onHide} throws; then the epoch is not acknowledged.
+   * applied, and the errors of a listener of {@link onHide}; then the epoch is not acknowledged.
    */
   apply(epoch: number, changes: readonly FenceChange[]): void {
     if (epoch <= this.#epoch) {

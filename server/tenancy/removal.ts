@@ -19,7 +19,7 @@ interface RemovalDeps {
    * Ends all writing for the organisation and waits for running writes. Returns the function that undoes it.
    */
   readonly closeToWriters: (tenantId: string) => Promise<() => Promise<void>>
-  /** Rows of telemetry in every store, counted past everything that hides. */
+  /** Counts rows of telemetry in every store, including hidden ones. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
   /** Makes removed control-plane rows leave the disk as soon as possible. */
   readonly flushControl: () => Promise<void>

@@ -53,7 +53,7 @@ export class Leases {
  */
 export class LeaseLost extends Error {
   constructor(name: string) {
-    super(`The lease "${name}" was lost while its work was under way.`)
+    super(`The lease "${name}" was lost while its work was running.`)
     this.name = 'LeaseLost'
   }
 }
@@ -134,7 +134,7 @@ async function renewUntil(
     if (ended.aborted) return
     if (outcome === 'renewed') renewedMs = askedMs
     if (outcome !== 'taken' && outcome !== 'late') continue
-    logger.error({ loop: name }, 'a lease was lost while its work was under way; the work is stopped')
+    logger.error({ loop: name }, 'a lease was lost while its work was running; the work is stopped')
     return onLost(new LeaseLost(name))
   }
 }

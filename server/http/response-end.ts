@@ -11,7 +11,7 @@ type Over = (isAnswered: boolean) => void
 const openOn = new WeakMap<Socket, Set<Over>>()
 
 /** Calls `over` once, with whether the whole response was passed to the system. */
-export function whenOver(request: FastifyRequest, reply: FastifyReply, over: Over): void {
+export function whenResponseEnds(request: FastifyRequest, reply: FastifyReply, over: Over): void {
   const { socket } = request.raw
   const open = openOn.get(socket) ?? watch(socket)
   const once: Over = (isAnswered) => {

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 
-export interface AnswerLimits {
+export interface ResponseLimits {
   /** Unread bytes of an organisation; a single response may have any size. */
   readonly ownerBytes: number
   /** Unread bytes of all. */
@@ -21,7 +21,7 @@ export interface AnswerLimits {
 
 const mebibyte = 1024 * 1024
 
-export const answerLimits: AnswerLimits = {
+export const responseLimits: ResponseLimits = {
   /** Several times the data of a page's panels, and an eighth of the total. */
   ownerBytes: 32 * mebibyte,
   /** A tenth of the memory for which the service is designed. */
@@ -44,7 +44,7 @@ const retryAfterSeconds = 1
 /** Without a reason, Node creates an error with a stack for each response that ends. */
 const ended = 'ended'
 
-interface Answer {
+interface OpenResponse {
   readonly owner: string
   readonly reply: FastifyReply
   readonly ended: AbortController
@@ -55,17 +55,17 @@ interface Answer {
   isOffered: boolean
 }
 
-export class AnswersUnderWay {
+export class ResponsesInProgress {
   readonly #clock: Clock
-  readonly #limits: AnswerLimits
+  readonly #limits: ResponseLimits
   /** By owner, oldest first. */
-  readonly #open = new Map<string, Set<Answer>>()
+  readonly #open = new Map<string, Set<OpenResponse>>()
   readonly #bytes = new Map<string, number>()
   #totalBytes = 0
   /** Since the start: requests that were refused with 429, and responses whose connection was closed. */
   readonly totals = { refused: 0, givenUp: 0 }
 
-  constructor(clock: Clock, limits: AnswerLimits = answerLimits) {
+  constructor(clock: Clock, limits: ResponseLimits = responseLimits) {
     this.#clock = clock
     this.#limits = limits
   }
@@ -114,7 +114,7 @@ export class AnswersUnderWay {
     })
   }
 
-  #begin(owner: string, reply: FastifyReply, unreadBytes: number): Answer {
+  #begin(owner: string, reply: FastifyReply, unreadBytes: number): OpenResponse {
     const answer = { owner, reply, ended: new AbortController(), unreadBytes, takenBytes: 0, isOffered: true }
     const open = this.#open.get(owner) ?? new Set()
     this.#open.set(owner, open.add(answer))
@@ -129,7 +129,7 @@ export class AnswersUnderWay {
     return answer
   }
 
-  #end(answer: Answer): void {
+  #end(answer: OpenResponse): void {
     if (answer.ended.signal.aborted) return
     answer.ended.abort(ended)
     this.#count(answer.owner, -answer.unreadBytes)
@@ -146,7 +146,7 @@ export class AnswersUnderWay {
   }
 
   /** Yields the pieces as the client reads them. */
-  async *#pieces(answer: Answer, source: AsyncIterable<unknown> | Iterable<unknown>) {
+  async *#pieces(answer: OpenResponse, source: AsyncIterable<unknown> | Iterable<unknown>) {
     answer.isOffered = false
     for await (const piece of source) {
       answer.isOffered = true
@@ -159,7 +159,7 @@ export class AnswersUnderWay {
   }
 
   /** Waits for the end of a response, and gives it up when its client reads too little of it. */
-  async #watchEnd(answer: Answer): Promise<void> {
+  async #watchEnd(answer: OpenResponse): Promise<void> {
     const { patienceMs, leastBytes } = this.#limits
     while (!answer.ended.signal.aborted) {
       const before = answer.takenBytes
@@ -178,7 +178,7 @@ export class AnswersUnderWay {
     }
   }
 
-  #giveUp(answer: Answer): void {
+  #giveUp(answer: OpenResponse): void {
     if (answer.ended.signal.aborted) return
     this.totals.givenUp += 1
     this.#end(answer)

@@ -15,15 +15,15 @@ import { byAccessToken } from '../authentication.ts'
 import { testOperation } from '../operation-fixture.ts'
 import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
-import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
+import { type ResponseLimits, ResponsesInProgress, responseLimits } from './responses-in-progress.ts'
 
 const mebibyte = 1024 * 1024
 const largeBytes = 16 * mebibyte
-const patienceMs = answerLimits.patienceMs
+const patienceMs = responseLimits.patienceMs
 
 interface Scene {
   readonly http: FastifyInstance
-  readonly answers: AnswersUnderWay
+  readonly answers: ResponsesInProgress
   readonly clock: ManualClock
   readonly port: number
   /** Sockets of the service, in the order in which they came. */
@@ -41,9 +41,9 @@ after(async () => {
   }
 })
 
-async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
+async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   const clock = new ManualClock(1_763_717_400_000)
-  const answers = new AnswersUnderWay(clock, { ...answerLimits, ...limits })
+  const answers = new ResponsesInProgress(clock, { ...responseLimits, ...limits })
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),

@@ -14,7 +14,7 @@ import { byAccessToken } from '../authentication.ts'
 import { testOperation } from '../operation-fixture.ts'
 import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
-import { RequestsUnderWay, underWayLimits } from './under-way.ts'
+import { RequestsInProgress, requestLimits } from './requests-in-progress.ts'
 
 const clock = new ManualClock(1_763_717_400_000)
 const errors: string[] = []
@@ -73,7 +73,7 @@ async function until(holds: () => boolean): Promise<void> {
 
 describe('requests in progress', () => {
   test('above the limit of a token are refused with 429, and other tokens and organisations are not', async () => {
-    const { byToken } = underWayLimits
+    const { byToken } = requestLimits
     const first = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer'))
     await until(() => waiting.size === byToken)
     const refused = await ask('/slow', 'acme/viewer')
@@ -92,7 +92,7 @@ describe('requests in progress', () => {
   })
 
   test('that were aborted no longer count, get the signal, and are no errors', async () => {
-    const { byToken } = underWayLimits
+    const { byToken } = requestLimits
     for (let round = 1; round <= 2; round++) {
       const gone = new AbortController()
       const all = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer', gone.signal))
@@ -119,7 +119,7 @@ describe('requests in progress', () => {
   })
 
   test('are limited for an organisation and in all', () => {
-    const bounded = new RequestsUnderWay({ byToken: 2, byOrganisation: 3, inAll: 4 })
+    const bounded = new RequestsInProgress({ byToken: 2, byOrganisation: 3, inAll: 4 })
     const begin = (tenantId: string, name: string) => bounded.begin({ tenantId, requester: tokenNamed(name) })
     const end = begin('a', 'x')
     begin('a', 'x')

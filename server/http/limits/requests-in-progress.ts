@@ -6,7 +6,7 @@
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 
-interface UnderWayLimits {
+interface RequestLimits {
   readonly byToken: number
   readonly byOrganisation: number
   readonly inAll: number
@@ -17,18 +17,18 @@ interface UnderWayLimits {
  * well above either; three such programs may work for an organisation at once. A thousand waiting requests
  * take some megabytes.
  */
-export const underWayLimits: UnderWayLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
+export const requestLimits: RequestLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
 
 /** A refused client can retry when one of its requests has been answered. */
 const retryAfterSeconds = 1
 
-export class RequestsUnderWay {
-  readonly #limits: UnderWayLimits
+export class RequestsInProgress {
+  readonly #limits: RequestLimits
   readonly #byToken = new Map<string, number>()
   readonly #byOrganisation = new Map<string, number>()
   #inAll = 0
 
-  constructor(limits: UnderWayLimits = underWayLimits) {
+  constructor(limits: RequestLimits = requestLimits) {
     this.#limits = limits
   }
 

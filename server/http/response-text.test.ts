@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
-import { answerWriter } from './answer-text.ts'
+import { responseWriter } from './response-text.ts'
 
 const Page = z.object({
   items: z.array(z.object({ at: z.string(), value: z.number().nullable(), note: z.string().optional() })),
@@ -33,7 +33,7 @@ test('any page has the same text as when written as a whole', async () => {
     },
     { requiredKeys: ['items', 'next_cursor'] },
   )
-  const write = answerWriter(Page)
+  const write = responseWriter(Page)
   const turn = async () => {}
   await fc.assert(
     fc.asyncProperty(page, async (body) => {
@@ -43,22 +43,22 @@ test('any page has the same text as when written as a whole', async () => {
 })
 
 test('a schema that is not an object is written as a whole', async () => {
-  assert.equal(await answerWriter(z.array(z.int()))([1, 2], never), '[1,2]')
+  assert.equal(await responseWriter(z.array(z.int()))([1, 2], never), '[1,2]')
 })
 
 test('a long list waits for turns between slices, and a short one for none', async () => {
   const items = Array.from({ length: 20_000 }, (_, at) => ({ at: `${at}`, value: at }))
   let turns = 0
-  const text = await answerWriter(Page)({ items, next_cursor: null }, async () => {
+  const text = await responseWriter(Page)({ items, next_cursor: null }, async () => {
     turns++
   })
   assert.deepEqual(JSON.parse(text), { items, next_cursor: null })
   assert.ok(turns >= 2, `${turns} turns`)
-  await answerWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
+  await responseWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
 })
 
 test('a body that does not match the schema is not sent', async () => {
-  const write = answerWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
+  const write = responseWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
   await assert.rejects(write({ items: [{ at: 'yesterday' }] }, never), z.ZodError)
   await assert.rejects(write({ items: 'none' }, never), z.ZodError)
 })

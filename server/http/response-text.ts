@@ -12,7 +12,7 @@ import { elapsedMs } from '../core/clock.ts'
  * @param turn resolves when the writer may continue; not called for a body that takes less than a slice
  * @throws ZodError where the body does not match the schema, which is a defect of the service
  */
-type WriteAnswer = (body: unknown, turn: () => Promise<void>) => Promise<string>
+type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<string>
 
 /** How long the writer works at once, milliseconds; one element may take longer. */
 const sliceMs = 1
@@ -20,7 +20,7 @@ const sliceMs = 1
 /**
  * Returns a writer of bodies of this schema. An object with rules across its fields is written as a whole.
  */
-export function answerWriter(schema: z.ZodType): WriteAnswer {
+export function responseWriter(schema: z.ZodType): WriteResponse {
   if (
     !(schema instanceof z.ZodObject) ||
     schema.def.checks !== undefined ||
