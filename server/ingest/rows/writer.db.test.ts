@@ -566,6 +566,35 @@ describe('fences', () => {
     assert.equal(await count(closed), 1)
   })
 
+  test('what waits for a placement is committed between two steps of an erasure, also beside commits that last', async () => {
+    const slow = door()
+    const here = scene({ beforeInsert: async (nth) => (nth <= 2 ? slow.passed : undefined) })
+    const places = [newPlace(14), newPlace(15), newPlace(16)]
+    const lasting: Promise<void>[] = []
+    for (const place of places.slice(0, 2)) {
+      lasting.push(commit(here.writer, place, logs(1)))
+      while (here.clock.waiting === 0) await turn()
+      await here.clock.advance(commitDelayMs)
+      while (here.inserts.length < lasting.length) await turn()
+    }
+    const [first, own] = [door(), places[2] ?? assert.fail()]
+    const erasing = [here.locks.exclusively([16], () => first.passed)]
+    const waiting = commit(here.writer, own, logs(1))
+    while (here.clock.waiting === 0) await turn()
+    await here.clock.advance(commitDelayMs)
+    for (let i = 0; i < 20; i++) await turn()
+    assert.equal(await count(own), 0)
+    let rowsAtNextStep = -1
+    const next = here.locks.exclusively([16], async () => {
+      rowsAtNextStep = await count(own)
+    })
+    first.open()
+    await Promise.all([...erasing, next, waiting])
+    assert.equal(rowsAtNextStep, 1)
+    slow.open()
+    await runUntil(here.clock, lasting)
+  })
+
   test('a batch that was accepted before its placement was closed is refused, and its neighbours are committed', async () => {
     const here = scene()
     const [closed, open] = [newPlace(12), newPlace(13)]
