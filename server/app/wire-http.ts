@@ -1,6 +1,6 @@
-// Wires up the doors of HTTP: the main listener, and where the operator has set one the admin listener, on
-// which the pages for whoever runs the service are served, away from clients. Both have the same limits, each
-// for itself but for answers under way, which share one memory.
+// Wires the HTTP listeners: the main one and, where the operator has configured one, the admin listener,
+// which serves the pages for operators away from clients. Each has the same limits for itself, except for
+// responses in progress, which share one limit of memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { everyOperation } from '../../contract/operations/every.ts'
@@ -35,18 +35,18 @@ export interface WiredHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
   readonly answers: AnswersUnderWay
-  /** Adds what is open to everyone, each page on its listener. */
+  /** Adds the public pages, each to its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
   /**
-   * Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken.
+   * Listens and returns the address of the main listener. Throws ConfigError where the admin port is in use.
    */
   listen(): Promise<string>
-  /** Where the admin listener listens; null before that, and where there is none. */
+  /** The address of the admin listener; null before it listens, and where there is none. */
   adminAddress(): string | null
   close(): Promise<void>
 }
 
-/** What clients without a valid token may do, on HTTP and gRPC together. */
+/** Limits of clients without a valid token, for HTTP and gRPC together. */
 export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
   return new ClientLimits({
     clock,

@@ -51,7 +51,7 @@ export function wireRemoval({
       return reopen
     },
     async countTelemetry(tenantId) {
-      // Derived telemetry lives in the control plane and goes with the organisation.
+      // Derived telemetry is in the control plane and is removed with the organisation.
       const target = { scope: 'all' as const, ...everything, held: [] }
       const { rowsLeft } = await readBack(engine, [], tenantId, target)
       return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
@@ -60,7 +60,7 @@ export function wireRemoval({
       try {
         await dialectOf(control).flushErased(control)
       } catch (err) {
-        logger.warn({ err }, 'what belonged to a removed organisation leaves the log with the next erasure')
+        logger.warn({ err }, 'removed rows of an organisation leave the log with the next erasure')
       }
     },
     async signCheckpoint(chain, tenantId) {

@@ -1,5 +1,5 @@
-// The text of an answer is what JSON.stringify makes of the checked body, and a long
-// list is written in slices.
+// The text of a response is that of JSON.stringify for the checked body, and a long list is written in
+// slices.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +15,7 @@ const Page = z.object({
 
 const never = () => Promise.reject(new Error('a small answer waited'))
 
-test('any page has the text that the whole has', async () => {
+test('any page has the same text as when written as a whole', async () => {
   const item = fc.record(
     {
       at: fc.string({ unit: 'binary' }),
@@ -42,7 +42,7 @@ test('any page has the text that the whole has', async () => {
   )
 })
 
-test('a schema that is no object is written as a whole', async () => {
+test('a schema that is not an object is written as a whole', async () => {
   assert.equal(await answerWriter(z.array(z.int()))([1, 2], never), '[1,2]')
 })
 
@@ -57,7 +57,7 @@ test('a long list waits for turns between slices, and a short one for none', asy
   await answerWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
 })
 
-test('a body that is not what the schema says is not sent', async () => {
+test('a body that does not match the schema is not sent', async () => {
   const write = answerWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
   await assert.rejects(write({ items: [{ at: 'yesterday' }] }, never), z.ZodError)
   await assert.rejects(write({ items: 'none' }, never), z.ZodError)
