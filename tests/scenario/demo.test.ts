@@ -1,7 +1,7 @@
 // The promises of the demo, with the code that it runs: two weeks of the shop are sent over OTLP, the
 // detectors run over them once, and each of the three incidents has an anomaly of its time that names the
-// others of the same incident. Run by run each is told within a quarter of an hour. The time outside incidents
-// has no anomaly.
+// others of the same incident. Run by run each is told within a quarter of an hour. The time outside
+// incidents has no anomaly.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
