@@ -150,6 +150,32 @@ test('a call to a wrong address is a failure of the caller', async () => {
   )
 })
 
+test('a call that fails though its callee did not points to both ends, to the callee more', async () => {
+  await insert(shop(), -40, -5)
+  const lost = client('checkout', server('payments', 20), { isFailed: true })
+  await insert(server('checkout', 30, { isFailed: true, calls: [lost] }), 0, 20)
+  const failures = cluesOf(await evidence()).filter(({ metricKey }) => metricKey === 'spans.error_ratio')
+  assert.deepEqual(
+    failures.map(({ service }) => service),
+    ['payments', 'checkout'],
+  )
+})
+
+test('spans of no stated kind are requests too, one for each trace and service', async () => {
+  const unstated = (isFailed: boolean): SpanGiven => ({
+    ...{ service: 'checkout', kind: 'Internal', ms: 30, isFailed },
+    calls: [{ service: 'payments', kind: 'Internal', ms: 20, isFailed }],
+  })
+  await insert(unstated(false), -40, -5)
+  await insert(unstated(true), 0, 20)
+  const found = await evidence()
+  assert.ok(graphOf(found).isCall('checkout', 'payments'))
+  assert.deepEqual(
+    cluesOf(found).map(({ kind, service }) => [kind, service]),
+    [['failures', 'payments']],
+  )
+})
+
 test('work that a message causes is a call, and takes no time of the sender', async () => {
   const settle: SpanGiven = { service: 'inventory', kind: 'Consumer', ms: 500 }
   const send: SpanGiven = { service: 'checkout', kind: 'Producer', ms: 3, peer: 'orders', causes: settle }
