@@ -184,6 +184,9 @@ test('work that a message causes is a call, and takes no time of the sender', as
   assert.ok(graphOf(found).isCall('checkout', 'inventory'))
   const own = found.services.find(({ service }) => service === 'checkout')
   assert.equal(own?.during.ownMs, 7, 'the time until the message is taken belongs to nobody')
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await insert(server('checkout', 10, { causes: settle }), 0, 10)
+  assert.equal((await evidence()).services.find(({ service }) => service === 'checkout')?.during.ownMs, 10)
 })
 
 test('services that answer through a proxy without client spans are called by it', async () => {
