@@ -95,7 +95,7 @@ function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'
     calls.filter(({ callee }) => callee !== null),
     ({ callee, caller }) => JSON.stringify([caller, callee]),
   )
-  return [...edges.values()].flatMap((rows): CallRate[] => {
+  const rates = [...edges.values()].flatMap((rows): CallRate[] => {
     const [first] = rows
     const caller = byName.get(first?.caller ?? '')
     const callee = first?.callee ?? null
@@ -113,6 +113,12 @@ function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'
       },
     ]
   })
+  // A caller that stopped to call any of several callees is itself what changed.
+  return [...Map.groupBy(rates, ({ caller }) => caller).values()].flatMap((own) =>
+    own.length > 1 && own.every(({ isStopped }) => isStopped)
+      ? own.map((rate) => ({ ...rate, isStopped: false }))
+      : own,
+  )
 }
 
 function failureClues({ calls, services }: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {

@@ -202,6 +202,17 @@ test('services that answer through a proxy without client spans are called by it
   )
 })
 
+test('a proxy that calls none of its callees any more is what fails itself', async () => {
+  const callees = [server('search', 10), server('cart', 10)]
+  await insert(server('gateway', 30, { calls: callees }), -40, -5)
+  await insert(server('gateway', 5, { isFailed: true }), 0, 20)
+  const clues = cluesOf(await evidence()).filter(({ kind }) => kind === 'failures' || kind === 'unanswered')
+  assert.deepEqual(
+    clues.map(({ service }) => service),
+    ['gateway'],
+  )
+})
+
 test('nothing that is calm gives a clue, and time outside the window is not read', async () => {
   await insert(shop(), -40, 40)
   await insert(shop(true), -200, -100)
