@@ -10,14 +10,13 @@
 // texts; --every keeps each n-th series. --report writes a page that shows each series with what was found,
 // missed and false.
 
-import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import { seriesChart } from '../../server/cli/series-chart.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { buildSeries } from '../../server/detection/scoring/series.ts'
-import { type Row, report, reportAbsent, say } from '../report.ts'
+import { type Row, report, reportAbsent } from '../report.ts'
 import { rounded } from '../samples.ts'
 import {
   type Alarm,
@@ -29,7 +28,7 @@ import {
   judgeAlarms,
   readField,
 } from './field-series.ts'
-import { ReportPage } from './report-page.ts'
+import { colourText, ReportPage } from './report-page.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -109,7 +108,7 @@ function figuresOf(judged: Judgement): Row {
 const choice = choiceOf()
 const page = new ReportPage(
   `The field: ${options.method} at a budget of ${options.budget} a week`,
-  'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.',
+  colourText,
 )
 const judgements = all.map((field) => {
   const startUs = process.cpuUsage().user
@@ -150,7 +149,4 @@ for (const set of ['AIOps', 'Microsoft'] as const) {
   }
 }
 report('The field', ...sums)
-if (options.report !== undefined) {
-  writeFileSync(options.report, page.html(new Map([['The field', sums]])))
-  say(`${options.report} shows each series`)
-}
+if (options.report !== undefined) page.write(options.report, new Map([['The field', sums]]))
