@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
+import { isRecord } from '../core/is-record.ts'
 import type { Evaluation } from '../detection/alarms/alarm.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
 import { summariseRun } from '../detection/anomalies/run-summary.ts'
@@ -22,6 +23,7 @@ import {
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
 import type { Chart } from './chart.ts'
+import { detectAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
@@ -31,7 +33,8 @@ interface DetectOptions extends JsonOption {
   readonly csv: string
   /** Lines have the name of a group between timestamp and value. */
   readonly grouped?: boolean
-  readonly method: string
+  /** `auto` as served, else `robust_band`, where absent. */
+  readonly method?: string
   /** JSON. */
   readonly params: string
   /** Minutes. */
@@ -41,6 +44,10 @@ interface DetectOptions extends JsonOption {
   readonly chart?: boolean
   /** A file to write a picture to. */
   readonly svg?: string
+  /** Run after run, as the service does. */
+  readonly asServed?: boolean
+  /** False alarms a week. */
+  readonly budget?: string
 }
 
 /** Buckets; a year of minutes. */
@@ -63,10 +70,22 @@ interface Judged {
  * an option can't be read.
  */
 export async function detect(options: DetectOptions): Promise<void> {
+  if (options.asServed) {
+    const params = jsonOf(options.params)
+    if (!isRecord(params)) throw new Error(`--params is no JSON object: ${options.params}`)
+    return detectAsServed(parsePoints(await readText(options)), {
+      ...options,
+      method: options.method ?? 'auto',
+      params,
+    })
+  }
   const choice = choiceOf(options)
   const judged = judge(readGroups(await readText(options), options), choice, options)
   if (options.svg !== undefined) {
-    writeFileSync(options.svg, drawSvg(judged.map(chartOf), `${options.method} over ${options.csv}`))
+    writeFileSync(
+      options.svg,
+      drawSvg(judged.map(chartOf), `${options.method ?? 'robust_band'} over ${options.csv}`),
+    )
   }
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
@@ -118,7 +137,7 @@ function judge(
   })
 }
 
-function choiceOf({ grouped, method, params }: DetectOptions): MethodChoice {
+function choiceOf({ grouped, method = 'robust_band', params }: DetectOptions): MethodChoice {
   const scope = grouped === true ? { group_by: 'group' } : {}
   const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params), scope }
   const read = readDraft(draft)

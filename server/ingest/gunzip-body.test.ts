@@ -24,7 +24,9 @@ test('a body within the limit comes out whole, whatever pieces it came in', asyn
 
 test('one byte beyond the limit is too large', async () => {
   const payload = Readable.from([gzipSync(text)])
-  await assert.rejects(buffer(gunzipBody(payload, { limitBytes: text.length - 1, turn })), { code: 'body_too_large' })
+  await assert.rejects(buffer(gunzipBody(payload, { limitBytes: text.length - 1, turn })), {
+    code: 'body_too_large',
+  })
 })
 
 test('an endless body is read no further than its limit, also when nobody listens any more', async () => {

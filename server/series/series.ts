@@ -55,6 +55,8 @@ export interface SeriesRequest {
   readonly maxGroups: number
   /** For `last`; `avg` where absent. */
   readonly across?: Across | undefined
+  /** Set by who knows that what is counted was alive before the series begins, so that nobody asks. */
+  readonly isBorn?: boolean | undefined
 }
 
 export interface SeriesGroup {
@@ -85,6 +87,8 @@ export interface SeriesSet {
   readonly steps: number
   /** Groups beyond `maxGroups`. */
   readonly truncatedGroups: number
+  /** Whether a step without rows is zero. */
+  readonly counting: boolean
   /** Per step, 1 where it touches erased or hidden time; every group's value is NaN there. */
   readonly unknown: Uint8Array
   /** The busiest first. Empty where the metric is unknown or has no rows. */
@@ -156,7 +160,7 @@ async function readEvents(
   )
   const packed = groupsOf(frame, found, series.counting)
   const rows = aggregation === 'rate' ? overCounted(frame, packed) : packed
-  const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
+  const livedBefore = request.isBorn === true || (await isBornBefore(reader, frame, series, rows, limits))
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
 }
 
@@ -231,6 +235,7 @@ export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesR
     counted: countedRange(frame),
     steps,
     truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
+    counting: eventSeriesOf(metricKey)?.counting ?? rows.some((row) => row.counting === 1),
     unknown,
     groups: living.map((row) => ({
       group: frame.groupBy === undefined ? null : String(row.grp),

@@ -11,9 +11,10 @@ export function addDetectCommand(program: Command): void {
       .description('look for anomalies in a file, by the code that detectors run, without a service')
       .requiredOption('--csv <FILE>', 'lines of timestamp,value; - is standard input')
       .addOption(
-        new Option('--method <key>', 'the detection method')
-          .choices([...methodChoices])
-          .default('robust_band'),
+        new Option(
+          '--method <key>',
+          'the detection method; robust_band where absent, auto with --as-served',
+        ).choices([...methodChoices]),
       )
       .option('--params <JSON>', 'its params, as a detector takes them', '{}')
       .option('--grouped', 'lines are timestamp,group,value: a series for each group')
@@ -26,9 +27,17 @@ export function addDetectCommand(program: Command): void {
       .option('--chart', 'draw the series with its band; the default where a terminal shows the output')
       .option('--no-chart', 'draw nothing')
       .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
+      .addOption(
+        new Option(
+          '--as-served',
+          'what a detector of the service would have recorded, run after run on its schedule',
+        ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step']),
+      )
+      .option('--budget <alarms>', 'with --as-served: false alarms a week that are accepted; 1 where absent')
       .action(async (options) => (await import('../detect.ts')).detect(options)),
     'lethe detect --csv latency.csv --method seasonal_band --svg latency.svg',
     'journalctl -o short-unix -u web | awk \'{print int($1)",1"}\' | lethe detect --csv - --method rate_test',
     'lethe detect --csv fleet.csv --grouped --method peer_outlier --json',
+    'lethe detect --csv requests.csv --as-served --budget 1 --json',
   )
 }
