@@ -1,33 +1,33 @@
-// Every bench: what it measures, for how long, and with which arguments its figures are kept.
-// docs/performance.md has the figures in this order; bench/README.md lists the benches.
+// The list of benches: what each measures, how long it takes, and the arguments with which its result is
+// stored. docs/performance.md has the figures in this order; bench/README.md lists the benches.
 
 export interface Bench {
   /** `ingest/http` is bench/ingest/http.ts, `neighbours` is bench/neighbours/neighbours.ts. */
   readonly name: string
   /** One sentence for the list. */
   readonly measures: string
-  /** What the figures mean and what they must be; a paragraph of docs/performance.md. */
+  /** What the figures mean and which bar they must reach; a paragraph of docs/performance.md. */
   readonly reading: string
-  /** About how long it takes with `args`, on two cores. */
+  /** Approximate duration with `args`, on two cores. */
   readonly minutes: number
-  /** With which its result is kept. None where the bench's own defaults are right. */
+  /** Arguments with which its result is stored. Empty where the defaults of the bench are right. */
   readonly args: readonly string[]
-  /** The least with which everything of it runs once, in a minute or two. Its figures mean nothing. */
+  /** Arguments with which each part runs once, in a minute or two. The figures mean nothing. */
   readonly smallest: readonly string[]
-  /** What the machine must have beside the dependencies; without it a part is reported as absent. */
+  /** What the machine needs besides the dependencies; without it, a part is reported as absent. */
   readonly wants?: string
 }
 
-const peerStores = 'Prometheus, PostgreSQL, InfluxDB and VictoriaMetrics of Debian'
+const peerStores = 'Prometheus, PostgreSQL, InfluxDB and VictoriaMetrics from Debian'
 
 export const benches: readonly Bench[] = [
   {
     name: 'ingest/http',
-    measures: 'OTLP/HTTP to committed rows, beside what the engine alone takes of the same rows',
+    measures: 'OTLP/HTTP to committed rows, beside the engine alone with the same rows',
     reading:
-      'Senders and service share the cores; the engine alone has them to itself and gets ready buffers, so the ratios are on the low side. ' +
-      '*Sustained* counts the time until the merges that either leaves behind are done. The latencies at 80 % are at four fifths of the sustained rate. ' +
-      'Bars: .6 of the engine alone, and a p99 of 500 ms at 80 %.',
+      'Senders and service share the cores; the engine alone uses all of them and gets prepared buffers, so the real ratios are higher. ' +
+      '*Sustained* includes the time until all merges are done, for both. The latencies at 80 % are measured at four fifths of the sustained rate. ' +
+      'Bars: 0.6 of the engine alone, and a p99 of 500 ms at 80 %.',
     minutes: 45,
     args: [],
     smallest: ['--signals', 'logs', '--organisations', '1', '--seconds', '1', '--clients', '4'],
@@ -44,17 +44,17 @@ export const benches: readonly Bench[] = [
     name: 'ingest/many-organisations',
     measures: 'five hundred organisations with a few rows a second each, beside sixteen',
     reading:
-      'The same number of requests a second in all, each of 4 to 10 rows. Parts that are bounded mean that merges keep up.',
+      'Both cases have the same total number of requests a second, each of 4 to 10 rows. A bounded number of parts means that merges keep up.',
     minutes: 7,
     args: [],
     smallest: ['--organisations', '2', '--rate', '20', '--minutes', '0.1'],
   },
   {
     name: 'ingest/peers',
-    measures: 'the same gauges and counters into Lethe and into the stores that others run',
+    measures: 'the same gauges and counters into Lethe and into other common stores',
     reading:
-      'Every store is sent 3,840,000 points by its own protocol from 32 senders in a closed loop. A core is processor time of the server, so senders do not count. ' +
-      'Merged is what is on disk after the store was asked to merge all.',
+      'Every store gets 3,840,000 points by its own protocol from 32 senders in a closed loop. A core means processor time of the server; senders do not count. ' +
+      'Merged is the size on disk after the store has merged everything.',
     minutes: 25,
     args: [],
     smallest: [
@@ -74,9 +74,9 @@ export const benches: readonly Bench[] = [
   {
     name: 'deletion/erase',
     measures:
-      'erasing one organisation of 64, bytes and all, beside deletes of the engine and the stores that others run',
+      'erasing one organisation of 64 including its bytes on disk, beside deletes of the engine and of other common stores',
     reading:
-      '*Gone* is when no file of the erased rows is left, watched from outside in the same way for every store; medians of five erasures for Lethe. ' +
+      '*Gone* is the time until no file with the erased rows is left, watched from outside in the same way for every store; medians of five erasures for Lethe. ' +
       'The engine by day has the same rows in tables partitioned by day; the other stores have the gauges and counters, a fifth of the rows. ' +
       'Bar: 100 times faster than the plain `ALTER DELETE`, and under one second.',
     minutes: 75,
@@ -99,7 +99,7 @@ export const benches: readonly Bench[] = [
     name: 'query/reads',
     measures: 'detector windows, charts, searches and one trace, over ten million rows',
     reading:
-      'Through the functions that answer requests. The largest organisation has a fifth of all rows, the middle one is the 21st of 64. The page cache is warm. ' +
+      'Measured through the functions that serve HTTP requests. The largest organisation has a fifth of all rows, the middle one is the 21st of 64. The page cache is warm. ' +
       'Bar: a window of a day at a p50 of 10 ms.',
     minutes: 12,
     args: ['--rows', '10000000'],
@@ -108,7 +108,7 @@ export const benches: readonly Bench[] = [
   {
     name: 'detection/due',
     measures: 'a round of 1,000 detectors that are due at once, over ten million rows',
-    reading: 'Read together, as the service does, beside each on its own. Bar: 5 seconds on two cores.',
+    reading: 'Read together, as the service does, beside one by one. Bar: 5 seconds on two cores.',
     minutes: 8,
     args: [],
     smallest: ['--rows', '2000', '--detectors', '20'],
@@ -123,9 +123,9 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'detection/event-loop',
-    measures: 'how long the event loop stands still during a preview of a detector',
+    measures: 'how long a preview of a detector blocks the event loop',
     reading:
-      'Twenty series over ten days, judged in the thread that answers requests and in threads of their own, as the service does.',
+      'Twenty series over ten days, judged in the thread that serves HTTP requests, and in separate threads as the service does.',
     minutes: 1,
     args: [],
     smallest: ['--method', 'robust_band', '--days', '1'],
@@ -134,7 +134,7 @@ export const benches: readonly Bench[] = [
     name: 'detection/nab',
     measures: 'every detection method on the Numenta Anomaly Benchmark',
     reading:
-      '*Oracle* is NAB as everybody publishes it, with one threshold chosen on the labels; *held out* has each group at the threshold of the others; ' +
+      '*Oracle* is NAB as it is usually published, with one threshold chosen with the labels; *held out* uses for each group the threshold of the other groups; ' +
       '*shipped* are the alarms of the default parameters. Bar: `auto` shipped at 62 or above.',
     minutes: 10,
     args: [],
@@ -156,7 +156,7 @@ export const benches: readonly Bench[] = [
     name: 'detection/budget',
     measures: 'false alarms over the alarm budget, and which planted incidents are found at that budget',
     reading:
-      'Seeded series in which nothing happens, of the kinds that break naive detectors. 1 is the promise, less is quieter; *at least* is the lower end of a one-sided 95 % interval. ' +
+      'Seeded series without incidents, of the kinds for which simple detectors fail. 1 is the budget, less is quieter; *at least* is the lower end of a one-sided 95 % interval. ' +
       'Bar: at most 1.5 in every family.',
     minutes: 60,
     args: ['', '7', '2'],
@@ -164,16 +164,16 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'detection/incidents',
-    measures: 'planted incidents in made-up telemetry: recall, precision and false alarms of `auto`',
+    measures: 'planted incidents in generated telemetry: recall, precision and false alarms of `auto`',
     reading:
-      'Two corpora that no method was chosen by, with leaks, readings that stand still, lost rhythms and missing rises. An alarm is about an incident if it opens while that lasts or within the hour.',
+      'Two corpora that were not used to choose a method, with leaks, constant readings, lost rhythms and missing rises. An alarm matches an incident if it opens during the incident or within an hour after it.',
     minutes: 6,
     args: [],
     smallest: ['robust_band', '7', '1', '--only', 'lifelike'],
   },
   {
     name: 'detection/system-detectors',
-    measures: 'what the system detectors and the demo’s detectors find',
+    measures: 'which incidents the system detectors and the demo’s detectors find',
     reading:
       'Run after run, as the service runs them. False alarms are counted on the same traffic without incidents.',
     minutes: 10,
@@ -191,16 +191,15 @@ export const benches: readonly Bench[] = [
   {
     name: 'storage/records',
     measures: 'bytes on disk of a log record, a span and a point, beside PostgreSQL',
-    reading:
-      'The bodies of the ingest benches: ids and words by chance, so harder to compress than the shop’s.',
+    reading: 'The bodies of the ingest benches: random ids and words, which compress less than the shop’s.',
     minutes: 3,
     args: [],
     smallest: ['--bodies', '2'],
-    wants: 'PostgreSQL of Debian',
+    wants: 'PostgreSQL from Debian',
   },
   {
     name: 'storage/backup',
-    measures: 'what a backup of the engine takes and holds up',
+    measures: 'how long a backup of the engine takes, and how long it blocks inserts',
     reading: 'Lethe takes backups in the background.',
     minutes: 3,
     args: [],
@@ -208,9 +207,9 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'neighbours',
-    measures: 'what 53 attacks by one organisation do to an honest one beside it',
+    measures: 'how 53 attacks by one organisation affect an honest one',
     reading:
-      'The honest organisation sends at a fifth of the capacity that was just measured, looks at charts, erases and has detectors. ' +
+      'The honest organisation sends at a fifth of the measured capacity, reads charts, erases and has detectors. ' +
       'Bars: its p99 at most twice the calm value or 500 ms, no refusal, 2,500 MB, quick charts again within 5 seconds.',
     minutes: 30,
     args: ['--seconds', '6'],

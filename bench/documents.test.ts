@@ -1,5 +1,5 @@
-// The list of benches against the programs that are there, and the documents that are made
-// from it and from results.
+// The list of benches against the existing programs, and the documents that are made from the list and from
+// results.
 
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
@@ -26,11 +26,11 @@ const resultOf = ({ name }: Pick<Bench, 'name'>, rows: Result['rows']): Result =
   rows,
 })
 
-test('every document is what is made from the benches and their results', () => {
+test('every document agrees with the benches and their results', () => {
   for (const [path, text] of documents()) {
     const name = relative(dirname(folder), path)
-    assert.ok(existsSync(path), `${name} is not there: npm run bench -- --document`)
-    assert.equal(readFileSync(path, 'utf8'), text, `${name} is older: npm run bench -- --document`)
+    assert.ok(existsSync(path), `${name} does not exist: npm run bench -- --document`)
+    assert.equal(readFileSync(path, 'utf8'), text, `${name} is outdated: npm run bench -- --document`)
   }
 })
 
@@ -57,24 +57,25 @@ test('the list has every program of the folder, and no other', () => {
   assert.deepEqual(programs.sort(), benches.map(programOf).sort())
 })
 
-test('every result is of a bench of the list and was measured with its arguments', () => {
+test('every result belongs to a bench of the list and was measured with its arguments', () => {
   const files = globSync('results/*.json', { cwd: folder })
   const results = readResults()
   assert.equal(results.size, files.length, `${files.join(', ')} against ${[...results.keys()].join(', ')}`)
   for (const { args, name } of benches) {
     const result = results.get(name)
-    if (result !== undefined) assert.deepEqual(result.args, [...args], `${name} was measured otherwise`)
+    if (result !== undefined)
+      assert.deepEqual(result.args, [...args], `${name} was measured with other arguments`)
   }
 })
 
-test('a bench without a result says so and how to measure it, and invents nothing', () => {
+test('a bench without a result is shown as not measured, with the command that measures it', () => {
   const text = performanceText(new Map())
   for (const { name } of benches)
     assert.match(text, new RegExp(`### ${name}\n\n.*\n\nNot measured yet: \`npm run bench ${name}\`\\.`))
   assert.doesNotMatch(text, /commit [0-9a-f]{7}/)
 })
 
-test('a result is shown with its commit, its machine, what was absent, and its tables', () => {
+test('a result is shown with its commit, its machine, absent parts, and its tables', () => {
   const [bench] = benches
   assert.ok(bench !== undefined)
   const rows = [
@@ -115,14 +116,14 @@ test('a result is shown with its commit, its machine, what was absent, and its t
   assert.match(performanceText(new Map([[bench.name, changed]])), /commit abc1234 with changes/)
 })
 
-test('numbers have three digits, or all that stand before the point, and no text breaks a table', () => {
+test('numbers have three significant digits, or all digits before the point, and no text breaks a table', () => {
   assert.deepEqual(
     [0, 7, 1234567, 0.03456, 12.345, 123.456, 4.0, null, undefined, 'a | b\nc'].map(cellText),
     ['0', '7', '1,234,567', '0.0346', '12.3', '123', '4', '', '', 'a \\| b c'],
   )
 })
 
-test('an attack is a row of the latencies without it and with it', () => {
+test('an attack is a row with the latencies without and with it', () => {
   const latency = (p99Ms: number | null) => ({ count: 1, p50Ms: 1, p99Ms })
   const attack = {
     attack: 'many-weeks',
@@ -143,7 +144,7 @@ test('an attack is a row of the latencies without it and with it', () => {
   ])
 })
 
-test('rows, what was absent and all else are told apart in what a bench writes', () => {
+test('rows, absent parts and other lines are separated in the output of a bench', () => {
   const text = '{"table":"A","b":1}\n\nattack: what it does\n{"absent":"NAB","why":"its data is not there"}\n'
   assert.deepEqual(readOutput(text), {
     rows: [{ table: 'A', b: 1 }],

@@ -1,6 +1,5 @@
-// The documents that are made from the list of benches and from what was measured:
-// docs/performance.md and bench/README.md. `npm run bench -- --document` writes them, and a test says
-// where one is not what would be written.
+// The documents that are made from the list of benches and from results: docs/performance.md and
+// bench/README.md. `npm run bench -- --document` writes them, and a test fails where one is outdated.
 
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,10 +38,10 @@ export function performanceText(results: ReadonlyMap<string, Result>): string {
   ])
   return `${[
     '# Performance',
-    'What Lethe does today, as it was measured. This page is made from the files in [bench/results](../bench/results) by ' +
+    'Measurements of Lethe today. This page is made from the files in [bench/results](../bench/results) by ' +
       '`npm run bench -- --document`; [bench/README.md](../bench/README.md) says what each bench measures and how to run it. ' +
-      'Times depend on the machine, so compare figures of one run; a load average above the cores spoils times more than ratios. ' +
-      'Why things are as they are, with what was tried instead, is in [decisions](decisions).',
+      'Times depend on the machine, so compare figures of one run; a load average above the number of cores changes times more than ratios. ' +
+      'The reasons, and what was tried instead, are in [decisions](decisions).',
     ...parts,
   ].join('\n\n')}\n`
 }
@@ -80,30 +79,30 @@ ${lines.map((line) => `| ${line} |`).join('\n')}
 | | |
 | --- | --- |
 | \`npm run bench\` | the list |
-| \`npm run bench ingest/http\` | measures it as documented, prints tables and keeps the result |
-| \`npm run bench -- ingest/http --seconds 5\` | with arguments of your own: prints, keeps nothing. The head of its file says what it takes |
-| \`npm run bench -- ingest/http --smallest\` | runs each part of it once in a minute or two, to see that it works; its figures mean nothing |
+| \`npm run bench ingest/http\` | measures it as documented, prints tables and stores the result |
+| \`npm run bench -- ingest/http --seconds 5\` | with your own arguments: prints, stores nothing. The head of its file lists the arguments |
+| \`npm run bench -- ingest/http --smallest\` | runs each part once in a minute or two, to check that it works; its figures mean nothing |
 | \`npm run bench -- --all\` | all of them, one after the other, then the documents: about ${Math.ceil(total / 60)} hours |
-| \`npm run bench -- --missing\` | the same for those that have no result yet |
+| \`npm run bench -- --missing\` | the same for benches without a result |
 | \`npm run bench -- --document\` | writes [docs/performance.md](../docs/performance.md) and this page |
 
-A benchmark wants a machine that does nothing else. Data goes below the folder for temporary files (\`TMPDIR\`), up to some 20 GB;
-\`--root\` names another where a bench has it. Stores that are not installed are left out and named in the result; all of them are
-packages of Debian: \`postgresql prometheus influxdb victoria-metrics\`.
+A benchmark needs a machine that does nothing else. Data is stored below the folder for temporary files (\`TMPDIR\`),
+up to some 20 GB; \`--root\` names another folder where a bench supports it. Stores that are not installed are left
+out and named in the result; all of them are Debian packages: \`postgresql prometheus influxdb victoria-metrics\`.
 
 ## Results
 
 [results](results) has the newest result of each bench: its rows, the arguments, the commit, the machine and the load before it
-began. Only a whole run with the documented arguments writes there.
+began. Only a complete run with the documented arguments writes there.
 
 ## How one is written
 
-A bench is a program of this folder that stands in [benches.ts](benches.ts). It says its figures as rows of named tables by
-\`report\` of [report.ts](report.ts); the name of a column says its unit. Inputs are seeded. A figure that depends on the machine
-stands beside a baseline of the same run. A store that others run has one file in [peers](peers).
+A bench is a program of this folder that is listed in [benches.ts](benches.ts). It reports its figures as rows of
+named tables with \`report\` of [report.ts](report.ts); the name of a column has its unit. Inputs are seeded. A figure
+that depends on the machine is beside a baseline of the same run. Each other store has one file in [peers](peers).
 
-A bench that compares ways of doing something is removed once the way is chosen: the figures go to the decision, with the
-commit that measured them.
+A bench that compares several ways is removed after one is chosen. Its figures go to the decision, with the commit that
+measured them.
 `
 }
 

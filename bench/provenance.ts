@@ -1,5 +1,5 @@
-// Where and on what a figure was measured. Figures of two machines, or of two commits, are
-// never compared unawares.
+// The machine and the commit of a measurement, so that figures of two machines or two commits are not
+// compared by mistake.
 
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, totalmem } from 'node:os'
@@ -7,13 +7,13 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 interface Provenance {
-  /** Short hash of the checkout that measured. */
+  /** Short hash of the measured checkout. */
   readonly commit: string
   readonly node: string
   readonly cpu: string
   readonly cores: number
   readonly memoryGib: number
-  /** Of the minute before. Above the number of cores it spoils times; ratios suffer less. */
+  /** Of the minute before. Above the number of cores it makes times longer; ratios change less. */
   readonly loadAverage: number
 }
 
@@ -30,7 +30,7 @@ export function provenance(): Provenance {
   }
 }
 
-/** Whether tracked files differ from the commit, results and the documents made from them aside. */
+/** Whether tracked files differ from the commit, without results and the documents made from them. */
 export function isChanged(): boolean {
   const made = [':(exclude)bench/results', ':(exclude)bench/README.md', ':(exclude)docs/performance.md']
   return git('status', '--porcelain', '--untracked-files=no', '--', '.', ...made) !== ''

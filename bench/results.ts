@@ -1,6 +1,6 @@
-// What benches measured, as files in bench/results: the newest of each, with the commit and the machine. A
-// file is what docs/performance.md is made from, so it is written by a whole run with the arguments of
-// bench/benches.ts and by nothing else.
+// Results of benches, as files in bench/results: the newest of each, with the commit and the machine.
+// docs/performance.md is made from these files, so only a complete run with the arguments of bench/benches.ts
+// writes one.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ import { type Bench, benches } from './benches.ts'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const folder = join(root, 'bench', 'results')
 
-/** A row as a bench wrote it: `table` is the table that it belongs to, all else are its cells. */
+/** A row as a bench wrote it: `table` is the name of its table, all other fields are its cells. */
 const ResultRow = z.looseObject({ table: z.string().optional() })
 export type ResultRow = z.infer<typeof ResultRow>
 
@@ -39,8 +39,8 @@ const Result = z.strictObject({
 export type Result = z.infer<typeof Result>
 
 /**
- * Rows and what was absent, from what a bench wrote on standard output. Lines that are no JSON object
- * are returned as `other`.
+ * Parses the standard output of a bench into rows and absent parts. Lines that are not JSON objects are
+ * returned as `other`.
  */
 export function readOutput(text: string): Pick<Result, 'absent' | 'rows'> & { readonly other: string[] } {
   const [absent, rows, other]: [Result['absent'], ResultRow[], string[]] = [[], [], []]
@@ -54,7 +54,7 @@ export function readOutput(text: string): Pick<Result, 'absent' | 'rows'> & { re
   return { absent, rows, other }
 }
 
-/** Overwrites what was measured before. */
+/** Overwrites the previous result. */
 export function keepResult(result: Result): string {
   mkdirSync(folder, { recursive: true })
   const path = pathOf(result.bench)
@@ -66,7 +66,7 @@ export function keepResult(result: Result): string {
   return path
 }
 
-/** By name; a bench that was never measured has none. Throws where a file is not what it must be. */
+/** Results by name; a bench that was never measured has none. Throws where a file is invalid. */
 export function readResults(): ReadonlyMap<string, Result> {
   return new Map(
     benches.flatMap(({ name }): [string, Result][] => {

@@ -1,9 +1,9 @@
-// From single measurements to a figure.
+// Computes figures from single measurements.
 
 interface Timed<T> {
   readonly value: T
   readonly ms: number
-  /** CPU of the whole process in seconds, threads of the embedded engine included. */
+  /** CPU of the whole process in seconds, including threads of the embedded engine. */
   readonly cpuS: number
 }
 
@@ -16,7 +16,7 @@ export async function timed<T>(work: () => Promise<T>): Promise<Timed<T>> {
   return { value, ms: performance.now() - start, cpuS: (used.user + used.system) / 1e6 }
 }
 
-/** The value at fraction `q` of the sorted samples; NaN when there are none. */
+/** Returns the value at fraction `q` of the sorted samples; NaN without samples. */
 export function quantile(samples: readonly number[], q: number): number {
   const sorted = [...samples].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
@@ -26,7 +26,7 @@ export function rounded(value: number, digits = 2): number {
   return Number(value.toFixed(digits))
 }
 
-/** The number in what a program says of its version; all of it where there is none. */
+/** Returns the number in a program's version text; the whole text where there is none. */
 export function shortVersion(text: string): string {
   return /\d+\.[\w.]+/.exec(text)?.[0] ?? text
 }

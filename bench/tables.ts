@@ -1,4 +1,4 @@
-// Rows of a result as Markdown tables, one for each table's name, in the order of their first rows.
+// Rows of a result as Markdown tables, one per table name, in the order of their first rows.
 
 import { z } from 'zod'
 import type { ResultRow } from './results.ts'
@@ -17,9 +17,7 @@ export function tablesOf(rows: readonly ResultRow[]): Table[] {
   return [...byCaption].map(([caption, own]) => ({ caption, rows: own }))
 }
 
-/**
- * A table with its caption above it. Columns are those of all rows, in the order in which they first come.
- */
+/** A table with its caption above it. Its columns are those of all rows, in the order of first occurrence. */
 export function markdownOf({ caption, rows }: Table): string {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
   const lines = [
@@ -30,7 +28,10 @@ export function markdownOf({ caption, rows }: Table): string {
   return `${caption}:\n\n${lines.map((line) => `| ${line.join(' | ')} |`).join('\n')}`
 }
 
-/** Numbers with three digits or with all before the point; nothing for what was not measured. */
+/**
+ * Numbers with three significant digits, or with all digits before the point; empty where nothing was
+ * measured.
+ */
 export function cellText(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value !== 'number') return String(value).replaceAll('|', '\\|').replaceAll('\n', ' ')
@@ -50,19 +51,19 @@ const Attack = z.looseObject({
   missed: z.array(z.string()),
 })
 
-/** The nested record of an attack of bench/neighbours as a row; null where it is none. */
+/** Returns the nested record of an attack of bench/neighbours as a row; null for other rows. */
 function attackRow(row: ResultRow): ResultRow | null {
   const read = Attack.safeParse(row)
   if (!read.success) return null
   const { attack, attacked, calm, missed, peakMb, recoverySeconds, refusals } = read.data
-  const doors = Object.keys(attacked).map((door) => [
-    `${door} p99 ms`,
-    `${cellText(calm[door]?.p99Ms) || '–'} → ${cellText(attacked[door]?.p99Ms) || '–'}`,
+  const activities = Object.keys(attacked).map((activity) => [
+    `${activity} p99 ms`,
+    `${cellText(calm[activity]?.p99Ms) || '–'} → ${cellText(attacked[activity]?.p99Ms) || '–'}`,
   ])
   return {
     table: 'The honest organisation, without the attack → with it',
     attack,
-    ...Object.fromEntries(doors),
+    ...Object.fromEntries(activities),
     refused: Object.values(refusals).reduce((sum, times) => sum + times, 0),
     'peak MB': peakMb,
     'charts quick again after s': recoverySeconds ?? 'not in 30',

@@ -1,5 +1,5 @@
-// Evidence on the wire: the audit log, who did what in an order and wording that can't be changed afterwards
-// unseen, and the public keys that vouch for it.
+// Evidence on the wire: the audit log, which records who did what in a hash chain, so that a later change of
+// an entry or of the order is noticed; and the public keys that verify signatures.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -34,5 +34,5 @@ export const Jwks = z
       }),
     ),
   })
-  .describe('A JWK Set (RFC 7517), newest key first. Keys are never taken off it.')
+  .describe('A JWK Set (RFC 7517), newest key first. A key is never removed from it.')
   .meta({ id: 'Jwks' })

@@ -1,18 +1,24 @@
-// The deletion certificate on the wire: what is said about an erasure that was read back, and the
-// signature over it. The fields follow the certificate of NIST SP 800-88, as far as rows in a shared store
-// have them; it says Clear and never Purge. It holds ids, bounds, counts and clocks: no telemetry, and not
-// the note of the request.
+// The deletion certificate on the wire: statements about an erasure that was read back, and the signature
+// over them. The fields follow the certificate of NIST SP 800-88 as far as they apply to rows in a shared
+// store; it says Clear and never Purge. It contains ids, bounds, counts and times: no telemetry, and not the
+// note of the request.
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
 import { DeletionScope, deletionReasons, SignalName } from './deletion.ts'
 
-/** `typ` of the signature's header: a statement of another kind by the same key is no certificate. */
+/**
+ * `typ` of the signature's header. It prevents that a statement of another kind, signed with the same key, is
+ * accepted as a certificate.
+ */
 export const certificateType = 'deletion-certificate+jws'
 
 export const certificateVersion = 1
 
-/** Where the keys that sign are published. A reference, so that it holds behind any host name. */
+/**
+ * Where the public keys of the signatures are published. A path without a host, so that it is valid behind
+ * any host name.
+ */
 export const jwksUri = '/.well-known/jwks.json'
 
 const Sha256 = z.string().describe('SHA-256, hexadecimal.')
@@ -29,7 +35,7 @@ const ErasedStore = z.looseObject({
   method: z
     .enum(erasureMethods)
     .describe(
-      'Dropped: no row of the organisation is left in the partition, which went as a whole, or what is left of it belongs to others. Rewritten without the selected rows; dropped or rewritten by an attempt that ended before it could record which; or removed row by row, among anomalies also the expectations learnt from the range.',
+      'partition_dropped: no row of the organisation is left in the partition. partition_rewritten: the partition was copied without the selected rows. partition_settled_after_crash: dropped or rewritten by an attempt that ended before it recorded which. rows_removed: removed row by row; among anomalies, expectations that were learnt from the range are removed too.',
     ),
   partitions: z.int(),
   rows: z.int(),
@@ -53,14 +59,14 @@ export const DeletionCertificate = z
     jti: z
       .string()
       .describe(
-        'The request, the ledger entry that is certified, and when it was issued: `del_…/3-9f1c2b7a-mibk3x2o`.',
+        'The request, the certified ledger entry and the time of issue, such as `del_…/3-9f1c2b7a-mibk3x2o`.',
       ),
     certificate_version: z.literal(certificateVersion),
     issued_at: Instant,
     supersedes: z
       .string()
       .nullable()
-      .describe('`jti` of the certificate before, where the request was carried out again since.'),
+      .describe('`jti` of the previous certificate, where the request was carried out again after it.'),
     issuer: z
       .looseObject({
         instance_sha256: Sha256,
@@ -70,7 +76,7 @@ export const DeletionCertificate = z
         engine: z.string(),
         engine_version: z.string(),
       })
-      .describe('What signed, as it was when this was issued.'),
+      .describe('The service that signed, as it was at the time of issue.'),
     organisation: z.looseObject({
       tenant_id: z.string(),
       name_sha256: Sha256.describe('SHA-256 of the name in UTF-8, hexadecimal.'),
@@ -102,20 +108,22 @@ export const DeletionCertificate = z
         erased_with: z
           .string()
           .nullable()
-          .describe('Another request that erased this selection with its own; null where this one did.'),
+          .describe(
+            'The other request that erased this selection together with its own; null where this request erased it.',
+          ),
         rows: z.int(),
         bytes: z.int(),
-        stores: z.array(ErasedStore).describe('Stores that held selected rows.'),
+        stores: z.array(ErasedStore).describe('Stores that contained selected rows.'),
       })
-      .describe('What was done, over all attempts.'),
+      .describe('What was erased, over all attempts.'),
     verification: z.looseObject({
       verified_by: z.string(),
       method: z.string(),
       rows_remaining: z.literal(0),
-      stores: z.record(z.string(), z.literal(0)).describe('Rows found per store.'),
+      stores: z.record(z.string(), z.literal(0)).describe('Rows found per store by the read-back.'),
     }),
     backups: z.array(CoveredBackup).describe('Known backups that may hold a copy.'),
-    exclusions: z.array(z.string()).describe('What this does not cover.'),
+    exclusions: z.array(z.string()).describe('What the certificate does not cover.'),
     late_data: z.looseObject({
       rule: z.enum(['accepted_as_new', 'refused']),
       meaning: z.string(),
@@ -124,7 +132,7 @@ export const DeletionCertificate = z
       .looseObject({ seq: z.int(), hash: Sha256 })
       .describe('The entry of the organisation’s ledger that completed the request.'),
   })
-  .describe('What is certified.')
+  .describe('The statements that are certified.')
   .meta({ id: 'DeletionCertificate' })
 export type DeletionCertificate = z.infer<typeof DeletionCertificate>
 
@@ -140,7 +148,7 @@ export const CertificateAnswer = z
       ),
     jwks_uri: z.literal(jwksUri).describe('Where the public keys are. Fetch them once and keep them.'),
   })
-  .describe('The certificate and its signature; the same bytes at every request.')
+  .describe('The certificate and its signature; every request returns the same bytes.')
   .meta({ id: 'CertificateAnswer' })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
@@ -148,5 +156,5 @@ export const CertificateQuery = z.strictObject({
   format: z
     .enum(['json', 'html'])
     .optional()
-    .describe('`html` is a page to print. By the Accept header where absent, JSON in doubt.'),
+    .describe('`html` is a page to print. Where absent, the Accept header decides, and the default is JSON.'),
 })

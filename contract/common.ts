@@ -1,4 +1,5 @@
-// Words that several parts of the contract share: instants, paging, and the numbers of a query string.
+// Schemas that several parts of the contract share: instants, pages of lists, and the integers of a query
+// string.
 
 import { z } from 'zod'
 
@@ -12,22 +13,25 @@ export const DisplayName = z
   .max(100)
   .regex(/^\P{Cc}*$/u, { error: 'Use printable characters only' })
 
-/** Nothing, or an empty object, which some clients send along. */
+/** No body, or an empty object, which some clients send. */
 export const NoBody = z.strictObject({}).optional()
 
 /** A page of a list, newest first unless the operation says otherwise. */
 export function pageOf<T extends z.ZodType>(item: T) {
   const page = z.object({
     items: z.array(item),
-    next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe('Pass it as `cursor` to get the next page; null on the last page.'),
   })
   const id = z.globalRegistry.get(item)?.id
   return id === undefined ? page : page.meta({ id: `${id}Page` })
 }
 
 /**
- * An integer in a query string. Text that is no integer answers `int_parsing`, as a parser of text should;
- * bounds answer with the bound that was crossed.
+ * An integer in a query string. Text that is not an integer is reported as `int_parsing`, the type that
+ * Pydantic has for it; a value out of bounds is reported with the bound.
  */
 export function queryInt(options: { min: number; max: number; fallback: number; describe: string }) {
   return z
@@ -60,10 +64,7 @@ export function queryInt(options: { min: number; max: number; fallback: number; 
     })
 }
 
-/**
- * Adds an issue that names its own error type and context; see
- * `server/core/schema-problems.ts` for the reader.
- */
+/** Adds an issue with its own error type and context; `server/core/schema-problems.ts` reads them. */
 export function refuse(
   context: {
     addIssue: (issue: { code: 'custom'; message: string; params: Record<string, unknown> }) => void
@@ -77,5 +78,5 @@ export function refuse(
 }
 
 export const limitQuery = queryInt({ min: 1, max: 500, fallback: 50, describe: 'Items per page.' })
-/** Wide enough for a name of 1,024 characters of any script, which is where some lists go on. */
-export const cursorQuery = z.string().max(6_000).optional().describe('`next_cursor` of the page before.')
+/** Large enough for a cursor that contains a name of 1,024 characters of any script. */
+export const cursorQuery = z.string().max(6_000).optional().describe('`next_cursor` of the previous page.')

@@ -1,5 +1,5 @@
-// Who else has a say in an erasure: the organisation's own policy of a second person, legal holds that defer
-// it, and retention, which erases by the calendar.
+// Rules that people set for erasures: the organisation's policy of a second person, legal holds that defer an
+// erasure, and retention, which erases by the calendar.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -13,8 +13,8 @@ export const ApprovalRule = z.enum(approvalRules).meta({ id: 'ApprovalRule' })
 export type ApprovalRule = z.infer<typeof ApprovalRule>
 
 /**
- * The first words for the rules, which read as synonyms. They are still accepted, and
- * are in older audit entries.
+ * The old names of the rules, which could be mistaken for each other. They are still accepted, and older
+ * audit entries have them.
  */
 export const oldApprovalRules = { all: 'full_erasures', always: 'every_deletion' } as const satisfies Record<
   string,
@@ -35,7 +35,7 @@ const ApprovalInput = z
       {
         enum: Object.keys(oldApprovalRules),
         deprecated: true,
-        description: 'The old words for `full_erasures` and `every_deletion`.',
+        description: 'The old names of `full_erasures` and `every_deletion`.',
       },
     ],
   })
@@ -43,21 +43,21 @@ const ApprovalInput = z
 export const DeletionPolicy = z
   .object({
     approval: ApprovalRule.describe(
-      'Which deletions a second owner or admin must approve: none; full erasures; or every one. As a full erasure counts a range without a start or of more than 31 days, and one that covers more than 31 days together with what the same person has erased alone in the last 31 days. Under both rules a second owner or admin must also approve a shorter retention.',
+      'Which deletions a second owner or admin must approve: none; full erasures; or every one. These also count as full erasures: a range without a start, a range of more than 31 days, and a range that covers more than 31 days together with what the same person has erased alone in the last 31 days. Under both rules a second owner or admin must also approve a shorter retention.',
     ),
     pending: z
       .object({ approval: ApprovalRule, effective_at: Instant })
       .nullable()
       .describe(
-        'A looser rule that was asked for; it takes effect a day later, so that nobody loosens and erases.',
+        'A looser rule that was requested; it takes effect a day later, so that nobody can loosen the rule and erase at once.',
       ),
     second_person: z
       .object({
         told_by: z.literal('tokens'),
-        limit: z.string().describe('What that can’t tell, for a person to read.'),
+        limit: z.string().describe('What this cannot distinguish, as text for people.'),
       })
       .describe(
-        'How two people are told apart. The service knows access tokens and no people: tokens of one line are one person, and two tokens that the operator made are two people, whoever holds them.',
+        'How two people are distinguished. The service knows access tokens, not people: a token and all its descendants count as one person, and two tokens that the operator created count as two people, even if one person has both.',
       ),
   })
   .describe('The deletion policy of your organisation.')
@@ -82,7 +82,7 @@ export const PlaceHold = z
       .refine((list) => new Set(list).size === list.length, { error: 'Name each signal once.' })
       .optional()
       .describe('All three where absent.'),
-    review_at: InstantInput.optional().describe('When somebody should look whether it is still needed.'),
+    review_at: InstantInput.optional().describe('When a person should check whether it is still needed.'),
   })
   .meta({ id: 'PlaceHold' })
 export type PlaceHold = z.infer<typeof PlaceHold>
@@ -101,7 +101,9 @@ export const LegalHold = z
     released_by: z.string().nullable(),
     released_at: Instant.nullable(),
   })
-  .describe('What may not be erased until it is released. A deletion of it is deferred, not forgotten.')
+  .describe(
+    'Telemetry that may not be erased until the hold is released. A deletion that it covers is deferred and continues after the release.',
+  )
   .meta({ id: 'LegalHold' })
 export type LegalHold = z.infer<typeof LegalHold>
 
@@ -125,9 +127,9 @@ export const RetentionChange = z
     traces_days: z.int().optional(),
     requested_by: z.string(),
     requested_at: Instant,
-    approve_by: Instant.describe('It expires unless a second person approves it before.'),
+    approve_by: Instant.describe('It expires unless a second person approves it before this time.'),
   })
-  .describe('Shorter retention that waits for a second person: only the signals that it shortens are named.')
+  .describe('Shorter retention that waits for a second person: it has only the signals that it shortens.')
   .meta({ id: 'RetentionChange' })
 export type RetentionChange = z.infer<typeof RetentionChange>
 
@@ -136,23 +138,25 @@ export const Retention = RetentionRule.extend({
     .array(RetentionChange)
     .optional()
     .describe(
-      'What waits for a second person, oldest first, and is not in force; absent where nothing waits, so that this body can be put back.',
+      'Changes that wait for a second person and are not in force, oldest first. Absent where nothing waits, so that a client can send this body back with PUT.',
     ),
 })
   .describe(
-    'Telemetry older than this many whole UTC days is erased: at once, and then whenever a UTC day begins. Null keeps it. Where the deletion policy asks for a second person, fewer days, also the first ones, are in force once another owner or admin has approved them.',
+    'Telemetry older than this many whole UTC days is erased, at once and then at the start of each UTC day. Null keeps it. Where the deletion policy requires a second person, a first limit or a shorter one is in force only after another owner or admin has approved it.',
   )
   .meta({ id: 'Retention' })
 export type Retention = z.infer<typeof Retention>
 
 export const SetRetention = z
   .strictObject(RetentionRule.shape)
-  .describe('The whole rule. A field that is missing is refused, because either meaning of it could erase.')
+  .describe(
+    'The whole rule. A missing field is refused, because both possible meanings of it could erase telemetry.',
+  )
   .meta({ id: 'SetRetention' })
 
 export const PatchRetention = SetRetention.partial()
   .describe(
-    'What is absent stays as it is; null keeps a signal for good. What is named takes back what waits for that signal.',
+    'An absent field does not change; null keeps the signal without a limit. A field that is given withdraws a change of that signal that waits for approval.',
   )
   .meta({ id: 'PatchRetention' })
 export type PatchRetention = z.infer<typeof PatchRetention>
@@ -161,6 +165,6 @@ export const RetentionChangeParams = z.object({ change_id: z.string().max(100) }
 
 export const RejectRetentionChange = z
   .strictObject({
-    reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+    reason: z.string().min(1).max(500).describe('The reason; it is recorded. Put no personal data here.'),
   })
   .meta({ id: 'RejectRetentionChange' })

@@ -1,6 +1,6 @@
 // Erasing an organisation's own telemetry, on the wire. The first nine fields of `DeletionRequest` and the
-// two required fields of the body are the interface the product was ordered with; the rest tells the truth
-// about the same act in finer grain.
+// two required fields of the body were given with the requirements of the product; the other fields describe
+// the same request in more detail.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -24,7 +24,9 @@ export const deletionStatuses = [
   'rejected',
   'expired',
 ] as const
-/** Statuses that nothing leaves by itself; `finished_at` is set on entering one. */
+/**
+ * Final statuses: no request leaves them without a person's decision. `finished_at` is set on entering one.
+ */
 export const finalDeletionStatuses = [
   'completed',
   'failed',
@@ -48,7 +50,7 @@ export const deletionReasons = [
   'other',
 ] as const
 
-/** Thirty days: long enough for any notice period, short enough that nobody forgets what is waiting. */
+/** Thirty days: long enough for any notice period, and short enough that people remember what is waiting. */
 export const delayMinutesMax = 43_200
 
 export const CreateDeletion = z
@@ -78,19 +80,19 @@ export const CreateDeletion = z
       .max(delayMinutesMax)
       .optional()
       .describe(
-        'Hidden at once, removed after this long; until then it can be cancelled. Removed at once where absent.',
+        'The telemetry is hidden at once and removed after this delay; until then the deletion can be cancelled. Where absent, it is removed at once.',
       ),
     refuse_late: z
       .boolean()
       .optional()
       .describe(
-        'Keep refusing telemetry for the erased time once it is erased. Accepted again as something new where absent or false.',
+        'True: telemetry for the erased time is also refused after the erasure. Where absent or false, it is accepted again as new telemetry.',
       ),
     preview_id: z
       .string()
       .max(100)
       .optional()
-      .describe('Erase only if what was previewed still holds; 412 with a new preview otherwise.'),
+      .describe('Erase only if the preview is still correct; otherwise 412 with a new preview.'),
   })
   .meta({ id: 'CreateDeletion' })
 export type CreateDeletion = z.infer<typeof CreateDeletion>
@@ -98,7 +100,7 @@ export type CreateDeletion = z.infer<typeof CreateDeletion>
 export const DeletionRequest = z
   .object({
     request_id: z.string(),
-    id: z.string().describe('The same as `request_id`, under the name that the id of every thing has.'),
+    id: z.string().describe('The same as `request_id`; every resource has its id under this name.'),
     scope: DeletionScope,
     status: DeletionStatus,
     range_start: Instant.nullable().describe('Null where the deletion has no lower bound.'),
@@ -110,21 +112,25 @@ export const DeletionRequest = z
     signals: z.array(SignalName),
     reason: z.enum(deletionReasons).nullable(),
     note: z.string().nullable(),
-    hidden_at: Instant.nullable().describe('Since then no reader sees the selected telemetry.'),
-    removed_at: Instant.nullable().describe('Since then no live byte of it is on disk.'),
-    verified_at: Instant.nullable().describe('Then a separate count over every store found none.'),
+    hidden_at: Instant.nullable().describe('From this time on, no reader sees the selected telemetry.'),
+    removed_at: Instant.nullable().describe('From this time on, no file of the data folder has it.'),
+    verified_at: Instant.nullable().describe(
+      'At this time, a separate count of every store found none of it.',
+    ),
     backups_clear_by: Instant.nullable().describe(
       'When the last known backup that may hold a copy expires; null where none is known.',
     ),
-    starts_at: Instant.nullable().describe('Not removed before this, so it can be cancelled until then.'),
+    starts_at: Instant.nullable().describe(
+      'It is not removed before this time, and can be cancelled until then.',
+    ),
     approve_by: Instant.nullable().describe(
-      'The request expires unless a second person approves it before; null where none is asked.',
+      'The request expires unless a second person approves it before this time; null where no approval is required.',
     ),
     approved_by: z.string().nullable(),
     refuse_late: z.boolean(),
-    late_rows: z.int().describe('Rows refused since because of refuse_late.'),
+    late_rows: z.int().describe('Rows refused after the erasure because of refuse_late.'),
   })
-  .describe('A deletion request: what it selects, where it stands, and the clocks of what is true so far.')
+  .describe('A deletion request: its selection, its status, and the times at which each stage was reached.')
   .meta({ id: 'DeletionRequest' })
 export type DeletionRequest = z.infer<typeof DeletionRequest>
 
@@ -145,13 +151,13 @@ const SelectionCount = z.object({
 
 export const PreviewDeletion = CreateDeletion.partial({ confirm: true })
   .describe(
-    'The body of the deletion. `confirm` may be left out, and is checked where it is there; `preview_id` means nothing here. What else does not select anything is checked and has no effect.',
+    'The body of the deletion. `confirm` is optional and is checked where it is given. `preview_id` and other fields that are not part of the selection are checked and have no effect.',
   )
   .meta({ id: 'PreviewDeletion' })
 
 /**
- * `future_end`: the range ends in time that has not come. `ranges_together`: a second person is needed
- * because of what was asked for before.
+ * `future_end`: the range ends in the future. `ranges_together`: a second person is needed because of earlier
+ * requests.
  */
 const previewWarnings = ['future_end', 'ranges_together'] as const
 
@@ -159,7 +165,9 @@ export const DeletionPreview = z
   .object({
     id: z
       .string()
-      .describe('Name it as `preview_id` in the deletion, to erase this, within `tolerance_rows`.'),
+      .describe(
+        'Send it as `preview_id` of the deletion to erase only what was counted here, within `tolerance_rows`.',
+      ),
     preview_id: z.string().meta(oldNameOf('id')),
     created_at: Instant,
     expires_at: Instant,
@@ -173,15 +181,15 @@ export const DeletionPreview = z
         ...SelectionCount.shape,
         first: Instant.nullable(),
         last: Instant.nullable(),
-        services: z.array(z.string()).describe('The busiest, at most 100.'),
+        services: z.array(z.string()).describe('The services with the most rows, at most 100.'),
         services_total: z.int(),
       }),
     ),
     derived: z.object({
-      anomalies: z.int().describe('Anomalies in the range; removed.'),
+      anomalies: z.int().describe('Anomalies in the range; they are removed.'),
       anomalies_learned_from: z
         .int()
-        .describe('Later anomalies whose expected band was computed from the range; the band is removed.'),
+        .describe('Later anomalies whose expected band was computed from the range; their band is removed.'),
     }),
     held: z
       .array(
@@ -197,22 +205,24 @@ export const DeletionPreview = z
     backups_clear_by: Instant.nullable(),
     work: z
       .object({
-        partitions_dropped: z.int().describe('In which nothing of yours is left.'),
+        partitions_dropped: z.int().describe('Partitions in which none of your rows is left.'),
         partitions_rewritten: z.int(),
-        bytes_rewritten: z.int().describe('Bytes of your own survivors, which are copied.'),
+        bytes_rewritten: z.int().describe('Bytes of your own remaining rows, which are copied.'),
       })
-      .describe('What erasing would do now; an estimate.'),
+      .describe('The work of erasing it now; an estimate.'),
     needs_approval: z.boolean(),
     warnings: z
       .array(z.object({ code: z.enum(previewWarnings), message: z.string() }))
-      .describe('What may not be meant; empty where nothing is unusual. None of it refuses the deletion.'),
+      .describe(
+        'What may be a mistake; empty where nothing is unusual. A warning does not refuse the deletion.',
+      ),
     tolerance_rows: z
       .int()
-      .describe('By how many rows the selection may differ when the deletion comes; 412 beyond.'),
+      .describe(
+        'By how many rows the selection may differ at the time of the deletion; 412 if it differs more.',
+      ),
   })
-  .describe(
-    'What a deletion would erase, as counted now: all that is selected and not yet hidden by another deletion.',
-  )
+  .describe('What a deletion would erase now: everything selected that is not hidden by another deletion.')
   .meta({ id: 'DeletionPreview' })
 export type DeletionPreview = z.infer<typeof DeletionPreview>
 
@@ -224,7 +234,7 @@ export const StalePreview = ErrorBody.extend({ preview: DeletionPreview })
 
 export const RejectDeletion = z
   .strictObject({
-    reason: z.string().min(1).max(500).describe('Why; recorded. Put no personal data here.'),
+    reason: z.string().min(1).max(500).describe('The reason; it is recorded. Put no personal data here.'),
   })
   .meta({ id: 'RejectDeletion' })
 
@@ -233,10 +243,14 @@ export const ReadBackResult = z
     request_id: z.string(),
     checked_at: Instant,
     is_clean: z.boolean(),
-    remaining: z.record(z.string(), z.int()).describe('Rows found per store; zero in all where it is clean.'),
+    remaining: z
+      .record(z.string(), z.int())
+      .describe('Rows found per store; all zero where nothing is left.'),
     deletion: DeletionRequest,
   })
-  .describe('A new count of everything the deletion selects. It may complete a deletion, never undo one.')
+  .describe(
+    'A new count of everything that the deletion selects. It can complete a deletion and never undoes one.',
+  )
   .meta({ id: 'ReadBackResult' })
 
 export const DeletionParams = z.object({ request_id: z.string().max(100) })
@@ -250,9 +264,9 @@ export const LedgerEntry = z
     actor: z.string(),
     from_status: z.string().nullable(),
     to_status: z.string(),
-    facts: z.record(z.string(), z.unknown()).describe('Counts, bounds and clocks; never telemetry.'),
+    facts: z.record(z.string(), z.unknown()).describe('Counts, bounds and times; never telemetry.'),
     prev_hash: z.string(),
     hash: z.string().describe('SHA-256 over the RFC 8785 form of this entry without `hash`.'),
   })
-  .describe('One step in the life of a deletion request; entries of an organisation form a hash chain.')
+  .describe('One change of a deletion request; the entries of an organisation form a hash chain.')
   .meta({ id: 'LedgerEntry' })

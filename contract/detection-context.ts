@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
+import { Deploy } from './deploys.ts'
 import { Anomaly } from './detection.ts'
 
 const share = z.number().describe('0 to 1.')
@@ -67,12 +68,22 @@ export const AnomalyContext = z
       events: z.string().nullable().describe('Its spans or log records.'),
     }),
     related: RelatedAnomalies,
+    deploys: z
+      .array(Deploy)
+      .describe(
+        'Deploys of any service from six hours before it on, while it lasted and for a quarter of an hour after; the 20 closest to its start, oldest first.',
+      ),
   })
   .meta({ id: 'AnomalyContext' })
 export type AnomalyContext = z.infer<typeof AnomalyContext>
 
 /** One item of `GET /anomalies`. */
-export const ListedAnomaly = Anomaly.extend({ related_ids: relatedIds }).meta({ id: 'ListedAnomaly' })
+export const ListedAnomaly = Anomaly.extend({
+  related_ids: relatedIds,
+  deploy: Deploy.nullable().describe(
+    'The deploy of its service that it began with, at most half an hour after and a quarter before; `reason` names it at its end. Computed on request; null where there was none, where it has no service, and where it could not be told in time.',
+  ),
+}).meta({ id: 'ListedAnomaly' })
 export type ListedAnomaly = z.infer<typeof ListedAnomaly>
 
 export const AnomalyWithContext = ListedAnomaly.extend({ context: AnomalyContext }).meta({

@@ -1,5 +1,5 @@
-// Bodies that OTLP/HTTP answers as JSON. Their names are those of the protobuf JSON
-// mapping, not of this contract.
+// JSON bodies of OTLP/HTTP responses. Their names are those of the protobuf JSON mapping, not of this
+// contract.
 
 import { z } from 'zod'
 
@@ -7,21 +7,21 @@ export const ExportResult = z
   .looseObject({
     partialSuccess: z
       .looseObject({
-        rejectedDataPoints: z.string().optional().describe('Of metrics: a 64-bit integer as text.'),
-        rejectedLogRecords: z.string().optional().describe('Of logs.'),
-        rejectedSpans: z.string().optional().describe('Of traces.'),
-        errorMessage: z.string().optional().describe('Why they were left out, for a developer.'),
+        rejectedDataPoints: z.string().optional().describe('For metrics: a 64-bit integer as text.'),
+        rejectedLogRecords: z.string().optional().describe('For logs.'),
+        rejectedSpans: z.string().optional().describe('For traces.'),
+        errorMessage: z.string().optional().describe('Why they were rejected, for developers.'),
       })
       .optional()
-      .describe('Absent where all of it is committed.'),
+      .describe('Absent where everything was committed.'),
   })
   .describe('An Export<Signal>ServiceResponse.')
   .meta({ id: 'ExportResult' })
 
 export const RpcStatus = z
   .looseObject({
-    code: z.int().describe('Of google.rpc.Code.'),
+    code: z.int().describe('A google.rpc.Code.'),
     message: z.string(),
   })
-  .describe('A google.rpc.Status, as the OTLP specification has refusals.')
+  .describe('A google.rpc.Status, which the OTLP specification requires for refusals.')
   .meta({ id: 'RpcStatus' })

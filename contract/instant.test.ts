@@ -1,5 +1,6 @@
-// Instants in and out, exact to the nanosecond. The first test is the contract; the others are the ways in
-// which date parsers are usually lenient, each of which would move a deletion's bound without telling.
+// Reading and writing instants, exact to the nanosecond. The first test is the contract. The others cover the
+// ways in which date parsers are usually too lenient; each of them would move the bound of a deletion without
+// notice.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -49,7 +50,7 @@ test('an instant is written with no more of 0, 3, 6 or 9 fractional digits than 
   )
 })
 
-test('the same instant is read whatever the offset it is written with', () => {
+test('an instant is the same with every offset that it can be written with', () => {
   const offsets = fc.tuple(fc.integer({ min: -23 * 60 - 59, max: 23 * 60 + 59 }), instants)
   fc.assert(
     fc.property(offsets, ([minutes, instant]) => {
@@ -73,7 +74,7 @@ test('small letters are read as RFC 3339 allows', () => {
   assert.equal(read('2026-11-21t09:30:00z'), ns('2026-11-21T09:30:00Z'))
 })
 
-test('one to nine fractional digits are read as what they say', () => {
+test('one to nine fractional digits are read exactly', () => {
   const second = ns('2026-11-21T09:30:00Z')
   assert.equal(read('2026-11-21T09:30:00.1Z'), second + 100_000_000n)
   assert.equal(read('2026-11-21T09:30:00.000000001Z'), second + 1n)
@@ -103,12 +104,12 @@ test('the first and last instant that can be stored are read, and their neighbou
   }
 })
 
-test('an instant without an offset is refused as naive, since it is anyone’s guess', () => {
+test('an instant without an offset is refused as naive, because it is ambiguous', () => {
   assert.equal(refusalOf('2026-11-21T09:30:00'), 'naive')
   assert.equal(refusalOf('2026-11-21T09:30:00.5'), 'naive')
 })
 
-test('what is no RFC 3339 date-time of the calendar is refused as syntax', () => {
+test('text that is not an RFC 3339 date-time, or not a day of the calendar, is refused as syntax', () => {
   for (const text of [
     '',
     'now',
@@ -138,7 +139,7 @@ test('what is no RFC 3339 date-time of the calendar is refused as syntax', () =>
   }
 })
 
-test('no text at all makes the reader throw, and what it accepts is in bounds', () => {
+test('the parser throws for no text, and what it accepts is in bounds', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9TZ:.+-]{10,40}$/)), (text) => {
       const result = parseInstant(text)
@@ -147,7 +148,7 @@ test('no text at all makes the reader throw, and what it accepts is in bounds', 
   )
 })
 
-test('as input of a request each refusal has its type, its mend and its context', () => {
+test('in a request, each refusal has its type, its correction and its context', () => {
   const issueOf = (input: unknown) => InstantInput.safeParse(input).error?.issues[0]
   assert.equal(InstantInput.parse('2026-11-21T09:30:00Z'), ns('2026-11-21T09:30:00Z'))
   for (const [text, type, error] of [
@@ -163,7 +164,7 @@ test('as input of a request each refusal has its type, its mend and its context'
   assert.equal(issueOf(5)?.code, 'invalid_type')
 })
 
-test('a moment is an instant, now, or a time before now, and nothing else', () => {
+test('a moment is an instant, now, or a time before now', () => {
   const now = ns('2026-11-22T12:00:00Z')
   const momentOf = (text: string) => formatInstant(instantOf(MomentInput.parse(text), now))
   assert.equal(momentOf('2026-11-21T09:30:00.5Z'), '2026-11-21T09:30:00.500Z')
@@ -195,5 +196,5 @@ test('a moment is an instant, now, or a time before now, and nothing else', () =
     assert.deepEqual(issue.params, { type: 'datetime_parsing', ctx: { error: 'syntax' } }, text)
     assert.match(issue.message, /or a time before now such as -1h/)
   }
-  assert.equal(InstantInput.safeParse('-1h').success, false, 'where an instant is meant it stays refused')
+  assert.equal(InstantInput.safeParse('-1h').success, false, 'refused where an instant is required')
 })

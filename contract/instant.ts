@@ -1,5 +1,6 @@
-// Instants on the wire: RFC 3339 in, RFC 3339 UTC with `Z` out, exact to the nanosecond in between. What the
-// engine can't hold is refused by name here, at the door, rather than wrapped by the engine.
+// Instants on the wire: RFC 3339 is read, RFC 3339 UTC with `Z` is written, exact to the nanosecond. Instants
+// that the engine cannot store are refused here with a reason, because the engine would wrap them without an
+// error.
 
 import { z } from 'zod'
 import { refuse } from './common.ts'
@@ -12,8 +13,9 @@ export const nsPerSecond = 1_000_000_000n
 export const nsPerMinute = 60n * nsPerSecond
 
 /**
- * What the engine can hold: its partition key is a 16-bit Date of the week's Monday, which ends in June 2149.
- * Instants outside are refused by name at every door rather than wrapped by the engine.
+ * Bounds of what the engine can store: its partition key is a 16-bit Date of the week's Monday, which ends in
+ * June 2149. Every interface refuses instants outside with a reason, because the engine would wrap them
+ * without an error.
  */
 export const earliestNs: Ns = 0n
 export const latestNs: Ns = BigInt(Date.UTC(2149, 5, 1)) * nsPerMs
@@ -23,9 +25,9 @@ type InstantProblem = 'syntax' | 'naive' | 'bounds'
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?$/
 
 /**
- * Reads an RFC 3339 date-time with up to nine fractional digits. Answers the instant, or why not: `syntax`,
- * `naive` (no offset, so the instant is anyone's guess) or `bounds` (outside what the engine can hold).
- * A leap second is refused as syntax: the engine has no such instant.
+ * Parses an RFC 3339 date-time with up to nine fractional digits. Returns the instant, or why there is none:
+ * `syntax`, `naive` (no offset, so the instant is ambiguous) or `bounds` (outside what the engine can store).
+ * A leap second is refused as syntax, because the engine has no such instant.
  */
 export function parseInstant(text: string): { ns: Ns } | { problem: InstantProblem } {
   const match = rfc3339.exec(text)
@@ -48,7 +50,8 @@ export function parseInstant(text: string): { ns: Ns } | { problem: InstantProbl
 }
 
 /**
- * Guards against 30 February, 25 o'clock and years below 100, which Date.UTC would quietly move elsewhere.
+ * Guards against 30 February, 25 o'clock and years below 100, which Date.UTC would shift to another time
+ * without an error.
  */
 function sameFields(utcMs: number, match: RegExpExecArray): boolean {
   const date = new Date(utcMs)
@@ -90,10 +93,10 @@ const problems = {
   ],
 } as const satisfies Record<InstantProblem, readonly [string, string]>
 
-/** An instant as it is asked for: itself, or how long before the request is answered. */
+/** An instant of a request: absolute, or a duration before the time of the response. */
 export type Moment = Ns | { readonly beforeNowNs: Ns }
 
-/** The instant that is meant. What lies before all that can be stored is the earliest that can. */
+/** Returns the absolute instant. One before the earliest instant that can be stored becomes the earliest. */
 export function instantOf(moment: Moment, nowNs: Ns): Ns {
   if (typeof moment === 'bigint') return moment
   const ns = nowNs - moment.beforeNowNs
@@ -112,8 +115,8 @@ const unitNs: Readonly<Record<string, Ns>> = {
 }
 
 /**
- * Reads `now`, `now-15m`, `-1h30m` (of ms, s, m, h, d, w), or what {@link parseInstant} reads. Only for what
- * looks: an erasure, a hold or a mute means the same instant whenever it is read.
+ * Parses `now`, `now-15m`, `-1h30m` (units ms, s, m, h, d, w), or what {@link parseInstant} parses. Only for
+ * reading: an erasure, a legal hold or a mute must mean the same instant whenever its text is read.
  */
 function parseMoment(text: string): { moment: Moment } | { problem: InstantProblem } {
   const match = relative.exec(text)
@@ -129,7 +132,7 @@ function parseMoment(text: string): { moment: Moment } | { problem: InstantProbl
   return { moment: { beforeNowNs } }
 }
 
-/** An instant in a body or query string, read to nanoseconds. */
+/** An instant in a body or query string, exact to the nanosecond. */
 export const InstantInput = z
   .string()
   .transform((text, context) => {
@@ -142,7 +145,7 @@ export const InstantInput = z
 
 const momentSyntax = `${problems.syntax[1]}, or a time before now such as -1h, now-15m or now`
 
-/** An instant, or a time before the request is answered, in a body or query string. */
+/** An instant, or a duration before the time of the response, in a body or query string. */
 export const MomentInput = z
   .string()
   .transform((text, context): Moment => {
@@ -153,5 +156,5 @@ export const MomentInput = z
   })
   .meta({ examples: ['2026-11-21T09:30:00Z', '-1h', 'now-15m', 'now'] })
 
-/** What descriptions of such a parameter say of it. */
+/** The forms of a moment, for descriptions of parameters. */
 export const momentForms = 'An RFC 3339 date-time, `now`, or a time before now: `-1h`, `now-15m`, `-1d12h`.'

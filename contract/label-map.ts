@@ -1,12 +1,12 @@
-// A map whose keys somebody else chose, such as the attributes of a record. A record of Zod leaves out the
-// key `__proto__`, because it assigns what it copies; here that would hide an attribute from its owner, or
-// make a filter wider than it was asked for. So nothing is copied: the map is checked, and goes on as it is.
+// A map whose keys a client chose, such as the attributes of a record. Zod's own record leaves out the key
+// `__proto__`, because it copies by assignment; here that would hide an attribute from its organisation, or
+// make a filter wider than requested. So nothing is copied: the map is checked and passed on unchanged.
 
 import { z } from 'zod'
 
 type LabelMap = Readonly<Record<string, string>>
 
-/** Checks each key and each value; a problem names the key it is at. */
+/** Checks each key and each value; a problem has the path of its key. */
 export function labelMap(key: z.ZodString = z.string(), value: z.ZodString = z.string()) {
   return z
     .custom<LabelMap>()

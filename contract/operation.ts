@@ -1,6 +1,6 @@
 // How an operation of the HTTP interface is declared: once, as data. The server serves the declaration,
-// clients send requests by it, and the OpenAPI document is made from it, so that none of them can say
-// anything else than the others.
+// clients build requests from it, and the OpenAPI document is made from it, so that these three cannot
+// disagree.
 
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -9,44 +9,44 @@ import type { Role } from './tenancy.ts'
 
 /** Groups of operations, in the order of the reference. */
 export const tags = {
-  Deletion: 'Erase your organisation’s own telemetry and watch it go.',
+  Deletion: 'Erase your organisation’s own telemetry and follow the erasure.',
   Evidence: 'The ledger of deletions and the audit log, each a hash chain.',
   Detection: 'Detectors and the anomalies they find.',
-  Telemetry: 'Read what is held.',
-  Usage: 'What is stored, what is sent, and how much of it.',
+  Telemetry: 'Read stored telemetry.',
+  Usage: 'How much is stored and sent.',
   Ingest:
-    'OTLP/HTTP and Prometheus remote write; point an OpenTelemetry SDK, a Collector or Prometheus here. OTLP/gRPC has a port of its own.',
+    'OTLP/HTTP and Prometheus remote write; for OpenTelemetry SDKs, Collectors and Prometheus. OTLP/gRPC has its own port.',
   Organisation: 'Who you are, and access tokens.',
-  Operations: 'For whoever runs the service.',
+  Operations: 'For people who run the service.',
 } as const
 type Tag = keyof typeof tags
 
-/** The roles that may call, or `public` where no access token is asked for. */
+/** The roles that may call it, or `public` where no access token is required. */
 export type Access = readonly Role[] | 'public'
 
-/** What an operation that is dear is limited to, per organisation. Each operation counts for itself. */
+/** The rate limit of a costly operation, per organisation. Each operation is counted separately. */
 export interface Rate {
   readonly perMinute: number
-  /** How many may come at once after a pause. */
+  /** How many requests may come at once after a pause. */
   readonly burst: number
 }
 
-/** What one status of success answers. */
+/** The response with one status of success. */
 export interface Success<Body extends z.ZodType> {
   /** `z.undefined()` where there is no body. */
   readonly body: Body
-  /** What this status means; the description of the body, or else the operation's summary, where absent. */
+  /** What this status means. Where absent: the description of the body, or else the operation's summary. */
   readonly meaning?: string
-  /** Headers beside those that every answer has. */
+  /** Headers in addition to those of every response. */
   readonly headers?: readonly ResponseHeader[]
   /** Media types of the body; JSON where absent. */
   readonly types?: readonly string[]
-  /** What the page is, where HTML is answered to those who prefer it. */
+  /** Describes the page, where HTML is returned to clients that prefer it. */
   readonly page?: string
   readonly example?: z.output<Body>
 }
 
-/** The form in which a protocol of its own answers refusals. */
+/** The form of refusals of a protocol that has its own. */
 interface RefusalForm {
   readonly types: readonly string[]
   readonly body: z.ZodType
@@ -59,52 +59,49 @@ export interface Operation<
   Body extends z.ZodType = z.ZodType,
   Headers extends z.ZodType = z.ZodType,
 > {
-  /** The name in the OpenAPI document. Generated clients call it by this, so it never changes. */
+  /** The name in the OpenAPI document. Generated clients use it, so it never changes. */
   readonly id: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With its parameters as `:name`. */
+  /** The path, with its parameters as `:name`. */
   readonly path: string
   readonly access: Access
   readonly tag: Tag
   readonly summary: string
   readonly description?: string
   readonly params?: Params
-  /** No parameters where absent: one that is sent is refused. */
+  /** No parameters where absent: a parameter that is sent is refused. */
   readonly query?: Query
-  /** Request headers that mean something to it. */
+  /** Request headers that the operation reads. */
   readonly headers?: Headers
   readonly body?: Body
   /** Media types of the body; JSON where absent. */
   readonly bodyTypes?: readonly string[]
   readonly bodyExample?: z.input<Body>
-  /** By status. */
+  /** Successful responses by status. */
   readonly results: Readonly<Record<number, Success<Result>>>
-  /** Codes that it may answer beside those of `commonRefusals`. */
+  /** Codes that it may return in addition to `commonRefusals`. */
   readonly refusals?: readonly ErrorCode[]
-  /** Refusals whose body says more than `detail` and `code`. */
+  /** Bodies of refusals that have more than `detail` and `code`. */
   readonly refusalBodies?: Readonly<Partial<Record<ErrorCode, z.ZodType>>>
   /**
-   * The protocol that the operation speaks, which then says what it takes and how it refuses; absent
-   * where this contract does.
+   * The protocol that defines the bodies and the refusals of the operation; absent where this contract does.
    */
   readonly protocol?: 'OTLP/HTTP' | 'Prometheus remote write'
-  /** The form in which it answers refusals; `ErrorBody` as JSON where absent. */
+  /** The form of its refusals; `ErrorBody` as JSON where absent. */
   readonly refusalForm?: RefusalForm
   readonly rate?: Rate
-  /**
-   * Whether a token may also come as the password of Basic authentication, for senders that know no bearer.
-   */
+  /** Whether a token may also be the password of Basic authentication, for senders without bearer tokens. */
   readonly takesBasic?: boolean
   /**
-   * Whether it answers also those who ask too often: a prober must not be told apart from an attacker beside
-   * it.
+   * Whether the rate limits don't apply. A probe may come from the same address as an attack and must still
+   * get its response.
    */
   readonly isUnmetered?: boolean
-  /** Whether the OpenAPI document leaves it out: pages and files that are for nobody's program. */
+  /** Whether the OpenAPI document leaves it out: pages and files that no client program needs. */
   readonly isHidden?: boolean
 }
 
-/** Declares an operation. A part that is left out has no type that anything could be read as. */
+/** Declares an operation. Parts that are left out get a type from which nothing can be read. */
 export function operation<
   Result extends z.ZodType,
   Params extends z.ZodType = z.ZodUndefined,
@@ -121,14 +118,14 @@ export const jsonType = 'application/json'
 /** RFC 7396. */
 export const mergePatchType = 'application/merge-patch+json'
 
-/** Media types of the body that it takes. */
+/** Returns the media types of the body that it accepts. */
 export function bodyTypesOf({ bodyTypes }: Operation): readonly string[] {
   return bodyTypes ?? [jsonType]
 }
 
 /**
- * The path and query of a request, such as `/tokens/tok_1?descendants=true`. Throws where a parameter
- * of the path is not given.
+ * Returns the path and query of a request, such as `/tokens/tok_1?descendants=true`. Throws where a path
+ * parameter is missing.
  */
 export function requestPath(
   { path }: Operation,

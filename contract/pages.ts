@@ -1,5 +1,5 @@
-// What is answered to everybody, without an access token: which service this is, and where it stands. Nothing
-// here tells of any organisation.
+// Responses to everybody, without an access token: the name of the service, and its state. They say nothing
+// about any organisation.
 
 import { z } from 'zod'
 
@@ -10,21 +10,24 @@ export const FrontPage = z
     docs: z
       .string()
       .optional()
-      .describe('The reference of all operations, as a page; absent where it is elsewhere.'),
-    openapi: z.string().optional().describe('The document behind it.'),
-    health: z.string().describe('Whether the process answers.'),
+      .describe('The reference of all operations, as a page; absent where it is not served here.'),
+    openapi: z.string().optional().describe('The OpenAPI document.'),
+    health: z.string().describe('Whether the process responds.'),
     readiness: z.string().describe('Whether it is ready to serve.'),
   })
-  .describe('What answers here, and where to go on: addresses on this host.')
+  .describe('The name of the service, and addresses on this host.')
   .meta({ id: 'FrontPage' })
 export type FrontPage = z.infer<typeof FrontPage>
 
 export const Health = z
   .object({
     status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing']),
-    detail: z.string().optional().describe('What is wrong, for a person; absent where nothing is.'),
+    detail: z
+      .string()
+      .optional()
+      .describe('What is wrong, as text for people; absent where nothing is wrong.'),
   })
-  .describe('Where the service stands.')
+  .describe('The state of the service.')
   .meta({ id: 'Health' })
 
 export const Readiness = Health.extend({

@@ -1,4 +1,4 @@
-// Reading telemetry back, on the wire. Instants inside telemetry keep their nanoseconds; every list is paged
+// Reading telemetry, on the wire. Instants of telemetry are exact to the nanosecond; every list has pages,
 // and every time range is half-open.
 
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
 
 const Attributes = labelMap()
 
-/** Characters; the longest metric name and attribute key that are taken in. */
+/** Characters; ingest accepts metric names and attribute keys up to this length. */
 export const longestName = 1_024
 
 /** `key=value` pairs, each parameter one pair; repeat the parameter for more. */
@@ -26,7 +26,7 @@ const attributeFilter = z
     return pairs
   })
 
-/** Keys by which a series is split at most: each multiplies the groups. */
+/** Maximum number of keys by which a series is split: each multiplies the groups. */
 const groupKeysMax = 10
 
 /** Repeat the parameter for more. */
@@ -59,16 +59,16 @@ export const aggregations = [
 export const Aggregation = z
   .enum(aggregations)
   .describe(
-    '`increase` is what counters, or the counts of histograms, added in a step; `rate` is that over the seconds of the step. Resets and start times are minded, and only the ends of a series are extrapolated, by half an interval at most: docs/decisions/0025. Quantiles of a classic Prometheus histogram are those of `histogram_quantile` over the increase of each bucket, by the name of the histogram or of its buckets.',
+    '`increase` is what a counter, or the count of a histogram, grew in a step; `rate` is that divided by the seconds of the step. Resets and start times are taken into account. Only the ends of a series are extrapolated, by half an interval at most (docs/decisions/0025). Quantiles of a classic Prometheus histogram are computed as by `histogram_quantile` over the increase of each bucket; name the histogram or its buckets.',
   )
   .meta({ id: 'Aggregation' })
 export type Aggregation = z.infer<typeof Aggregation>
 
 const acrossSeries = ['avg', 'sum', 'min', 'max'] as const
 
-/** What an attribute filter or a group can name; said where one is asked for. */
+/** What an attribute filter or a group can name, for the descriptions of such parameters. */
 const pathNames =
-  'A name of up to five parts with dots between also leads into nested values of logs and spans: `http.request.method` finds `method` in the map `request` in the map `http`.'
+  'A name of up to five parts, separated by dots, also finds nested values of logs and spans: `http.request.method` finds `method` in the map `request` in the map `http`.'
 const attributeNames = `${pathNames} Metric points also have \`job\`, \`instance\`, \`otel_scope_name\` and \`otel_scope_version\`.`
 
 const SeriesQueryFields = z.strictObject({
@@ -77,25 +77,25 @@ const SeriesQueryFields = z.strictObject({
     .min(1)
     .max(longestName)
     .describe(
-      'A metric name, of a classic Prometheus histogram with or without `_bucket`, or a built-in key such as `spans.error_ratio`.',
+      'A metric name, or a built-in key such as `spans.error_ratio`. A classic Prometheus histogram may be named with or without `_bucket`.',
     ),
   ...rangeQuery,
   step_seconds: queryInt({ min: 1, max: 86_400, fallback: 60, describe: 'Seconds per point.' }),
   aggregation: Aggregation.optional().describe(
-    'What is computed per step, chosen by the kind of metric where absent. `avg`, `min`, `max`, `count` and quantiles are over all points of the step, of whatever underlying series (for histograms over what was observed); `sum` adds up what each series added (counters, histograms) or its mean (gauges); `rate` and `increase` add up those of each series; `last` takes the latest value of each series and then what `across` says.',
+    'What is computed per step; where absent, the kind of metric decides. `avg`, `min`, `max`, `count` and quantiles are computed over all points of the step in all underlying series (for histograms over the observed values). `sum` adds up the increase of each series (counters, histograms) or its mean (gauges). `rate` and `increase` add up those of each series. `last` combines the latest value of each series as `across` says.',
   ),
   across: z
     .enum(acrossSeries)
     .optional()
     .describe(
-      'With `aggregation=last`: how the latest values of several underlying series become one. `avg` where absent.',
+      'With `aggregation=last`: how the latest values of several underlying series are combined. `avg` where absent.',
     ),
   service: z.string().max(longestName).optional(),
   attribute: attributeFilter.describe(
-    `Filter \`key=value\`; repeat for more. A list matches by any of its items. ${attributeNames}`,
+    `Filter \`key=value\`; repeat for more. A list matches if any of its items does. ${attributeNames}`,
   ),
   group_by: groupKeys.describe(
-    `\`service\` or an attribute key: a series per value, the 50 busiest at most; repeat for a series per combination, of ${groupKeysMax} keys at most.`,
+    `\`service\` or an attribute key: one series per value, at most the 50 busiest. Repeat for one series per combination of values, with at most ${groupKeysMax} keys.`,
   ),
 })
 export const SeriesQuery = withOldNames(SeriesQueryFields, { metric: 'metric_key', ...oldRangeNames })
@@ -105,11 +105,11 @@ const Series = z
     group: z
       .string()
       .nullable()
-      .describe('The value of group_by, of several keys with `, ` between; null where it was not asked for.'),
+      .describe('The value of group_by; several values are separated by `, `. Null without group_by.'),
     labels: Attributes.describe('The value of each key of group_by; empty where a row has none.'),
     points: z.array(
       z.object({
-        time: Instant.describe('Start of the step; of the first one where the range begins.'),
+        time: Instant.describe('Start of the step; for the first one, the start of the range.'),
         seconds: z
           .number()
           .optional()
@@ -132,48 +132,46 @@ export const SeriesAnswer = z
     across: z
       .enum([...acrossSeries, 'pooled'])
       .describe(
-        'How several underlying series became one: by a value of each of them, or `pooled` where all their points, buckets or events of a step were taken together.',
+        'How several underlying series were combined: by one value of each, or `pooled` where all their points, buckets or events of a step were used together.',
       ),
     step_seconds: z
       .int()
       .describe(
-        'Steps begin at multiples of it since 1970; the first and the last hold only what lies in the range.',
+        'Steps begin at multiples of it since 1970; the first and the last step include only the part inside the range.',
       ),
     range_start: Instant.describe(
-      'Where the range begins, as asked; at a whole step where `range_start` was absent.',
+      'Start of the requested range; the start of a step where `range_start` was absent.',
     ),
-    range_end: Instant.describe('Where the range ends, as asked.'),
+    range_end: Instant.describe('End of the requested range.'),
     series: z.array(Series),
-    truncated: z.boolean().describe('True where more groups exist than are shown.'),
+    truncated: z.boolean().describe('True where there are more groups than are returned.'),
     warnings: z
       .array(z.string())
-      .describe(
-        'What the question names and no row in the range has: the metric, the service, an attribute.',
-      ),
+      .describe('Names of the query that no row in the range has: the metric, the service, an attribute.'),
     metric: z.string().meta(oldNameOf('metric_key')),
     start: Instant.meta(oldNameOf('range_start')),
     end: Instant.meta(oldNameOf('range_end')),
   })
   .meta({ id: 'SeriesAnswer' })
 
-/** What the pages of a search say besides their items. */
+/** Warnings of a page of search results. */
 const searchWarnings = z
   .array(z.string())
-  .describe('What the page had to leave out, and why it ended where it did, in sentences for a person.')
+  .describe('What the page leaves out and why it ended there, as sentences for people.')
 
-/** A page of what may be much to search: it may be empty and still have a cursor. */
+/** A page of a search that may take long: it may be empty and still have a cursor. */
 function searchPageOf<T extends z.ZodType>(item: T) {
   return pageOf(item).extend({
     next_cursor: z
       .string()
       .nullable()
       .describe(
-        'Pass as `cursor` to go on, also after an empty page: a page ends at 4 MiB of JSON, and where much is searched also before it is full. Null on the last page.',
+        'Pass it as `cursor` to get the next page, also after an empty one: a page ends at 4 MiB of JSON, and a long search ends pages before they are full. Null on the last page.',
       ),
     searched: z
       .object({ range_start: Instant, range_end: Instant })
       .describe(
-        'The part of the range that this page and those before it have searched: all of it on the last page.',
+        'The part of the range that was searched by this page and the pages before it; on the last page, all of it.',
       ),
     warnings: searchWarnings,
   })
@@ -188,10 +186,10 @@ const LogQueryFields = z.strictObject({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
     .optional()
     .describe('This severity or worse.'),
-  text: z.string().min(1).max(500).optional().describe('Found in the body, in any case.'),
+  text: z.string().min(1).max(500).optional().describe('Text in the body, upper or lower case.'),
   trace_id: z.string().max(64).optional(),
   attribute: attributeFilter.describe(
-    `Filter \`key=value\` over log and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
+    `Filter \`key=value\` over log and resource attributes; repeat for more. A list matches if any of its items does. ${pathNames}`,
   ),
 })
 export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
@@ -222,7 +220,7 @@ const SpanQueryFields = z.strictObject({
   status: z.enum(['unset', 'ok', 'error']).optional(),
   min_duration_ms: queryInt({ min: 0, max: 86_400_000, fallback: 0, describe: 'At least this long.' }),
   attribute: attributeFilter.describe(
-    `Filter \`key=value\` over span and resource attributes; repeat for more. A list matches by any of its items. ${pathNames}`,
+    `Filter \`key=value\` over span and resource attributes; repeat for more. A list matches if any of its items does. ${pathNames}`,
   ),
 })
 export const SpanQuery = withOldNames(SpanQueryFields, oldRangeNames)
@@ -233,7 +231,9 @@ export const Span = z
     span_id: z.string(),
     parent_span_id: z.string(),
     time: Instant,
-    duration_ns: z.string().describe('Nanoseconds as decimal text: they may pass what a JSON number holds.'),
+    duration_ns: z
+      .string()
+      .describe('Nanoseconds as decimal text: they may exceed the exact range of a JSON number.'),
     service: z.string(),
     name: z.string(),
     kind: z.string(),
@@ -259,8 +259,11 @@ export const Trace = z
   .object({
     trace_id: z.string(),
     spans: z.array(Span).describe('By start time; at most 10,000, and at most 4 MiB of JSON.'),
-    truncated: z.boolean().describe('Whether there are more spans than these: those behind `next_cursor`.'),
-    next_cursor: z.string().nullable().describe('Pass as `cursor` to go on; null on the last page.'),
+    truncated: z.boolean().describe('Whether there are more spans; `next_cursor` leads to them.'),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe('Pass it as `cursor` to get the next page; null on the last page.'),
     warnings: searchWarnings,
   })
   .meta({ id: 'Trace' })
@@ -275,9 +278,9 @@ function cataloguePageOf<T extends z.ZodType>(item: T) {
     searched: z
       .object({ range_start: Instant, range_end: Instant })
       .describe(
-        'The range whose names are listed: a newer part of what was asked for where that has too many.',
+        'The range whose names are listed; where the requested range has too many, a newer part of it.',
       ),
-    warnings: z.array(z.string()).describe('Says so where not the whole range is listed.'),
+    warnings: z.array(z.string()).describe('Has a warning where not the whole range is listed.'),
   })
 }
 

@@ -8,18 +8,18 @@ export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
 export const Role = z.enum(roles).meta({ id: 'Role' })
 export type Role = z.infer<typeof Role>
 
-/** Who erases, governs and reads evidence. */
+/** Roles that erase, govern and read evidence. */
 export const administrators = ['owner', 'admin'] as const satisfies readonly Role[]
-/** Who changes what detectors do. */
+/** Roles that change detectors. */
 export const editors = ['owner', 'admin', 'member'] as const satisfies readonly Role[]
-/** Who reads telemetry and what was found in it. */
+/** Roles that read telemetry and anomalies. */
 export const readers = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[]
-/** Who sends telemetry. */
+/** Roles that send telemetry. */
 export const senders = ['owner', 'admin', 'member', 'ingest'] as const satisfies readonly Role[]
 
 /**
- * Immutable and human-typable, because a person types it to confirm an erasure: 3 to 40 of a-z, 0-9 and
- * hyphen, starting with a letter, not ending with a hyphen.
+ * Never changes, and short because a person types it to confirm an erasure: 3 to 40 of a-z, 0-9 and hyphen,
+ * starting with a letter, not ending with a hyphen.
  */
 export const TenantId = z.string().regex(/^[a-z](?:[a-z0-9-]{1,38}[a-z0-9])$/, {
   error:
@@ -28,10 +28,10 @@ export const TenantId = z.string().regex(/^[a-z](?:[a-z0-9-]{1,38}[a-z0-9])$/, {
 
 export const Me = z
   .object({
-    tenant_id: z.string().describe('Your organisation; the word to type into confirm.'),
+    tenant_id: z.string().describe('Your organisation; type it as `confirm`.'),
     organisation_name: z.string(),
     role: Role,
-    requester: z.string().describe('The name under which your acts are recorded.'),
+    requester: z.string().describe('The name under which your actions are recorded.'),
   })
   .describe('Who you are to this service.')
   .meta({ id: 'Me' })
@@ -49,7 +49,9 @@ export const OrganisationRemoved = z
     removed_at: Instant,
     checkpoints: z
       .object({ ledger: z.string(), audit: z.string() })
-      .describe('Signed ends of both chains as the operator keeps them: compact JWS. Your tokens end here.'),
+      .describe(
+        'Signed checkpoints of both chains, as the operator keeps them: compact JWS. Your tokens stop working now.',
+      ),
   })
   .describe('The organisation is removed; its ledger, audit log and certificates stay with the operator.')
   .meta({ id: 'OrganisationRemoved' })
@@ -60,7 +62,7 @@ export const AccessToken = z
     id: z.string(),
     name: z.string(),
     role: Role,
-    prefix: z.string().describe('The first characters of the secret, to recognise it by.'),
+    prefix: z.string().describe('The first characters of the secret, to identify it.'),
     created_at: Instant,
     created_by: z.string(),
     expires_at: Instant.nullable(),
@@ -68,13 +70,15 @@ export const AccessToken = z
     made_with: z
       .string()
       .nullable()
-      .describe('The id of the token it was made with; null where the operator made it.'),
+      .describe('The id of the token that created it; null where the operator created it.'),
     line_expires_at: Instant.nullable().describe(
-      'The earliest expiry of it and of the tokens it descends from: nothing that is made with it lasts longer. Before `expires_at` only on tokens of versions that did not keep to this.',
+      'The earliest expiry among this token and the tokens that it descends from. No token created with it lasts longer. Earlier than `expires_at` only on tokens that an old version created.',
     ),
     live_descendants: z
       .int()
-      .describe('Tokens that work now and were made with it, at any distance; it can end without them.'),
+      .describe(
+        'All its descendants that work now. They are not revoked with it unless the request says so.',
+      ),
   })
   .meta({ id: 'AccessToken' })
 export type AccessToken = z.infer<typeof AccessToken>
@@ -84,15 +88,15 @@ export const RevokeQuery = z.strictObject({
     .enum(['true', 'false'])
     .optional()
     .describe(
-      '`true` revokes everything that descends from it as well, also where it is revoked already. They stay where absent: a collector’s token should not end because the one that made it is replaced.',
+      '`true` also revokes all its descendants, also where the token itself is revoked already. Where absent, they keep working: the token of a collector should not end when the token that created it is replaced.',
     ),
 })
 
 export const RevokedAccessToken = AccessToken.extend({
-  revoked_descendants: z.int().describe('Descendants that this request has revoked.'),
+  revoked_descendants: z.int().describe('Descendants that this request revoked.'),
 })
   .describe(
-    'The token is revoked. Where `live_descendants` is not 0, tokens that were made with it go on; repeat with `descendants=true` to end them.',
+    'The token is revoked. Where `live_descendants` is not 0, some descendants still work; send the request again with `descendants=true` to revoke them.',
   )
   .meta({ id: 'RevokedAccessToken' })
 export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
@@ -107,11 +111,11 @@ export const CreateAccessToken = z
       .max(3650)
       .optional()
       .describe(
-        'At most what is left of the token that makes it, and as long as that where absent; never where that does not expire.',
+        'At most the remaining time of the token that creates it. Where absent, the same expiry as that token, which may be none.',
       ),
   })
   .meta({ id: 'CreateAccessToken' })
 
 export const CreatedAccessToken = AccessToken.extend({
-  token: z.string().describe('The secret. It is shown this once and kept only as a hash.'),
+  token: z.string().describe('The secret. It is shown only once; the service stores only its hash.'),
 }).meta({ id: 'CreatedAccessToken' })

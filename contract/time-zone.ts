@@ -1,6 +1,6 @@
-// Names of time zones, as people give them on the wire. What passes here every clock of the service knows.
+// Names of time zones on the wire. Every clock of the service knows a name that passes here.
 
-/** Whether a name stands in the IANA database that the runtime brings, such as Europe/Berlin or UTC. */
+/** Whether the IANA database of the runtime has the name, such as Europe/Berlin or UTC. */
 export function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })

@@ -34,9 +34,9 @@ export const StorageUsage = z
 const IngestCounts = {
   day: z.string().meta({ format: 'date' }).describe('UTC day.'),
   bytes: z.int().describe('Bytes of accepted request bodies, uncompressed.'),
-  rows_accepted: z.int().describe('Points, log records and spans that were committed.'),
-  rows_rejected: z.int().describe('Those left out of otherwise accepted requests.'),
-  requests_refused: z.int().describe('Requests that a quota refused as a whole.'),
+  rows_accepted: z.int().describe('Points, log records and spans that are committed.'),
+  rows_rejected: z.int().describe('Those rejected from otherwise accepted requests.'),
+  requests_refused: z.int().describe('Whole requests that a quota refused.'),
 }
 
 export const IngestUsage = z
@@ -48,7 +48,7 @@ export const IngestUsage = z
         burst_rows: z.int().nullable().describe('Rows that may come at once after a pause.'),
         bytes_per_day: z.int().nullable(),
       })
-      .describe('What the operator has set; null where there is no limit.'),
+      .describe('The quota that the operator has set; null where there is no limit.'),
     today: z.object(IngestCounts),
     resets_at: Instant.describe('When the next UTC day begins.'),
     days: z.array(z.object(IngestCounts)).describe('Days with telemetry, newest first, at most 31.'),

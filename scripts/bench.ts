@@ -1,6 +1,6 @@
-// Runs benches by name, keeps what they measure and writes the documents made from it. bench/README.md says
-// how to use it. A result is kept only from a whole run with the documented arguments: all that
-// docs/performance.md shows is comparable.
+// Runs benches by name, stores their results and writes the documents that are made from results.
+// bench/README.md says how to use it. A result is stored only from a complete run with the documented
+// arguments, so that all figures in docs/performance.md are comparable.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,6 +13,12 @@ import { isChanged, provenance } from '../bench/provenance.ts'
 import { keepResult, programOf, type Result, readOutput, readResults } from '../bench/results.ts'
 import { cellText, markdownOf, tablesOf } from '../bench/tables.ts'
 import nodeFlags from './node-flags.json' with { type: 'json' }
+
+// A reader that has seen enough, such as `head`, ends neither this nor a bench: what is measured is kept in
+// files.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
 
 const [first = '', ...rest] = process.argv.slice(2)
 process.exitCode = await main()
@@ -50,7 +56,7 @@ function listText(): string {
   return `npm run bench NAME measures one of these. bench/README.md has more.\n\n${lines.join('\n')}`
 }
 
-/** One after the other; one that fails does not keep the others from being measured. */
+/** Runs benches one after the other; a failed one does not stop the others. */
 async function runMany(chosen: readonly Bench[]): Promise<number> {
   const failed: string[] = []
   for (const bench of chosen) if ((await measure(bench)) !== 0) failed.push(bench.name)
@@ -59,7 +65,7 @@ async function runMany(chosen: readonly Bench[]): Promise<number> {
   return failed.length > 0 ? 1 : 0
 }
 
-/** Runs a bench as documented and keeps its result, where all of it went well and something was measured. */
+/** Runs a bench as documented and stores its result, if the bench succeeded and measured something. */
 async function measure(bench: Bench): Promise<number> {
   const measuredAt = new Date().toISOString()
   const { commit, cores, cpu, loadAverage, memoryGib, node } = provenance()
@@ -67,7 +73,7 @@ async function measure(bench: Bench): Promise<number> {
   const { absent, rows, seconds, status } = await run(bench, bench.args)
   if (status !== 0 || rows.length === 0) {
     say(
-      `${bench.name}: nothing is kept, because ${status === 0 ? 'nothing was measured' : `it ended with ${status}`}.`,
+      `${bench.name}: no result is stored, because ${status === 0 ? 'nothing was measured' : `it ended with ${status}`}.`,
     )
     return status === 0 ? 1 : status
   }
@@ -83,7 +89,7 @@ async function measure(bench: Bench): Promise<number> {
     absent,
     rows,
   })
-  say(`${bench.name}: kept as ${path}`)
+  say(`${bench.name}: stored as ${path}`)
   return 0
 }
 
@@ -99,7 +105,7 @@ async function run(bench: Bench, args: readonly string[]): Promise<Run> {
   const child = spawn(process.execPath, [...nodeFlags, programOf(bench), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  // Ctrl-C reaches the child by itself; it has servers to end, and this process waits for that.
+  // The child gets Ctrl-C too, and it has servers to stop; this process waits until it has ended.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => child.kill(signal))
   const lines: string[] = []

@@ -1,4 +1,4 @@
-// The one check, here and in CI: types, lint and format, then the fast tests (the house rules among them).
+// The check, here and in CI: types, lint and format, then the fast tests, which include the house rules.
 
 import { spawnSync } from 'node:child_process'
 import { dirname, join } from 'node:path'

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The `lethe` command: the command line of server/cli on the pinned Node. Its version is said right here,
-// because who asks for it wants neither an installation nor a second Node.
+// The `lethe` command: the command line of server/cli on the pinned Node. `--version` is answered here,
+// without an installation and without starting a second Node.
 
 import { readFileSync } from 'node:fs'
 import process from 'node:process'

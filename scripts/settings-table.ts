@@ -1,5 +1,5 @@
-// Writes the table of settings into docs/operating.md from the schemas of server/config/settings.ts, so that
-// the page says what the service reads: `npm run settings`. A test fails while the page differs.
+// Writes the table of settings into docs/operating.md from the schemas of server/config/settings.ts: `npm run
+// settings`. A test fails while the page differs from the schemas.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import process from 'node:process'
@@ -9,7 +9,7 @@ import { Settings, settingDescriptions } from '../server/config/settings.ts'
 export const page = fileURLToPath(new URL('../docs/operating.md', import.meta.url))
 
 /**
- * The page with the table of today between its markers. Throws where a marker or a description is missing.
+ * Returns the page with a new table between its markers. Throws where a marker or a description is missing.
  */
 export function withSettings(text: string): string {
   const begin = '<!-- settings:begin -->\n'

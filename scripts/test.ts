@@ -1,6 +1,6 @@
 // Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a
-// control plane (LETHE_TEST_CONTROL_PLANE names the database, see tests/control-planes.ts), everything
-// otherwise, or just the files named. Test files run one process each, because the embedded engine allows one
+// control plane (LETHE_TEST_CONTROL_PLANE names the database, see tests/control-planes.ts), otherwise all, or
+// only the files that are named. Each test file has its own process, because the embedded engine allows one
 // data folder per process.
 
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
-/** Minutes long: begun first, so that nothing waits for them alone at the end. */
+/** These take minutes. They start first, so that the run does not wait for them alone at the end. */
 const isLong = (file: string) => file.startsWith('tests/simulation/')
 const found = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
 const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
@@ -22,7 +22,7 @@ const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFas
 const kind = kinds[wanted[0] ?? '']
 const files = kind !== undefined ? all.filter(kind) : wanted.length > 0 ? wanted : all
 
-/** All tests take ten minutes on two cores; a run that takes this long waits for what never comes. */
+/** All tests take ten minutes on two cores; a run that takes this long is stuck. */
 const wholeRunMs = 40 * 60_000
 
 const { error, status } = spawnSync(

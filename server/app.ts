@@ -35,6 +35,9 @@ import { readActiveHolds } from './deletion/governance/active-holds.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
 import { createSystemDetectors } from './detection/detectors/system-detectors.ts'
 import { addFeedbackRoutes } from './detection/feedback-routes.ts'
+import { Incidents } from './detection/incidents/incidents.ts'
+import { addIncidentRoutes } from './detection/incidents/routes.ts'
+import { SurroundingsReader } from './detection/incidents/surroundings.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
@@ -353,5 +356,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })
+  const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
+  addIncidentRoutes(http, { incidents, readerOf, clock })
   await ingest.addRoutes(http, (...counts) => metrics.countExport(...counts))
 }

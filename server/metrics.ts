@@ -143,7 +143,7 @@ function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: R
     help: 'Request bodies that are arriving or wait to be decoded.',
     registers,
     collect() {
-      this.set(budget.heldBytes)
+      this.set(budget.reservedBytes)
     },
   })
 }
@@ -205,7 +205,7 @@ function addAnswerMetrics({ answers }: MetricSources, registers: Registry[]): vo
     help: 'Bytes of answers that their clients have not read to the end.',
     registers,
     collect() {
-      this.set(answers.heldBytes)
+      this.set(answers.unreadBytes)
     },
   })
   new Counter({

@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
@@ -77,6 +78,19 @@ export function delegate(engine: TelemetryEngine): TelemetryEngine {
 
 export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'lethe-test-'))
+}
+
+/** Returns what creates a temporary folder. All of them are removed when the tests of the file have ended. */
+export function temporaryFolders(): () => string {
+  const folders: string[] = []
+  after(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  })
+  return () => {
+    const folder = temporaryFolder()
+    folders.push(folder)
+    return folder
+  }
 }
 
 export function tableSpec(name: TableName): TableSpec {

@@ -1,18 +1,18 @@
-// Our own contenders: the product, driven over HTTP, and two yardsticks in the same engine, which hold the
-// very same rows in tables partitioned by day and else like the product's: the plain ALTER DELETE, and the
-// lightweight DELETE followed by the merge that makes its bytes go. The yardsticks get the product's
-// settings for prompt removal of old parts, with which they do better than with the engine's defaults (where
-// old parts stay eight minutes).
+// Our own candidates: the product, used over HTTP, and two baselines in the same engine, which have the same
+// rows in tables partitioned by day and otherwise like the product's: the plain ALTER DELETE, and the
+// lightweight DELETE followed by the merge that removes its bytes. The baselines use the product's settings
+// for prompt removal of old parts, which are better for them than the engine's defaults (old parts stay eight
+// minutes).
 
 import { join } from 'node:path'
 import { createTableText } from '../../server/telemetry/schema/create-schema.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { type Erasure, watchErasure } from './erasure.ts'
-import { filesUnder, type HeldFile } from './files.ts'
+import { filesUnder, type WatchedFile } from './files.ts'
 import { eraseOverHttp, type Product, type Range, settle } from './product.ts'
 import { dayStart, type History, historyDays, insertSql, organisationCount, tenantOf } from './rows.ts'
 
-/** Whose rows go, and how long their bytes are waited for. */
+/** Whose rows are erased, and how long to wait for their bytes. */
 interface Wanted {
   readonly organisation: number
   /** Null for everything. */
@@ -20,7 +20,7 @@ interface Wanted {
   readonly limitMs: number
 }
 
-const database = 'yardstick'
+const database = 'baseline'
 
 /** Fills the product's tables. */
 export async function fillProduct(product: Product, history: History): Promise<void> {
@@ -31,7 +31,7 @@ export async function fillProduct(product: Product, history: History): Promise<v
 }
 
 /** Copies every row of the product into day-partitioned tables. */
-export async function fillYardstick(product: Product, history: History): Promise<void> {
+export async function fillBaseline(product: Product, history: History): Promise<void> {
   await product.rows(`CREATE DATABASE ${database}`)
   for (const table of filledTables(history)) {
     const text = createTableText(table)
@@ -52,7 +52,7 @@ export async function fillYardstick(product: Product, history: History): Promise
 /** Erases over HTTP and waits until the files of the selection are gone. */
 export async function eraseInProduct(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
   const { organisation, range, limitMs } = wanted
-  const files = await filesHolding(product, 'default', history, wanted)
+  const files = await filesWith(product, 'default', history, wanted)
   const watched = { pid: product.pid, folder: product.folder, files, limitMs }
   const { answer, ...erasure } = await watchErasure(watched, () =>
     eraseOverHttp(product, organisation, range),
@@ -61,7 +61,7 @@ export async function eraseInProduct(product: Product, history: History, wanted:
 }
 
 export async function alterDelete(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
-  return eraseFromYardstick(product, history, wanted, async () => {
+  return eraseFromBaseline(product, history, wanted, async () => {
     for (const { name, timeColumn } of filledTables(history))
       await product.rows(
         `ALTER TABLE ${database}.${name} DELETE WHERE ${selection(wanted, timeColumn)} SETTINGS mutations_sync = 2`,
@@ -69,13 +69,13 @@ export async function alterDelete(product: Product, history: History, wanted: Wa
   })
 }
 
-/** The lightweight DELETE, which only marks rows, and the merges that make their bytes go. */
+/** The lightweight DELETE, which only marks rows, and the merges that remove their bytes. */
 export async function lightweightAndMerge(
   product: Product,
   history: History,
   wanted: Wanted,
 ): Promise<Erasure> {
-  return eraseFromYardstick(product, history, wanted, async () => {
+  return eraseFromBaseline(product, history, wanted, async () => {
     for (const { name, timeColumn } of filledTables(history))
       await product.rows(`DELETE FROM ${database}.${name} WHERE ${selection(wanted, timeColumn)}`)
     for (const { name } of filledTables(history))
@@ -83,25 +83,25 @@ export async function lightweightAndMerge(
   })
 }
 
-async function eraseFromYardstick(
+async function eraseFromBaseline(
   product: Product,
   history: History,
   wanted: Wanted,
   erase: () => Promise<void>,
 ): Promise<Erasure> {
-  const files = await filesHolding(product, database, history, wanted)
+  const files = await filesWith(product, database, history, wanted)
   const { limitMs } = wanted
   return watchErasure({ pid: product.pid, folder: product.folder, files, limitMs }, erase)
 }
 
-/** The files of every part that holds a selected row. */
-async function filesHolding(
+/** The files of every part that has a selected row. */
+async function filesWith(
   product: Product,
   of: string,
   history: History,
   wanted: Wanted,
-): Promise<HeldFile[]> {
-  const files: HeldFile[] = []
+): Promise<WatchedFile[]> {
+  const files: WatchedFile[] = []
   for (const { name, timeColumn } of filledTables(history)) {
     const [at] = await product.rows<{ path: string }>(
       `SELECT data_paths[1] AS path FROM system.tables WHERE database = '${of}' AND name = '${name}'`,

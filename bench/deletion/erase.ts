@@ -1,17 +1,16 @@
-// What it costs to erase one organisation of 64, bytes and all. The product is driven over HTTP; beside it,
-// in the same engine and process, stand the plain ALTER DELETE and the lightweight DELETE on tables
-// partitioned by day that hold the same rows; then PostgreSQL, Prometheus, InfluxDB and VictoriaMetrics,
-// where they are installed, with the gauges and counters of the same seeds, and the product again with
-// exactly those points. Everybody's bytes are watched from outside in the same way (files.ts). Times depend
-// on the machine, so read the ratios.
+// The cost of erasing one organisation of 64, including its bytes on disk. The product is used over HTTP.
+// Beside it, in the same engine and process, are the plain ALTER DELETE and the lightweight DELETE on tables
+// partitioned by day with the same rows; then PostgreSQL, Prometheus, InfluxDB and VictoriaMetrics, where
+// they are installed, with the gauges and counters of the same seeds, and the product again with exactly
+// those points. The bytes of all are watched from outside in the same way (files.ts). Times depend on the
+// machine, so compare the ratios.
 //
-//   npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only
-//     engine,postgresql]
-//     [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
+// npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
+// [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
 //
-// On a shared machine `--calm-seconds` lets each measurement wait, at most so long, until others leave
-// it alone. With `--filled` what was filled into the engine is kept there, and copied by the next run
-// with the same rows and seed.
+// On a shared machine `--calm-seconds` is how long each measurement waits at most until other processes are
+// quiet. With `--filled` the filled engine folder is kept, and copied by the next run with the same rows and
+// seed.
 
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +22,7 @@ import { prometheusErasure } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsErasure } from '../peers/victoria-metrics.ts'
 import { report, reportAbsent, say } from '../report.ts'
-import { alterDelete, eraseInProduct, fillProduct, fillYardstick, lightweightAndMerge } from './engine.ts'
+import { alterDelete, eraseInProduct, fillBaseline, fillProduct, lightweightAndMerge } from './engine.ts'
 import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
 import { figuresOf } from './figures.ts'
 import { bytesOf, filesUnder } from './files.ts'
@@ -37,7 +36,7 @@ const { values: flags } = parseArgs({
     points: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
-    /** Erasures of each way of Lethe, alone and under load; at most 5, as organisations are numbered. */
+    /** Erasures per way of Lethe, without and with load; at most 5, because organisations are numbered. */
     repeat: { type: 'string', default: '5' },
     'limit-seconds': { type: 'string', default: '600' },
     'calm-seconds': { type: 'string', default: '0' },
@@ -48,11 +47,11 @@ const { values: flags } = parseArgs({
 const seed = Number(flags.seed)
 const limitMs = Number(flags['limit-seconds']) * 1000
 
-/** Nobody erases these two: one sends, the other is asked about. */
-const [sender, asker] = [63, 62]
+/** These two are never erased: one sends, the other is queried. */
+const [sender, reader] = [63, 62]
 const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i)
 
-/** Two whole weeks, and a range of the same length whose ends lie inside a week and inside a day. */
+/** Two whole weeks, and a range of the same length whose ends are inside a week and inside a day. */
 const wholeWeeks = { start: dayStart(7), end: dayStart(21) }
 const withEdges = { start: dayStart(9.5), end: dayStart(23.5) }
 
@@ -70,7 +69,7 @@ function waysOfProduct(product: Product, history: History): Way[] {
   ]
 }
 
-function waysOfYardstick(product: Product, history: History): Way[] {
+function waysOfBaseline(product: Product, history: History): Way[] {
   return [
     {
       name: 'ALTER DELETE, all',
@@ -96,16 +95,16 @@ function waysOfYardstick(product: Product, history: History): Way[] {
   ]
 }
 
-/** The product, and beside it the yardstick where that is wanted; their ways take turns. */
-async function inEngine(name: string, history: History, withYardstick: boolean): Promise<StoreResult[]> {
+/** The product and, if wanted, the baseline; their ways take turns. */
+async function inEngine(name: string, history: History, withBaseline: boolean): Promise<StoreResult[]> {
   const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
   try {
-    const fills = await fillOrCopy(name, folder, history, withYardstick)
+    const fills = await fillOrCopy(name, folder, history, withBaseline)
     const product = await startProduct(folder)
     try {
       const [{ version = '' } = {}] = await product.rows<{ version: string }>('SELECT version() AS version')
-      const ways = [waysOfProduct(product, history), withYardstick ? waysOfYardstick(product, history) : []]
-      const clients = productClients(product, sender, asker, seed)
+      const ways = [waysOfProduct(product, history), withBaseline ? waysOfBaseline(product, history) : []]
+      const clients = productClients(product, sender, reader, seed)
       const results: WayResult[][] = fills.map(() => [])
       for (const turn of from(0, 3))
         for (const [i, fill] of fills.entries()) {
@@ -123,12 +122,12 @@ async function inEngine(name: string, history: History, withYardstick: boolean):
 
 type Fill = Pick<StoreResult, 'store' | 'loadSeconds' | 'diskBytes'>
 
-/** Fills a folder, or copies what an earlier run with the same rows and seed has filled and kept. */
+/** Fills a folder, or copies the folder of an earlier run with the same rows and seed. */
 async function fillOrCopy(
   name: string,
   folder: string,
   history: History,
-  withYardstick: boolean,
+  withBaseline: boolean,
 ): Promise<Fill[]> {
   const kept = join(flags.filled, `${name}-${rowsOf(history)}-${seed}`)
   const sizesAt = join(kept, 'sizes.json')
@@ -146,9 +145,9 @@ async function fillOrCopy(
     fills.push({ store, loadSeconds, diskBytes: bytesOf(filesUnder(product.folder)) - bytesBefore })
   }
   try {
-    // Both before anybody erases, so that the engine holds the same in all measurements.
+    // Both before the first erasure, so that the engine has the same rows in all measurements.
     await filled('Lethe', () => fillProduct(product, history))
-    if (withYardstick) await filled('ClickHouse by day', () => fillYardstick(product, history))
+    if (withBaseline) await filled('ClickHouse by day', () => fillBaseline(product, history))
   } finally {
     await product.stop()
   }
@@ -213,7 +212,7 @@ for (const name of chosen) {
     for (const { ways, ...store } of (await contests[name]?.()) ?? [])
       for (const way of ways) report('Erasing one organisation of 64', figuresOf(store, way))
   } catch (error) {
-    // The others are measured all the same.
+    // The other stores are measured nevertheless.
     process.exitCode = 1
     reportAbsent(name, error instanceof Error ? error.message : String(error))
   }

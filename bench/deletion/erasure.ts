@@ -1,39 +1,42 @@
-// What one erasure costs, measured the same way for every contender: until it was answered as done, until no
-// file that held the rows was on disk, what was written for it; and what the neighbours felt of it.
+// What one erasure costs, measured in the same way for every store: time until the response, time until no
+// file with the rows is on disk, bytes written for it, and the effect on neighbours.
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bytesOf, type HeldFile, untilGone, usedBy } from './files.ts'
+import { bytesOf, untilGone, usedBy, type WatchedFile } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
 import type { Clocks } from './product.ts'
 
 export interface Erasure {
-  /** Until the statement, or the request, was answered as done. */
+  /** Until the statement or the HTTP request was answered as done. */
   readonly doneMs: number
-  /** Until no file that held the rows was on disk; null where some still was at the limit. */
+  /** Until no file with the rows was on disk; null where one still was at the limit. */
   readonly goneMs: number | null
   readonly limitMs: number
-  /** What the store's processes wrote meanwhile; neighbours' writes too, where there were any. */
+  /** Bytes that the processes of the store wrote meanwhile, including writes for neighbours. */
   readonly writtenBytes: number
-  /** Their processor time, which a busy machine stretches least. */
+  /** Their processor time, which a busy machine changes least. */
   readonly cpuSeconds: number
-  /** Size of the files that held the rows, beside other rows or alone. */
-  readonly heldBytes: number
-  /** The product's own. */
+  /** Size of the files with the rows, including other rows in them. */
+  readonly fileBytes: number
+  /** The times that the product reports. */
   readonly clocks?: Clocks
 }
 
 interface Watched {
-  /** The store's process; its children count too. */
+  /** The process of the store; its children count too. */
   readonly pid: number
-  /** Where a file could be found again under another name. */
+  /** The folder in which a file may appear under another name. */
   readonly folder: string
-  /** Those that hold what is erased. */
-  readonly files: readonly HeldFile[]
+  /** The files with the rows to be erased. */
+  readonly files: readonly WatchedFile[]
   readonly limitMs: number
 }
 
-/** Runs an erasure while its files are watched from outside. `answer` is what the erasure resolved to. */
+/**
+ * Runs an erasure while its files are watched from outside. `answer` is the value that the erasure resolved
+ * to.
+ */
 export async function watchErasure<T>(
   { pid, folder, files, limitMs }: Watched,
   erase: () => Promise<T>,
@@ -55,14 +58,14 @@ export async function watchErasure<T>(
     limitMs,
     writtenBytes: after.writtenBytes - before.writtenBytes,
     cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-    heldBytes: bytesOf(files),
+    fileBytes: bytesOf(files),
   }
 }
 
 /** One way of erasing in one store. */
 export interface Way {
   readonly name: string
-  /** Organisations that nobody asks for or sends as; one for each repetition. */
+  /** Organisations without queries and ingest; one for each repetition. */
   readonly quiet: readonly number[]
   readonly loaded: readonly number[]
   readonly erase: (organisation: number, limitMs: number) => Promise<Erasure>
@@ -75,17 +78,19 @@ interface Felt {
 
 export interface WayResult {
   readonly way: string
-  /** Of the machine over the minute before; above the cores, times are too long, ratios less so. */
+  /**
+   * Load of the machine in the minute before; above the number of cores, times are too long, ratios less so.
+   */
   readonly loadAverage: number
-  /** With nothing else going on. */
+  /** Without other work. */
   readonly quiet: readonly Erasure[]
-  /** With clients at work. */
+  /** While clients send and query. */
   readonly loaded: readonly Erasure[]
   readonly before: Felt | null
   readonly during: Felt | null
 }
 
-/** A store, what it held, and how each way of erasing went. */
+/** A store, its contents, and the results of each way of erasing. */
 export interface StoreResult {
   readonly store: string
   readonly version: string
@@ -100,13 +105,13 @@ const calmLoad = 1.5
 
 const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
 
-/** Waits, at most `limitMs`, until the machine has had little to do for a minute. */
+/** Waits, at most `limitMs`, until the machine has been almost idle for a minute. */
 export async function untilCalm(limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs
   while (loadAverageNow() > calmLoad && performance.now() < untilMs) await sleep(1000)
 }
 
-/** Erases first in silence, then while neighbours send and ask. */
+/** Erases first without load, then while neighbours send and query. */
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
   const loadAverage = loadAverageNow()
   const quiet: Erasure[] = []

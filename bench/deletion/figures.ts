@@ -17,7 +17,7 @@ export function figuresOf(store: Omit<StoreResult, 'ways'>, result: WayResult): 
     'bytes gone s': gone(quiet),
     'answered s': rounded(median(quiet, ({ doneMs }) => doneMs) / 1000),
     'CPU s': rounded(median(quiet, ({ cpuSeconds }) => cpuSeconds)),
-    'MB held': megabytes(({ heldBytes }) => heldBytes),
+    'MB of files': megabytes(({ fileBytes }) => fileBytes),
     'MB written': megabytes(({ writtenBytes }) => writtenBytes),
     'bytes gone s under load': gone(loaded),
     'ingest p50 / p99 ms, before → during': pair(before?.ingest, during?.ingest),
@@ -34,7 +34,7 @@ function pair(before: Latencies | null | undefined, during: Latencies | null | u
   return [before, during].map(({ p50Ms, p99Ms }) => `${p50Ms} / ${p99Ms}`).join(' → ')
 }
 
-/** Median seconds, or a sentence where some bytes stayed; null where nothing was erased. */
+/** Median seconds, or a text where some bytes stayed; null where nothing was erased. */
 function gone(erasures: readonly Erasure[]): number | string | null {
   if (erasures.length === 0) return null
   const stayed = erasures.find(({ goneMs }) => goneMs === null)

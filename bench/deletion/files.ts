@@ -1,20 +1,20 @@
-// What is on disk, seen from outside the store that wrote it: files by inode and birth, because a store may
-// link a file under a new name instead of copying it. Bytes count as gone when no name leads to any of the
-// files that held them, whatever the store says of itself; the same yardstick for every contender.
+// Files on disk, seen from outside the store that wrote them: identified by inode and birth time, because a
+// store may link a file under a new name instead of copying it. Bytes are gone when no name refers to any of
+// the files that had them, whatever the store reports; the same rule for every store.
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface HeldFile {
+export interface WatchedFile {
   readonly path: string
   readonly identity: string
   readonly bytes: number
 }
 
-/** Regular files under a folder; one that is empty or vanishes meanwhile is left out. */
-export function filesUnder(folder: string): HeldFile[] {
-  const found: HeldFile[] = []
+/** Regular files below a folder; empty files and files that vanish meanwhile are left out. */
+export function filesUnder(folder: string): WatchedFile[] {
+  const found: WatchedFile[] = []
   const visit = (at: string): void => {
     for (const entry of entriesOf(at)) {
       const path = join(at, entry.name)
@@ -37,27 +37,27 @@ function entriesOf(folder: string) {
   }
 }
 
-/** Null where there is none, or an empty one: some stores truncate first and unlink later. */
-function fileAt(path: string): HeldFile | null {
+/** Null for a missing or empty file: some stores truncate first and unlink later. */
+function fileAt(path: string): WatchedFile | null {
   const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
   if (stat === undefined || stat.size === 0n) return null
   return { path, identity: `${stat.dev}.${stat.ino}.${stat.birthtimeNs}`, bytes: Number(stat.blocks) * 512 }
 }
 
-/** Bytes on disk, a linked file once. */
-export function bytesOf(files: readonly HeldFile[]): number {
+/** Bytes on disk; a linked file counts once. */
+export function bytesOf(files: readonly WatchedFile[]): number {
   const unique = new Map(files.map(({ identity, bytes }) => [identity, bytes]))
   return [...unique.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
 /**
- * Milliseconds from `sinceMs` (of `performance.now`) until none of the files is on disk under any
- * name, or null where some are there after `limitMs`. It looks at one file at a time, so that
- * looking costs next to nothing.
+ * Returns the milliseconds from `sinceMs` (of `performance.now`) until none of the files is on disk under any
+ * name, or null if some are still there after `limitMs`. It checks one file at a time, so that checking costs
+ * almost nothing.
  */
 export async function untilGone(
   folder: string,
-  files: readonly HeldFile[],
+  files: readonly WatchedFile[],
   sinceMs: number,
   { limitMs, everyMs }: { readonly limitMs: number; readonly everyMs: number },
 ): Promise<number | null> {
@@ -70,8 +70,8 @@ export async function untilGone(
     }
     const nowMs = performance.now()
     if (waiting.length === 0) {
-      // Looking everywhere takes a while in a large store; the answer is the moment before
-      // it, if it finds nothing.
+      // Searching the whole folder takes a while in a large store; if nothing is found, the result is the
+      // time before the search.
       waiting = filesUnder(folder).filter(({ identity }) => identities.has(identity))
       if (waiting.length === 0) return nowMs - sinceMs
     }
@@ -81,21 +81,21 @@ export async function untilGone(
 }
 
 interface Used {
-  /** Bytes of pages dirtied, by the kernel's count. */
+  /** Bytes of dirtied pages, as the kernel counts them. */
   readonly writtenBytes: number
   readonly cpuSeconds: number
 }
 
-/** The kernel counts processor time in hundredths of a second for everybody. */
+/** The kernel counts processor time in hundredths of a second. */
 const ticksPerSecond = 100
 
-/** What a process and its children have used so far; children that ended are forgotten. */
+/** What a process and its children have used so far, without children that have ended. */
 export function usedBy(pid: number): Used {
   let writtenBytes = 0
   let ticks = 0
   for (const id of processTree(pid)) {
     writtenBytes += Number(/^write_bytes: (\d+)/m.exec(textAt(`/proc/${id}/io`))?.[1] ?? 0)
-    // After the name, which may hold anything, utime and stime are the 12th and 13th field.
+    // After the name, which may contain anything, utime and stime are the 12th and 13th field.
     const fields = textAt(`/proc/${id}/stat`)
       .replace(/^.*\)\s/s, '')
       .split(' ')
@@ -104,7 +104,7 @@ export function usedBy(pid: number): Used {
   return { writtenBytes, cpuSeconds: ticks / ticksPerSecond }
 }
 
-/** A process and all below it that are there now. */
+/** A process and all processes below it that exist now. */
 export function processTree(pid: number): number[] {
   const children = textAt(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
   return [pid, ...children.flatMap(processTree)]

@@ -1,6 +1,6 @@
-// Closed-loop clients of organisations that erase nothing: some send telemetry, some ask for a window of a
-// metric. Every client waits for its answer before it asks again, so a store that stalls is seen in the
-// latencies and not in a queue of our own.
+// Closed-loop clients of organisations that erase nothing: some send telemetry, some query a window of a
+// metric. Every client waits for its response before the next request, so a blocked store is visible in the
+// latencies and not in a queue of the bench.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { historyPayloads } from '../../server/demo/payloads.ts'
@@ -10,7 +10,7 @@ import { quantile } from '../samples.ts'
 import type { Product } from './product.ts'
 import { askedMetric, dayStart, historyDays } from './rows.ts'
 
-/** One request each; rejects where it is refused. */
+/** One HTTP request each; rejects where it is refused. */
 export interface Clients {
   readonly ingest: (() => Promise<void>) | null
   readonly query: () => Promise<void>
@@ -24,14 +24,14 @@ export interface Latencies {
 }
 
 interface Load {
-  /** Forgets what was measured so far. */
+  /** Discards the measurements so far. */
   readonly restart: () => void
-  /** Latencies since the last restart; of requests that have been answered. */
+  /** Latencies of the responses since the last restart. */
   readonly read: () => { ingest: Latencies | null; query: Latencies }
   readonly stop: () => Promise<void>
 }
 
-/** A pause between a query client's requests, so that one client doesn't take a core for itself. */
+/** A pause between the requests of a query client, so that one client doesn't use a whole core. */
 const pauseMs = 20
 const ingestClients = 2
 
@@ -75,10 +75,10 @@ function latencies(samples: readonly number[]): Latencies {
 const rowsPerBody = 500
 
 /**
- * Clients of the product over HTTP: one organisation sends what a shop sends, another
- * asks for a day of a metric.
+ * Clients of the product over HTTP: one organisation sends the telemetry of a shop, another queries a day of
+ * a metric.
  */
-export function productClients(product: Product, sender: number, asker: number, seed: number): Clients {
+export function productClients(product: Product, sender: number, reader: number, seed: number): Clients {
   const anchorNs = BigInt(dayStart(historyDays + 14).getTime()) * 1_000_000n
   const shop = openShop({ seed, anchorNs, historyDays: 1 })
   const payloads = [...historyPayloads(shop, rowsPerBody)]
@@ -103,6 +103,6 @@ export function productClients(product: Product, sender: number, asker: number, 
         body: payload.body,
       })
     },
-    query: () => expect200(url, { headers: { authorization: `Bearer ${product.secretOf(asker)}` } }),
+    query: () => expect200(url, { headers: { authorization: `Bearer ${product.secretOf(reader)}` } }),
   }
 }

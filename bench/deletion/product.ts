@@ -1,6 +1,6 @@
-// The product as the benchmark drives it: a service in its own process on a throw-away folder, 64
-// organisations with a placement each, and HTTP for everything that is measured. Statements through the side
-// door fill rows in and make the yardsticks.
+// The product as the bench uses it: a service in its own process on a temporary folder, 64 organisations with
+// a placement each, and HTTP for everything that is measured. Statements through a separate channel fill in
+// rows and make the baselines.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,26 +14,28 @@ import type { Answer, Ready } from './service-child.ts'
 export interface Product {
   readonly address: string
   readonly pid: number
-  /** Where the engine keeps its tables. */
+  /** The folder of the engine's tables. */
   readonly folder: string
   readonly secretOf: (organisation: number) => string
-  /** Runs a statement in the engine, beside the service; rows by column name. */
+  /** Runs a statement in the engine, beside the service; returns rows by column name. */
   readonly rows: <T>(sql: string) => Promise<T[]>
   readonly stop: () => Promise<void>
-  /** Ends the service as `kill -9` does, and waits until it is gone. */
+  /** Ends the service as `kill -9` does, and waits until it has exited. */
   readonly kill: () => Promise<void>
 }
 
 interface ProductOptions {
-  /** {@link organisationCount} where absent; an older folder keeps what it has. */
+  /** {@link organisationCount} where absent; an older folder keeps its organisations. */
   readonly organisations?: number
-  /** Settings beside those of this process. */
+  /** Settings in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>
-  /** Takes what the service says on standard error, by line; it is passed on where absent. */
+  /**
+   * Called with each line that the service writes to standard error; where absent, the lines are passed on.
+   */
   readonly onLine?: (line: string) => void
   /**
-   * Seconds after which the service is killed where it isn't ready; one in which this
-   * process stood still is one.
+   * Seconds after which the service is killed if it isn't ready; a second in which this process was blocked
+   * counts as one.
    */
   readonly readyWithinS?: number
 }
@@ -102,7 +104,7 @@ function pidOf(child: ChildProcess): number {
   return child.pid
 }
 
-/** Waits until the engine has had nothing to merge or mutate for two seconds, at most `limitMs`. */
+/** Waits until the engine has had no merge or mutation for two seconds, at most `limitMs`. */
 export async function settle(product: Product, limitMs = 240_000): Promise<void> {
   const untilMs = performance.now() + limitMs
   for (let quiet = 0; quiet < 4 && performance.now() < untilMs; ) {
@@ -112,7 +114,7 @@ export async function settle(product: Product, limitMs = 240_000): Promise<void>
   }
 }
 
-/** What the product says of an erasure, milliseconds. */
+/** Times of an erasure as the product reports them, milliseconds. */
 export interface Clocks {
   /** From the POST to the 202. */
   readonly hiddenMs: number
@@ -137,7 +139,7 @@ export interface Range {
 
 const giveUpMs = 300_000
 
-/** Asks for an erasure over HTTP and polls until it is completed. */
+/** Requests an erasure over HTTP and polls until it is completed. */
 export async function eraseOverHttp(
   product: Product,
   organisation: number,
@@ -157,7 +159,7 @@ export async function eraseOverHttp(
   const answer = await fetch(path, { method: 'POST', headers, body })
   const text = await answer.text()
   const hiddenMs = performance.now() - sentMs
-  if (answer.status !== 202) throw new Error(`The deletion answered ${answer.status}: ${text}`)
+  if (answer.status !== 202) throw new Error(`The deletion returned ${answer.status}: ${text}`)
   let request = JSON.parse(text) as DeletionBody
   while (request.status !== 'completed') {
     if (performance.now() - sentMs > giveUpMs) throw new Error(`Not completed: ${JSON.stringify(request)}`)

@@ -1,9 +1,9 @@
-// Seeded, lifelike telemetry of 64 organisations over 30 days, as SELECTs that the engine runs itself. A tick
-// is one report of every series of an organisation: 10 gauges and 6 counters of 8 services, 1 histogram, 2
-// log lines and 1 span. The same SELECT gives the same rows on every machine, and the points that other
-// stores are fed are the gauges and counters of the very same SELECTs. Series repeat their attributes, gauges
-// move smoothly with noise, counters grow, and logs and spans have random ids: so they compress as telemetry
-// does, not as a constant.
+// Seeded, realistic telemetry of 64 organisations over 30 days, as SELECTs that the engine runs itself. A
+// tick is one report of every series of an organisation: 10 gauges and 6 counters of 8 services, 1 histogram,
+// 2 log records and 1 span. The same SELECT gives the same rows on every machine, and the points for other
+// stores are the gauges and counters of the same SELECTs. Series repeat their attributes, gauges move
+// smoothly with noise, counters grow, and logs and spans have random ids, so they compress like telemetry and
+// not like a constant.
 
 import { pairsOfMap } from '../../server/telemetry/schema/attribute-pairs.ts'
 
@@ -16,7 +16,7 @@ export const startMs = Date.UTC(2026, 2, 2)
 const msPerDay = 86_400_000
 const nsPerDay = 86_400_000_000_000n
 
-/** Rows of an organisation in a tick, by table. */
+/** Rows of an organisation per tick, by table. */
 const rowsPerTick = {
   otel_metrics_gauge: 10,
   otel_metrics_sum: 6,
@@ -27,9 +27,7 @@ const rowsPerTick = {
 
 type FilledTable = keyof typeof rowsPerTick
 
-/**
- * Shares of the tables in the rows: all of them, or the points that a store of plain metrics can hold too.
- */
+/** Which tables are filled: all of them, or those with points that a store of plain metrics can have too. */
 export const everyTable: readonly FilledTable[] = [
   'otel_metrics_gauge',
   'otel_metrics_sum',
@@ -74,7 +72,7 @@ const gauges = list([
 ])
 const counters = list(['http.server.requests', 'http.server.errors', 'system.network.io'])
 
-/** A metric that every organisation has, for asking about. */
+/** A metric that every organisation has, for queries. */
 export const askedMetric = 'process.cpu.utilization'
 
 export interface Slice {
@@ -85,7 +83,8 @@ export interface Slice {
 }
 
 /**
- * The rows of a slice before they take a table's shape: whose series, when, and a number to draw chance from.
+ * The rows of a slice before they get a table's columns: their series, their time, and a number for random
+ * values.
  */
 function ticksSql(history: History, table: FilledTable, { organisation, fromDay, toDay }: Slice): string {
   const perTick = rowsPerTick[table]
@@ -101,7 +100,7 @@ function ticksSql(history: History, table: FilledTable, { organisation, fromDay,
     FROM numbers(${first}, ${count})`
 }
 
-/** A gauge or counter and its value, as every store is given it. */
+/** A gauge or counter and its value, as every store gets it. */
 function pointsSql(history: History, table: FilledTable, slice: Slice): string {
   const wave = `sin(tick * ${(2 * Math.PI) / history.ticksPerDay} + own % 7)`
   const noise = '(chance % 10007) / 10007'
@@ -162,7 +161,7 @@ const shapes: Readonly<Record<FilledTable, string>> = {
     toUInt64(1000000 + chance % 400000000) AS Duration, if(chance % 20 = 0, 'Error', 'Unset') AS StatusCode`,
 }
 
-/** Fills a slice of a table; columns that are not named take the table's defaults. */
+/** Fills a slice of a table; columns that are not named get the table's defaults. */
 export function insertSql(history: History, table: FilledTable, slice: Slice): string {
   const isPoint = table === 'otel_metrics_gauge' || table === 'otel_metrics_sum'
   const rows = isPoint ? pointsSql(history, table, slice) : ticksSql(history, table, slice)

@@ -1,7 +1,6 @@
-// The product in a process of its own, with a side door for the benchmark: statements that the parent sends
-// run in the same engine, next to the service. So the yardsticks are mutations of the very engine that
-// serves the clients, and the rows of the product can be filled in by the engine itself. Speaks over the
-// IPC channel of its parent.
+// The product in its own process, with an extra channel for the bench: statements from the parent process run
+// in the same engine, next to the service. So the baselines are mutations of the engine that serves the
+// clients, and the engine itself can fill in the product's rows. Uses the IPC channel of its parent.
 
 import { join } from 'node:path'
 import { Session } from 'chdb'
@@ -16,14 +15,14 @@ interface Statement {
   readonly sql: string
 }
 
-/** The answer to a statement: its rows as lines of JSON, or why there is none. */
+/** The result of a statement: its rows as lines of JSON, or the error. */
 export interface Answer {
   readonly id: number
   readonly lines: string
   readonly error: string | null
 }
 
-/** Said once, when the service is ready. */
+/** Sent once, when the service is ready. */
 export interface Ready {
   readonly address: string
 }
@@ -73,6 +72,6 @@ async function stop(): Promise<void> {
 }
 
 process.on('SIGTERM', () => void stop())
-// A parent that died asks for nothing more.
+// If the parent has died, there is nothing more to do.
 process.on('disconnect', () => process.exit(1))
 send({ address: await app.start() })

@@ -1,7 +1,7 @@
-// Posts bodies over loopback in a process of its own, as light as Node can: one keep-alive socket per client,
-// answers read only for their status. Closed loop without a pace; with one, requests leave on their schedule
-// whatever the answers do, so that a stall shows in the latencies of all that waited. Reads its orders as
-// JSON from standard input and prints what it saw as JSON.
+// Posts bodies over loopback from a separate process, as cheaply as Node can: one keep-alive socket per
+// client; of responses only the status is read. Closed loop without a rate. With a rate, requests are sent on
+// schedule whatever the responses do, so that a pause of the service shows in the latencies of all requests
+// that waited. Reads its orders as JSON from standard input and prints its measurements as JSON.
 
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -16,13 +16,13 @@ export interface ClientOrders {
   /** Files with one body each. */
   readonly bodies: readonly string[]
   readonly seconds: number
-  /** Requests a second; null for as fast as they are answered. */
+  /** Requests a second; null for as fast as responses arrive. */
   readonly perSecond: number | null
 }
 
 export interface ClientReport {
   readonly seconds: number
-  /** How often each body was answered with 200. */
+  /** How often each body got a 200. */
   readonly accepted: readonly number[]
   readonly refused: number
   readonly latenciesMs: readonly number[]
@@ -63,7 +63,7 @@ async function postNext(client: number, sinceMs: number): Promise<void> {
   } else if (status === 503) {
     refused++
     await sleep(100)
-  } else throw new Error(`answered ${status}`)
+  } else throw new Error(`returned ${status}`)
 }
 
 async function closedLoop(client: number, untilMs: number): Promise<void> {

@@ -1,9 +1,9 @@
 // How fast OTLP bodies become rows, without engine and network: rows per second and MB per second of body for
-// each signal and encoding. The payloads are what a Collector's batch holds: a few resources, a handful of
-// attributes per record, one export time. Each figure is the median of many passes after warm-up; the share
-// of garbage collection is in it.
+// each signal and encoding. The payloads are like a Collector's batch: a few resources, a handful of
+// attributes per record, one export time. Each figure is the median of many passes after warm-up and includes
+// garbage collection.
 //
-//   npm run bench -- ingest/decode [seconds per case, 2 by default]
+// npm run bench -- ingest/decode [seconds per case, 2 by default]
 
 import { decodeExport, type OtlpEncoding } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'

@@ -1,18 +1,17 @@
-// OTLP/HTTP protobuf to committed rows against the engine's own insert of the same rows. For each signal and
-// number of organisations: closed-loop clients in one process post bodies over loopback to the service in
-// another; beside it, in the same run and before and after, the very rows that the bodies decode to are
-// inserted into an empty engine from ready buffers, in partitions as large as the service can have them,
-// which is the yardstick. Clients and service share the machine's cores, the yardstick has them to itself, so
-// the ratio is on the low side. Either leaves parts behind that are still to be merged, the engine alone most
-// of all: it takes rows faster than it merges them, until it has a thousand parts and slows down. So each is
-// given the time to finish, and there are two rates and two ratios: of the load while it lasts, and
-// sustained, which counts that time too and is what can be held. A second run at 80 % of the sustained rate,
-// begun at rest, gives the latency that is promised. CPU and memory of the service are read from the kernel.
-// LETHE_FSYNC=off is for both sides; otherwise the engine alone syncs as it can, file by file.
+// OTLP/HTTP protobuf to committed rows, compared with the engine's own insert of the same rows. For each
+// signal and number of organisations, closed-loop clients in one process post bodies over loopback to the
+// service in another. The baseline runs before and after, in the same run: the rows that the bodies decode to
+// are inserted into an empty engine from prepared buffers, in partitions as large as the service can have
+// them. Clients and service share the machine's cores and the baseline uses all of them, so the real ratio is
+// higher. Both leave parts that are still to be merged, the baseline most of all: it inserts rows faster than
+// it merges them, until it has a thousand parts and slows down. So both get the time to finish, and there are
+// two rates and two ratios: during the load, and sustained, which includes that time and can be kept up. A
+// second run at 80 % of the sustained rate, started at rest, gives the latency. CPU and memory of the service
+// are read from the kernel. LETHE_FSYNC=off applies to both; otherwise the baseline syncs as the engine can,
+// file by file.
 //
-//   npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1]
-//     [--seconds 40]
-//     [--clients 64] [--seed 1]
+// npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1]
+// [--seconds 40] [--clients 64] [--seed 1]
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,12 +26,12 @@ import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { report } from '../report.ts'
 import { quantile, rounded } from '../samples.ts'
+import type { BaselineOrders, BaselineReport } from './baseline-child.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'
 import { ingestBodies, startNs } from './payloads.ts'
 import { cpuSeconds, memoryMb } from './process-use.ts'
 import { secondsUntilRest } from './rest.ts'
 import { type Service, startService } from './service.ts'
-import type { YardstickOrders, YardstickReport } from './yardstick-child.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -48,7 +47,7 @@ const seconds = Number(flags.seconds)
 const clients = Number(flags.clients)
 const isSynced = readConfig(process.env).commitSync !== 'off'
 
-/** Distinct bodies; a multiple of the organisations. */
+/** Number of distinct bodies; a multiple of the organisations. */
 const bodyCount = 128
 
 const root = mkdtempSync(join(tmpdir(), 'lethe-bench-'))
@@ -56,7 +55,7 @@ try {
   for (const signal of signals.filter((one) => flags.signals.split(',').includes(one))) {
     const bodies = writeBodies(signal)
     for (const organisations of flags.organisations.split(',').map(Number)) {
-      let before = await yardstick(signal, organisations, bodies)
+      let before = await baseline(signal, organisations, bodies)
       for (let round = 0; round < Number(flags.rounds); round++) {
         before = await measure({ signal, organisations, bodies, before })
       }
@@ -86,12 +85,12 @@ interface Trial {
   readonly signal: Signal
   readonly organisations: number
   readonly bodies: readonly Body[]
-  /** The yardstick just before. */
-  readonly before: YardstickReport
+  /** The baseline measured just before. */
+  readonly before: BaselineReport
 }
 
-/** Reports one case, and returns the yardstick just after it. */
-async function measure({ signal, organisations, bodies, before }: Trial): Promise<YardstickReport> {
+/** Reports one case, and returns the baseline measured just after it. */
+async function measure({ signal, organisations, bodies, before }: Trial): Promise<BaselineReport> {
   const service = await startService(mkdtempSync(join(root, 'service-')), organisations)
   const idleMb = memoryMb(service.pid, 'VmRSS')
   const load = { signal, bodies, clients, service }
@@ -99,13 +98,13 @@ async function measure({ signal, organisations, bodies, before }: Trial): Promis
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.pid, 'VmHWM')
   const restSeconds = await secondsUntilRest(() => cpuSeconds(service.pid))
-  /** Of the rate while the load lasted. */
+  /** Share of the rate during the load. */
   const sustainedShare = full.seconds / (full.seconds + restSeconds)
   const sustainedRowsPerSecond = Math.round(full.rowsPerSecond * sustainedShare)
   const at80 = await drive(load, { seconds, perSecond: full.requestsPerSecond * sustainedShare * 0.8 })
   await service.stop()
-  const after = await yardstick(signal, organisations, bodies)
-  const mean = (of: (report: YardstickReport) => number) => (of(before) + of(after)) / 2
+  const after = await baseline(signal, organisations, bodies)
+  const mean = (of: (report: BaselineReport) => number) => (of(before) + of(after)) / 2
   const engine = {
     rowsPerSecond: mean((one) => one.rowsPerSecond),
     sustainedRowsPerSecond: mean((one) => one.sustainedRowsPerSecond),
@@ -173,9 +172,9 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
   }
 }
 
-function yardstick(signal: Signal, organisations: number, bodies: readonly Body[]): Promise<YardstickReport> {
-  const orders: YardstickOrders = {
-    folder: mkdtempSync(join(root, 'yardstick-')),
+function baseline(signal: Signal, organisations: number, bodies: readonly Body[]): Promise<BaselineReport> {
+  const orders: BaselineOrders = {
+    folder: mkdtempSync(join(root, 'baseline-')),
     signal,
     organisations,
     bodies: bodies.map(({ path }) => path),
@@ -183,7 +182,7 @@ function yardstick(signal: Signal, organisations: number, bodies: readonly Body[
     bodiesAtOnce: clients,
     isSynced,
   }
-  return runChild('yardstick-child.ts', orders)
+  return runChild('baseline-child.ts', orders)
 }
 
 function start(program: string, args: readonly string[]): ChildProcess & { stdin: NodeJS.WritableStream } {

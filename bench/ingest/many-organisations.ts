@@ -1,11 +1,11 @@
 // Many small organisations: each sends one small batch a second (ten points, five log records or four spans,
-// as OTLP/JSON), all through the real service in a process of its own. Measured over the second half of the
-// time, when merges have begun: what was acknowledged and how fast, parts on disk, CPU and memory of the
-// service, and how long one organisation waits for a chart and for its newest logs meanwhile. The comparison
-// is the same traffic from few organisations, in the same program. Senders and service share the machine.
+// as OTLP/JSON), all to the real service in a separate process. Measured over the second half of the time,
+// when merges have begun: acknowledged requests and their latency, parts on disk, CPU and memory of the
+// service, and how long one organisation waits for a chart and for its newest logs. The comparison is the
+// same traffic from few organisations, in the same program. Senders and service share the machine.
 //
-//   npm run bench -- ingest/many-organisations [--organisations 16,500] [--rate 500] [--minutes 3] [--root
-//     /tmp]
+// npm run bench -- ingest/many-organisations [--organisations 16,500] [--rate 500] [--minutes 3] [--root
+// /tmp]
 
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -29,20 +29,20 @@ const { values: options } = parseArgs({
 })
 const rate = Number(options.rate)
 const seconds = Number(options.minutes) * 60
-/** Each organisation has connections of its own, as its exporters would. */
+/** Each organisation has its own connections, as its exporters would. */
 const agent = new Agent({ keepAlive: true })
 
 for (const organisations of options.organisations.split(',').map(Number))
   report('Many small organisations', await run(organisations))
 
-/** What was answered since the measurement began; milliseconds. */
+/** Latencies of responses since the measurement began; milliseconds. */
 interface Answers {
   readonly sent: number[]
   readonly charts: number[]
   readonly logs: number[]
   refused: number
 }
-/** Answers count in the half of the time in which they come. */
+/** Responses count in the half of the time in which they arrive. */
 interface Watch {
   seen: Answers
 }
@@ -82,7 +82,7 @@ async function run(organisations: number) {
   }
 }
 
-/** Sends at the rate and looks once a second, and waits for the answers to what was sent. */
+/** Sends at the rate and reads once a second, and waits for the responses. */
 async function drive(service: Service, watch: Watch, fromS: number, untilS: number): Promise<void> {
   const { address, secrets } = service
   const pending = new Set<Promise<void>>()
@@ -98,8 +98,8 @@ async function drive(service: Service, watch: Watch, fromS: number, untilS: numb
       void wait(send(address, secrets[sent % secrets.length] ?? '', sent, watch))
     if (tick % 10 === 0 && !isLooking) {
       isLooking = true
-      const asker = secrets[(tick / 10) % secrets.length] ?? ''
-      void wait(look(address, asker, watch)).finally(() => {
+      const reader = secrets[(tick / 10) % secrets.length] ?? ''
+      void wait(look(address, reader, watch)).finally(() => {
         isLooking = false
       })
     }
@@ -116,7 +116,7 @@ async function send(address: string, secret: string, number: number, watch: Watc
   else watch.seen.refused++
 }
 
-/** What a person does who looks at the service: a chart of an hour and the newest logs. */
+/** The requests of a person who looks at the service: a chart of an hour and the newest logs. */
 async function look(address: string, secret: string, watch: Watch): Promise<void> {
   const chartMs = performance.now()
   const chart = call(`${address}/telemetry/series?metric_key=app.gauge.1&group_by=service`, secret)
@@ -136,7 +136,7 @@ async function call(url: string, secret: string, body?: string): Promise<number>
   return answer.statusCode
 }
 
-/** Six of ten bodies are metrics, two logs, two traces. */
+/** Of ten bodies, six are metrics, two logs and two traces. */
 function bodyOf(number: number): [signal: string, body: string] {
   const nowNs = BigInt(Date.now()) * 1_000_000n
   const kind = Math.floor(number / 7) % 10
@@ -181,7 +181,7 @@ function text(key: string, value: string): string {
   return `{"key":"${key}","value":{"stringValue":"${value}"}}`
 }
 
-/** Part folders of all tables; replaced ones are gone within seconds. */
+/** Part folders of all tables; replaced ones are removed within seconds. */
 function partsIn(dataDir: string): number {
   const store = join(dataDir, 'telemetry', 'engine', 'store')
   const tables = readdirSync(store).flatMap((start) =>

@@ -1,7 +1,7 @@
-// Seeded, lifelike OTLP bodies for the ingest benches. Half of the bodies are what an SDK sends (one
-// resource, some hundred records), half what a Collector forwards (eight resources, some thousand records
-// in all). Metrics are of all five kinds in about the shares of real services, log bodies have 200 B to 2
-// kB, traces 5 to 50 spans.
+// Seeded, realistic OTLP bodies for the ingest benches. Half of the bodies are like those of an SDK (one
+// resource, some hundred records), half like those of a Collector (eight resources, some thousand records in
+// all). Metrics are of all five kinds in about the shares of real services, log bodies have 200 B to 2 kB,
+// traces 5 to 50 spans.
 
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
@@ -38,7 +38,7 @@ const words =
     ' ',
   )
 
-/** What a process of a service says of itself, in OTLP's form. */
+/** The resource of a service's process, in OTLP's form. */
 export function resource(random: Random, index: number): { readonly attributes: readonly TextAttribute[] } {
   const service = services[index % services.length] ?? 'shop'
   return {
@@ -54,7 +54,7 @@ export function resource(random: Random, index: number): { readonly attributes: 
   }
 }
 
-/** What a server says of a request. */
+/** Attributes of an HTTP request on a server. */
 export function requestAttributes(random: Random): (TextAttribute | IntegerAttribute)[] {
   return [
     text('http.request.method', pick(random, ['GET', 'GET', 'POST'])),
@@ -68,8 +68,7 @@ const counts = (random: Random, length: number) =>
   Array.from({ length }, () => String(between(random, 0, 900)))
 
 /**
- * One metric with a handful of points; kinds in the shares gauge 30, sum 45, histogram 20,
- * exponential 3, summary 2.
+ * One metric with a few points; kinds in the shares gauge 30, sum 45, histogram 20, exponential 3, summary 2.
  */
 function metric(random: Random, points: number, fromNs: bigint): object {
   const share = random()
@@ -175,7 +174,7 @@ const names = {
 } as const
 
 /**
- * Protobuf bodies of one signal, the same for the same seed; their rows are of the ten seconds after
+ * Protobuf bodies of one signal, the same for the same seed; their rows are in the ten seconds after
  * `fromNs`.
  */
 export function ingestBodies(signal: Signal, count: number, seed: number, fromNs = startNs): Buffer[] {

@@ -1,13 +1,12 @@
 // The same gauges and counters into Lethe and into the stores of Debian, by each store's own protocol: points
-// a second, processor time a point, acknowledgement, memory, and what a point costs on disk. Closed-loop
-// clients in one other process on the same machine send bodies that were ready before; processor time and
-// memory of the server come from the kernel, children included, and points a second a core are what that time
-// allows, so clients don't count. The first rounds warm up and are not measured. A store that is not
+// a second, processor time per point, latency of the acknowledgement, memory, and bytes of a point on disk.
+// Closed-loop clients in one other process on the same machine send prepared bodies. Processor time and
+// memory of the server come from the kernel, including children; points a second per core are computed from
+// that time, so clients don't count. The first rounds warm up and are not measured. A store that is not
 // installed is reported as absent.
 //
-//   npm run bench -- ingest/peers [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120]
-//     [--warm 12]
-//     [--seed 1] [--root /tmp]
+// npm run bench -- ingest/peers [--only lethe,prometheus] [--senders 32] [--series 1000] [--rounds 120]
+// [--warm 12] [--seed 1] [--root /tmp]
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -48,7 +47,7 @@ const shape: Shape = {
   seriesPerSender: Number(flags.series),
   rounds: Number(flags.rounds),
   seed: Number(flags.seed),
-  // A whole hour, so that blocks are cut alike whenever this runs.
+  // A whole hour, so that block boundaries are the same whenever this runs.
   endMs: Math.floor(Date.now() / hourMs) * hourMs,
 }
 const warmRounds = Number(flags.warm)
@@ -66,12 +65,12 @@ const stores: Readonly<Record<string, IngestStore>> = {
   postgresql: postgresqlIngest,
 }
 
-/** Sums the memory of a process and its children twice a second; what they share counts once. */
+/** Samples the memory of a process and its children twice a second; shared memory counts once. */
 function watchMemory(pid: number) {
   let peakBytes = 0
   const look = () => {
     const ids = processTree(pid)
-    // With one process the kernel knows the peak itself.
+    // With one process, the kernel itself has the peak.
     const [field, file] = ids.length === 1 ? ['VmHWM', 'status'] : ['Pss', 'smaps_rollup']
     const kilobytes = ids.map((id) => fieldOf(`/proc/${id}/${file}`, field))
     peakBytes = Math.max(peakBytes, 1024 * kilobytes.reduce((sum, each) => sum + each, 0))
@@ -107,7 +106,7 @@ async function load(store: IngestStore, open: OpenStore) {
   const program = fileURLToPath(new URL('peers/load-child.ts', import.meta.url))
   const child = fork(program, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   try {
-    await ask(child, { shape, format: store.format, door: open.door })
+    await ask(child, { shape, format: store.format, target: open.target })
     const emptyBytes = folderBytes(open.dataFolder)
     await ask<LoadReport>(child, { from: 0, to: warmRounds })
     const readPeak = watchMemory(open.pid)
@@ -164,7 +163,7 @@ async function measure(store: IngestStore) {
   }
 }
 
-/** Bytes a point of the OTLP bodies of one sender, as they are and gzipped. */
+/** Bytes per point of the OTLP bodies of one sender, plain and gzipped. */
 function rawSizes() {
   let [plain, gzip] = [0, 0]
   let rounds = 0

@@ -1,9 +1,11 @@
-// What another process uses of the machine, as the kernel counts it in /proc: its memory
-// and its CPU. Linux only.
+// Memory and CPU of another process, as the kernel counts them in /proc. Linux only.
 
 import { readFileSync } from 'node:fs'
 
-/** Megabytes of 1,000,000 bytes: `VmRSS` now, `VmHWM` the most so far. Throws where the process has ended. */
+/**
+ * Megabytes of 1,000,000 bytes: `VmRSS` is the current value, `VmHWM` the maximum so far. Throws where the
+ * process has ended.
+ */
 export function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const kibibytes = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]
@@ -11,7 +13,10 @@ export function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return Math.round((Number(kibibytes) * 1024) / 1e6)
 }
 
-/** User and system time of the process so far, in hundredths. Throws where the process has ended. */
+/**
+ * User and system time of the process so far, with a resolution of a hundredth. Throws where the process has
+ * ended.
+ */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

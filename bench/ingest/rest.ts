@@ -1,16 +1,15 @@
-// Waiting for a process to rest: what it was sent is done at once, what it put off, merges above
-// all, is not. A rate that leaves ever more of that behind can't be held, so the benches count the
-// time that it takes as well.
+// Waits until a process rests. After the last response, deferred work is left, above all merges. A rate that
+// leaves more and more of it cannot be sustained, so the benches include the time for it.
 
 import { setTimeout } from 'node:timers/promises'
 
 const windowMs = 250
 const quietWindows = 4
-/** Of one core. */
+/** Share of one core. */
 const quietShare = 0.1
 
 /**
- * Seconds from now until the process rests for a second, without that second.
+ * Returns the seconds from now until the process rests for a second, without that second.
  *
  * @param cpuSeconds what the process has used so far
  */

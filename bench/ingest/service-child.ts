@@ -1,5 +1,5 @@
-// The service in a process of its own for benchmarks, so that clients and server don't share an event loop.
-// It creates one organisation per secret given, prints its address as a line of JSON, and ends on SIGTERM.
+// The service in its own process for benches, so that clients and server don't share an event loop. It
+// creates one organisation per given secret, prints its address as a line of JSON, and ends on SIGTERM.
 
 import pino from 'pino'
 import { createApp } from '../../server/app.ts'

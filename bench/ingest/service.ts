@@ -1,6 +1,5 @@
-// The service as the ingest benches drive it: in a process of its own, so that senders and server
-// don't share an event loop, on an empty folder, with organisations whose secrets are known. It is
-// ended with this process.
+// The service as the ingest benches use it: in its own process, so that senders and server don't share an
+// event loop, on an empty folder, with organisations whose secrets are known. It ends with this process.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,13 +10,13 @@ import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 export interface Service {
   readonly pid: number
   readonly address: string
-  /** Owner tokens, one for each organisation. */
+  /** Owner tokens, one per organisation. */
   readonly secrets: readonly string[]
-  /** Ends it by SIGTERM and waits until it is gone; nothing where it is gone already. */
+  /** Ends it by SIGTERM and waits until it has exited; does nothing where it has exited already. */
   readonly stop: () => Promise<void>
 }
 
-/** Ready. */
+/** Resolves when the service is ready. */
 export async function startService(
   dataDir: string,
   organisations: number,

@@ -1,6 +1,6 @@
-// What an attack is, and the attacker who carries it out: HTTP with the tokens of another organisation, raw
-// sockets for what no client library sends, and a tally of what came back. The attacker has an address of its
-// own on the loopback interface, so that a limit by address tells it from the honest organisation.
+// The type of an attack, and the attacker that runs it: HTTP with the tokens of another organisation, raw
+// sockets for what no client library sends, and counts of the responses. The attacker has its own address on
+// the loopback interface, so that a limit per address distinguishes it from the honest organisation.
 
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -8,17 +8,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Role } from '../../contract/tenancy.ts'
 
 export interface Attack {
-  /** Distinct among all attacks; letters and hyphens. */
+  /** Unique among all attacks; letters and hyphens. */
   readonly name: string
   /** One sentence for the report. */
   readonly does: string
-  /** Fills in what the attack needs, before its effect is measured. */
+  /** Sends what the attack needs, before its effect is measured. */
   readonly prepare?: (attacker: Attacker) => Promise<void>
-  /** Goes on until {@link Attacker.isOver}; what it leaves open ends with the process. */
+  /** Runs until {@link Attacker.isOver}; what it leaves open ends with the process. */
   readonly run: (attacker: Attacker) => Promise<void>
 }
 
-/** Where the service is, and who attacks. */
+/** Where the service is, and with which tokens to attack. */
 export interface AttackerOrders {
   readonly host: string
   readonly port: number
@@ -28,13 +28,13 @@ export interface AttackerOrders {
   readonly seconds: number
 }
 
-/** Linux answers on all of 127.0.0.0/8. */
+/** Linux accepts connections on all of 127.0.0.0/8. */
 export const attackerAddress = '127.0.0.2'
 
-/** Of a request that the service doesn't answer. */
+/** Timeout of a request without a response. */
 const patienceMs = 30_000
 
-/** After a connection that failed, so that a service that is down doesn't make the attacker spin. */
+/** Pause after a failed connection, so that the attacker doesn't spin while the service is down. */
 const pauseMs = 20
 
 interface Call {
@@ -45,17 +45,17 @@ interface Call {
 }
 
 interface Answer {
-  /** 0 where there was none. */
+  /** 0 where there was no response. */
   readonly status: number
   readonly text: string
 }
 
-/** Longest text of an answer that is kept. */
+/** Maximum length of a response text that is stored. */
 const keptBytes = 65_536
 
 export class Attacker {
   readonly orders: AttackerOrders
-  /** Answers by status, and failures by the code of the system. */
+  /** Number of responses by status, and of failures by system error code. */
   readonly tally = new Map<string, number>()
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4096 })
   #endsMs = Number.POSITIVE_INFINITY
@@ -64,7 +64,7 @@ export class Attacker {
     this.orders = orders
   }
 
-  /** Begins the time of the attack. */
+  /** Starts the time of the attack. */
   begin(): void {
     this.#endsMs = performance.now() + this.orders.seconds * 1000
   }
@@ -77,7 +77,7 @@ export class Attacker {
     this.tally.set(what, (this.tally.get(what) ?? 0) + times)
   }
 
-  /** Runs as many loops of `work` side by side until the time is over. */
+  /** Runs `count` loops of `work` in parallel until the time is over. */
   async loops(count: number, work: (loop: number) => Promise<unknown>): Promise<void> {
     const loop = async (at: number) => {
       while (!this.isOver) await work(at)
@@ -93,7 +93,7 @@ export class Attacker {
     }
   }
 
-  /** A request whose answer is read to its end. Never rejects: what goes wrong is in the tally. */
+  /** Sends a request and reads its response completely. Never rejects: failures are counted in the tally. */
   async call(method: string, path: string, call: Call = {}): Promise<Answer> {
     const answer = await this.#ask(method, path, call)
     this.count(answer.status === 0 ? answer.text : String(answer.status))
@@ -138,8 +138,8 @@ export class Attacker {
   }
 
   /**
-   * A plain connection to the HTTP port, or another; its failures are counted, and so are statuses that it
-   * reads.
+   * Opens a plain connection to the HTTP port, or another; its failures and the statuses that it reads are
+   * counted.
    */
   socket(port = this.orders.port): Socket {
     const socket = connect({ host: this.orders.host, port, localAddress: attackerAddress })
@@ -147,7 +147,7 @@ export class Attacker {
     return socket
   }
 
-  /** Writes to a socket; resolves when it takes more, or has closed. */
+  /** Writes to a socket; resolves when it accepts more, or has closed. */
   write(socket: Socket, chunk: Buffer | string): Promise<void> {
     if (socket.destroyed || socket.write(chunk)) return sleep(1)
     return new Promise((resolve) => {
@@ -159,7 +159,7 @@ export class Attacker {
     })
   }
 
-  /** Counts the statuses of the HTTP answers on a socket, which reads them all. */
+  /** Reads all HTTP responses on a socket and counts their statuses. */
   countAnswers(socket: Socket): void {
     socket.on('data', (chunk: Buffer) => {
       for (const [, status] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g))
@@ -168,7 +168,7 @@ export class Attacker {
   }
 
   /**
-   * Keeps so many connections; each that closes is opened again a moment later. Returns when the time is
+   * Keeps `count` connections open; a closed one is opened again a moment later. Returns when the time is
    * over.
    */
   async keepOpen(count: number, open: () => Socket): Promise<void> {
@@ -181,7 +181,7 @@ export class Attacker {
         this.count('closed')
       })
     }
-    // Some at a time: a thousand at once overrun the queue of connections that nobody has accepted.
+    // A few at a time: a thousand at once overflow the queue of connections that are not yet accepted.
     await this.wait(pauseMs, () => {
       for (let opened = 0; opened < 100 && sockets.size < count; opened++) add()
     })
@@ -205,7 +205,7 @@ export function requestHead(
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
-/** Makes what is dear to make at the first call, which an attack's `prepare` does, and keeps it. */
+/** Makes an expensive value at the first call, which an attack's `prepare` does, and keeps it. */
 export function madeOnce<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null
   return () => {

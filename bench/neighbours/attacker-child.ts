@@ -1,6 +1,6 @@
-// The attacker in a process of its own, so that its CPU is told from the service's and its end closes
-// whatever it left open. Reads the name of the attack and its orders as JSON from standard input; prints a
-// line of JSON when it begins, after what it prepared, and one when the time is over.
+// The attacker in its own process, so that its CPU is separate from the service's and its exit closes
+// everything it left open. Reads the name of the attack and its orders as JSON from standard input; prints a
+// line of JSON when it begins, after its preparation, and one when the time is over.
 
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,23 +11,23 @@ export interface ChildOrders extends AttackerOrders {
   readonly attack: string
 }
 
-/** What it got back while it prepared. */
+/** What it received during the preparation. */
 export interface Begun {
   readonly begun: true
   readonly prepared: Readonly<Record<string, number>>
 }
 
 export interface AttackReport {
-  /** Answers by status, and failures by the code of the system. */
+  /** Number of responses by status, and of failures by system error code. */
   readonly tally: Readonly<Record<string, number>>
-  /** Of this process, while it attacked. */
+  /** CPU of this process during the attack. */
   readonly cpuSeconds: number
 }
 
 const orders: ChildOrders = JSON.parse(await text(process.stdin))
 const attack = attackNamed(orders.attack)
 const attacker = new Attacker(orders)
-// A socket that fails while nobody waits for it is part of the attack.
+// A socket that fails while nothing waits for it is part of the attack.
 process.on('uncaughtException', (error) => attacker.count(`uncaught: ${error.message.slice(0, 80)}`))
 
 await attack.prepare?.(attacker)

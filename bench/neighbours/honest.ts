@@ -1,7 +1,7 @@
 // The honest organisation: telemetry at a steady rate over HTTP, a body a second over gRPC, a chart a second
-// on a new connection, an erasure of a minute once a minute, detectors that are due. Telemetry leaves on its
-// schedule whatever the answers do, and its latency counts from when it was due, so that a service that
-// stalls is seen in all that waited.
+// on a new connection, an erasure of a minute once a minute, due detectors. Telemetry is sent on schedule
+// whatever the responses do, and its latency is measured from the scheduled time, so that a pause of the
+// service shows in all requests that waited.
 
 import { Agent, type RequestOptions, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,37 +13,34 @@ import type { Service } from './service.ts'
 import type { World } from './world.ts'
 
 /**
- * What it does, each with latencies of its own: an erasure until it is taken, and until it is completed; a
- * detector from when it is due until it has run.
+ * Its activities, each with its own latencies. `erasure` is until the request is accepted, `erased` until it
+ * is completed; `detector` is from when it is due until it has run.
  */
-export const doors = ['ingest', 'grpc', 'chart', 'erasure', 'erased', 'detector'] as const
-export type Door = (typeof doors)[number]
+export const activities = ['ingest', 'grpc', 'chart', 'erasure', 'erased', 'detector'] as const
+export type Activity = (typeof activities)[number]
 
 export interface Sample {
-  readonly door: Door
-  /** When it was sent, or due, on the clock of `performance.now()`. */
+  readonly activity: Activity
+  /** When it was sent, or scheduled, on the clock of `performance.now()`. */
   readonly sentMs: number
   readonly ms: number
-  /** Null where it was answered as it should be; otherwise a status, or the code of the system. */
+  /** Null for the expected response; otherwise a status, or a system error code. */
   readonly refusal: string | null
 }
 
 /**
- * The refusal of telemetry in the moment in which an erasure of the same organisation swaps its data: a
- * client sends it again. No neighbour is the cause, so it counts as no refusal.
+ * The refusal of telemetry while an erasure of the same organisation swaps its data: a client sends it again.
+ * No neighbour causes it, so it does not count as a refusal.
  */
 export const ownErasure = 'own erasure'
 
-/**
- * What a client gives up after: longer than anybody waits for a chart. Waiting for a
- * connection of its own counts.
- */
+/** When a client gives up: longer than a person waits for a chart. Waiting for a connection is included. */
 const patienceMs = 20_000
 
-/** Connections that a Collector sends on by default. */
+/** Default number of connections of a Collector. */
 const consumers = 10
 
-/** What nobody waits longer for: the end of an erasure, the run of a detector. */
+/** Limit of waiting for the end of an erasure or the run of a detector. */
 const workLimitMs = 45_000
 
 interface Answer {
@@ -53,7 +50,7 @@ interface Answer {
 
 export class Honest {
   readonly samples: Sample[] = []
-  /** A chart each so often; a watch for recovery asks more often. */
+  /** Interval of charts; waiting for recovery uses a shorter one. */
   chartEveryMs = 1000
   readonly #world: World
   readonly #service: Service
@@ -74,12 +71,12 @@ export class Honest {
     })
   }
 
-  /** Begins to send bodies, so many a second, and to look at charts. */
+  /** Begins to send bodies at a rate per second, and to request charts. */
   begin(bodies: readonly Body[], perSecond: number): void {
     this.#loops.push(this.#ingest(bodies, perSecond), this.#export(), this.#charts())
   }
 
-  /** Sends as fast as answers come, and says how many bodies a second were taken. */
+  /** Sends as fast as responses arrive, and returns how many bodies a second were accepted. */
   async capacity(bodies: readonly Body[], clients: number, seconds: number): Promise<number> {
     const startMs = performance.now()
     let [next, taken] = [0, 0]
@@ -96,7 +93,7 @@ export class Honest {
     return taken / ((performance.now() - startMs) / 1000)
   }
 
-  /** Erases the next minute of the history and waits until it is completed, or for as long as it may take. */
+  /** Erases the next minute of the history and waits until it is completed, or until the limit. */
   async erase(): Promise<void> {
     const fromMs = this.#world.historyStartMs + this.#erasedMinutes++ * 60_000
     const path = '/usage/storage/deletions'
@@ -150,7 +147,7 @@ export class Honest {
     this.#record('detector', sentMs, 'not run')
   }
 
-  /** Begins nothing more, and waits for what has been sent. */
+  /** Begins nothing more, and waits for requests in progress. */
   async stop(): Promise<void> {
     this.#isStopping = true
     await Promise.all(this.#loops)
@@ -219,13 +216,13 @@ export class Honest {
     void work.finally(() => this.#pending.delete(work))
   }
 
-  #record(door: Door, sentMs: number, refusal: string | null): void {
-    this.samples.push({ door, sentMs, ms: performance.now() - sentMs, refusal })
+  #record(activity: Activity, sentMs: number, refusal: string | null): void {
+    this.samples.push({ activity, sentMs, ms: performance.now() - sentMs, refusal })
   }
 
   /**
-   * Never rejects. A kept connection that the service had closed is no refusal: the request is made again on
-   * a new one, as every client does.
+   * Never rejects. If the service had closed a kept connection, the request is sent again on a new one, as
+   * every client does; that is not a refusal.
    */
   async #ask(
     role: Role,
@@ -275,8 +272,8 @@ function grpcRefusal({ code, details }: grpc.ServiceError): string {
 }
 
 /**
- * The status, and the stable code where the body has one. The bodies of OTLP have none: there the sentence of
- * the catalogue tells {@link ownErasure}.
+ * Returns the status, and the stable code where the body has one. OTLP bodies have none; there the sentence
+ * of the catalogue identifies {@link ownErasure}.
  */
 function refusalOf({ status, text }: Answer): string {
   if (status === 0) return text

@@ -1,5 +1,5 @@
-// The benchmark of neighbours can be believed: its list is whole, its verdict follows the bars, and its
-// attacks reach the service that it starts, whose death it sees.
+// The bench of neighbours is reliable: its list is complete, its verdict follows the bars, and its attacks
+// reach the service that it starts, whose death it detects.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -11,17 +11,24 @@ import { Attacker } from './attack.ts'
 import { attackNamed, everyAttack } from './attacks/every-attack.ts'
 import type { Sample } from './honest.ts'
 import { Service } from './service.ts'
-import { barMs, latenciesBetween, missedBars, type Outcome, refusalsSince, wellSinceMs } from './verdict.ts'
+import {
+  barMs,
+  latenciesBetween,
+  missedBars,
+  type Outcome,
+  recoveredSinceMs,
+  refusalsSince,
+} from './verdict.ts'
 
 const sample = (fields: Partial<Sample>): Sample => ({
-  door: 'chart',
+  activity: 'chart',
   sentMs: 0,
   ms: 10,
   refusal: null,
   ...fields,
 })
 
-test('the list has at least 25 attacks, each with a name of its own and a sentence', () => {
+test('the list has at least 25 attacks, each with a unique name and a sentence', () => {
   assert.ok(everyAttack.length >= 25, `${everyAttack.length} attacks`)
   assert.equal(new Set(everyAttack.map(({ name }) => name)).size, everyAttack.length)
   for (const { name, does } of everyAttack) {
@@ -41,7 +48,7 @@ const fine: Outcome = {
   recoverySeconds: 0,
 }
 
-test('every bar that is missed is named, and none that holds', () => {
+test('every missed bar is named, and no other', () => {
   assert.deepEqual(missedBars(fine), [])
   const chart = (p99Ms: number) => ({ ...fine, attacked: { ...fine.attacked, chart: { ...quick, p99Ms } } })
   assert.deepEqual(missedBars(chart(500)), [])
@@ -57,16 +64,16 @@ test('every bar that is missed is named, and none that holds', () => {
     ...fine,
     attacked: { ...fine.attacked, chart: { count: 0, p50Ms: null, p99Ms: null } },
   }
-  assert.deepEqual(missedBars(unanswered), ['chart: no answer'])
+  assert.deepEqual(missedBars(unanswered), ['chart: no response'])
   assert.equal(barMs(null), 500)
 })
 
-test('latencies are of what was sent in the phase, and refusals are told from those of an own erasure', () => {
+test('latencies are those of requests sent in the phase, and refusals because of an own erasure do not count', () => {
   const samples = [
     sample({ sentMs: 5, ms: 1 }),
     sample({ sentMs: 15, ms: 7000 }),
     sample({ sentMs: 16, ms: 3, refusal: '503' }),
-    sample({ sentMs: 17, door: 'ingest', refusal: 'own erasure' }),
+    sample({ sentMs: 17, activity: 'ingest', refusal: 'own erasure' }),
     sample({ sentMs: 25, ms: 2 }),
   ]
   assert.deepEqual(latenciesBetween(samples, 10, 20).chart, { count: 1, p50Ms: 7000, p99Ms: 7000 })
@@ -74,14 +81,14 @@ test('latencies are of what was sent in the phase, and refusals are told from th
   assert.deepEqual(refusalsSince(samples, 20), {})
 })
 
-test('all is well since the first of enough quick charts in a row', () => {
+test('the service has recovered since the first of enough quick charts in a row', () => {
   const charts = [10, 900, 10, 20, 30].map((ms, at) => sample({ sentMs: at, ms }))
-  assert.equal(wellSinceMs(charts, 500, 3), 2)
-  assert.equal(wellSinceMs(charts, 500, 4), null)
-  assert.equal(wellSinceMs([...charts, sample({ sentMs: 5, refusal: '503' })], 500, 1), null)
+  assert.equal(recoveredSinceMs(charts, 500, 3), 2)
+  assert.equal(recoveredSinceMs(charts, 500, 4), null)
+  assert.equal(recoveredSinceMs([...charts, sample({ sentMs: 5, refusal: '503' })], 500, 1), null)
 })
 
-test('an attack reaches the service, and a service that dies is started again and counted', async () => {
+test('an attack reaches the service, and a service that dies is restarted and its death is counted', async () => {
   const tree = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
   const folder = temporaryFolder()
   const service = await Service.start(tree, join(folder, 'data'))
@@ -96,7 +103,7 @@ test('an attack reaches the service, and a service that dies is started again an
     await service.die()
     assert.equal(service.deaths, 1)
     const answer = await fetch(`${service.url}/readyz`)
-    assert.equal(answer.status, 200, 'it is back on the same port')
+    assert.equal(answer.status, 200, 'it runs again on the same port')
   } finally {
     await service.kill()
     rmSync(folder, { recursive: true, force: true })

@@ -1,19 +1,19 @@
 // Whether an organisation can take the service away from its neighbours. An honest organisation sends at a
-// fifth of the capacity that was just measured, over HTTP and gRPC, looks at a chart each second, has
-// detectors that are due each minute, and erases a minute of its telemetry each minute. Beside it, one at a
-// time, come the attacks of a list, from a process and an address of their own. Each begins on a copy of one
-// data folder with a service of its own, calm first, so that its "without" is as old as its "with" and no
-// attack begins with what another left. The bar: its p99 at most twice the calm value, or 500 ms, whichever
-// is more, at each of its doors; no refusal of it; the process within 2,500 MB; quick charts again within 5
-// seconds; and no death. Erasures and new detectors are few, so the calm ones of the whole run are one
-// sample. The service is that of any checkout: with --tree one list measures versions. All share the
-// machine's cores, so the attacker runs at a low priority: its CPU would be another machine's. The line
-// `busy-machine` is what an attacker costs there that only computes. Prints a line of JSON for each attack,
-// and the table on standard error; with --strict it ends with 1 where a bar is missed.
+// fifth of the measured capacity, over HTTP and gRPC, requests a chart each second, has detectors that are
+// due each minute, and erases a minute of its telemetry each minute. Beside it run the attacks of a list, one
+// at a time, from a separate process and address. Each begins on a copy of one data folder with its own
+// service, first without the attack, so that "without" and "with" are measured at the same age of the service
+// and no attack begins with leftovers of another. The bar: the honest p99 is at most twice the calm value, or
+// 500 ms, whichever is more, for each of its activities; no refusal; at most 2,500 MB of memory; quick charts
+// again within 5 seconds; and no death of the process. Erasures and new detectors are few, so the calm ones
+// of the whole run are one sample. The service can be that of any checkout: with --tree the same list
+// measures other versions. All share the machine's cores, so the attacker runs at a low priority, because its
+// CPU would be on another machine. The line `busy-machine` shows the effect of an attacker that only
+// computes. Prints a line of JSON for each attack, and the table on standard error; with --strict it ends
+// with 1 where a bar is missed.
 //
-// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT]
-// [--rate BODIES_A_SECOND]
-//   [--strict] [--list]
+// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT] [--rate
+// BODIES_A_SECOND] [--strict] [--list]
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,7 +25,7 @@ import { ingestBodies } from '../ingest/payloads.ts'
 import { provenance } from '../provenance.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
-import { type Door, Honest } from './honest.ts'
+import { type Activity, Honest } from './honest.ts'
 import { tableOf } from './report.ts'
 import { type Body, nowMs } from './rows.ts'
 import { type Pace, runTrial, type TrialResult } from './trial.ts'
@@ -45,11 +45,12 @@ const { values: flags } = parseArgs({
 })
 
 /**
- * What is one or two to a phase: how long it takes in calm is known from all calm phases of the run so far.
+ * Activities with one or two samples per phase: their calm latency comes from all calm phases of the run so
+ * far.
  */
-const rareDoors = ['erasure', 'erased', 'detector'] as const
+const rareActivities = ['erasure', 'erased', 'detector'] as const
 
-/** Of the capacity that was measured. */
+/** Share of the measured capacity. */
 const honestShare = 0.2
 const calibrationSeconds = 8
 const calibrationClients = 16
@@ -63,7 +64,7 @@ if (attacks.length === 0) throw new Error(`No attack has "${flags.only}" in its 
 
 const startMs = performance.now()
 const root = mkdtempSync(join(tmpdir(), 'lethe-neighbours-'))
-// An end from outside leaves no process and no folder behind.
+// A signal from outside leaves no process and no folder behind.
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const results = await measure(resolve(flags.tree))
@@ -98,11 +99,11 @@ async function measure(tree: string): Promise<TrialResult[]> {
   }
   const judged = withCalmOfAll(results)
   process.stderr.write(`\n${tableOf(judged, rate)}\n`)
-  // What the machine does by itself is no verdict on the service.
+  // Effects of the machine itself are no verdict on the service.
   return judged.slice(controls.length)
 }
 
-/** Bodies of all signals that were recorded about now; more metrics than logs and traces. */
+/** Recorded bodies of all signals with times about now; more metrics than logs and traces. */
 function honestBodies(): Body[] {
   const fromNs = BigInt(nowMs()) * 1_000_000n
   const of = (signal: Body['signal'], count: number) =>
@@ -111,7 +112,7 @@ function honestBodies(): Body[] {
   return logs.flatMap((log, at) => [...metrics.slice(2 * at, 2 * at + 2), log, ...traces.slice(at, at + 1)])
 }
 
-/** Bodies a second that the service takes from one organisation which has it to itself. */
+/** Bodies a second that the service accepts from one organisation alone. */
 async function capacityOf(world: World): Promise<number> {
   const folder = join(root, 'calibration')
   const service = await startCopy(world, folder)
@@ -129,9 +130,9 @@ async function capacityOf(world: World): Promise<number> {
 }
 
 function withCalmOfAll(results: readonly TrialResult[]): TrialResult[] {
-  const calmOf = (door: Door) =>
-    latencyOf(results.flatMap(({ calm }) => (calm[door].p99Ms === null ? [] : [calm[door].p99Ms])))
-  const rare = Object.fromEntries(rareDoors.map((door) => [door, calmOf(door)]))
+  const calmOf = (activity: Activity) =>
+    latencyOf(results.flatMap(({ calm }) => (calm[activity].p99Ms === null ? [] : [calm[activity].p99Ms])))
+  const rare = Object.fromEntries(rareActivities.map((activity) => [activity, calmOf(activity)]))
   return results.map((result) => ({ ...result, calm: { ...result.calm, ...rare } }))
 }
 

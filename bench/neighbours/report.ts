@@ -1,8 +1,8 @@
-// The table for people: a line for each attack, in Markdown, with what the honest organisation
-// saw without and with it.
+// The table for people: a line for each attack, in Markdown, with the measurements of the honest organisation
+// without and with it.
 
 import { controls } from './attacks/controls.ts'
-import { type Door, doors } from './honest.ts'
+import { type Activity, activities } from './honest.ts'
 import type { TrialResult } from './trial.ts'
 import { type Latency, missedBars } from './verdict.ts'
 
@@ -43,7 +43,7 @@ function cells(result: TrialResult): string[] {
   const missed = missedBars(result)
   return [
     result.attack,
-    ...doors.map((door: Door) => `${pair(calm[door])} → ${pair(attacked[door])}`),
+    ...activities.map((activity: Activity) => `${pair(calm[activity])} → ${pair(attacked[activity])}`),
     listed(result.refusals),
     String(result.peakMb),
     result.recoverySeconds === null ? 'not in 30' : String(result.recoverySeconds),
@@ -57,7 +57,7 @@ function pair({ p50Ms, p99Ms }: Latency): string {
   return p50Ms === null ? '–' : `${p50Ms} / ${p99Ms}`
 }
 
-/** The most frequent few. */
+/** The most frequent ones. */
 function listed(counts: Readonly<Record<string, number>>): string {
   const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a)
   return sorted

@@ -1,6 +1,6 @@
-// The telemetry that the organisations of the benchmark have, as OTLP protobuf: a history for both, which the
-// service is given once, and what the attacks send more of. Times are relative to the start, so that charts
-// of the last hour or month find them.
+// The telemetry of the organisations of the bench, as OTLP protobuf: a history for both, which is sent once,
+// and more that the attacks send. Times are relative to the start, so that charts of the last hour or month
+// include them.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
@@ -10,14 +10,14 @@ export interface Body {
   readonly bytes: Buffer
 }
 
-/** A gauge of the honest organisation: what it charts, and watches with detectors. */
+/** A gauge of the honest organisation, for charts and detectors. */
 export const honestMetric = 'checkout.latency'
 
 /** A gauge of the attacker with {@link attackerRoutes} routes and a month of history. */
 export const attackerMetric = 'attacker.load'
 const attackerRoutes = 100
 
-/** Minutes of history that the honest organisation has: an erasure takes one of them. */
+/** Minutes of history of the honest organisation; each erasure takes one of them. */
 export const honestHistoryMinutes = 120
 
 const nsPerMs = 1_000_000n
@@ -65,9 +65,7 @@ export function logsBody(service: string, lines: readonly LogLine[]): Body {
   return { signal: 'logs', bytes: encodeProto('logs', message) }
 }
 
-/**
- * Points of the honest gauge at one instant: six routes of eight services in eight bodies' worth of series.
- */
+/** Points of the honest gauge at one instant: six routes of eight services. */
 export function honestPoints(atMs: number): Point[] {
   return Array.from({ length: 48 }, (_, series) => ({
     atMs,
@@ -77,8 +75,7 @@ export function honestPoints(atMs: number): Point[] {
 }
 
 /**
- * What the honest organisation has before the start: a point of each series every 15 seconds,
- * five log lines a minute.
+ * The history of the honest organisation: a point of each series every 15 seconds, five log records a minute.
  */
 export function* honestHistory(untilMs: number): Generator<Body> {
   const chunk = 10

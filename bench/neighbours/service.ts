@@ -1,6 +1,6 @@
-// The service of any checkout as its user starts it, `lethe serve` in a process of its own, on ports of
-// loopback that the system chooses. A process that dies is started again on the same ports and the same
-// folder, as a supervisor would, and its deaths are counted.
+// The service of any checkout as its user starts it, `lethe serve` in its own process, on loopback ports that
+// the system chooses. A process that dies is started again on the same ports and the same folder, as a
+// supervisor would do, and its deaths are counted.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,10 +15,10 @@ interface Started {
   readonly grpc_address: string | null
 }
 
-/** How often memory is read. A peak between two readings is in the kernel's own mark of the most. */
+/** Interval of reading memory. A peak between two readings is in the kernel's own maximum. */
 const sampleMs = 200
 const restartMs = 500
-/** On a busy machine. */
+/** Long enough for a busy machine. */
 const startLimitMs = 120_000
 
 /** Arguments of Node for a program of the checkout. */
@@ -37,7 +37,7 @@ export class Service {
   #lastCpu = 0
   #restarted: Promise<void> | null = null
   #sampler: NodeJS.Timeout | null = null
-  /** The end of what it said on standard error. */
+  /** The end of its output on standard error. */
   #lastWords = ''
   #address = { host: '127.0.0.1', port: 0, grpcPort: 0 }
   deaths = 0
@@ -47,7 +47,7 @@ export class Service {
     this.#env = { ...process.env, LETHE_LOG_LEVEL: 'error', ...env, LETHE_DATA_DIR: dataDir }
   }
 
-  /** Starts it and waits until it serves. Throws where it does not. */
+  /** Starts it and waits until it is ready. Throws where it does not start. */
   static async start(tree: string, dataDir: string, env: NodeJS.ProcessEnv = {}): Promise<Service> {
     const service = new Service(tree, dataDir, env)
     service.#sampler = setInterval(() => service.#sample(), sampleMs)
@@ -76,7 +76,7 @@ export class Service {
     return this.#lastWords
   }
 
-  /** The most memory that a process of it ever had, in megabytes of 1,000,000 bytes. */
+  /** The maximum memory of any of its processes, in megabytes of 1,000,000 bytes. */
   get peakMb(): number {
     this.#sample()
     return this.#peakMb
@@ -127,7 +127,7 @@ export class Service {
     if (this.#isStopping || this.port === 0) return
     this.deaths++
     await sleep(restartMs)
-    // Where it does not start either, its end brings it here again.
+    // If it does not start either, its exit calls this function again.
     if (this.#isStopping) return
     this.#restarted = this.#launch().catch(() => undefined)
   }
@@ -139,21 +139,21 @@ export class Service {
       this.#peakMb = Math.max(this.#peakMb, memoryMb(pid, 'VmHWM'))
       this.#lastCpu = cpuSeconds(pid)
     } catch {
-      // It has ended in this moment.
+      // It has just ended.
     }
   }
 
-  /** Ends it as its user does, so that its folder is whole. */
+  /** Ends it with the signal that its user would send, so that its folder is complete. */
   stop(): Promise<void> {
     return this.#end('SIGTERM')
   }
 
-  /** Ends it at once; nobody needs its folder. */
+  /** Kills it; its folder is not needed any more. */
   kill(): Promise<void> {
     return this.#end('SIGKILL')
   }
 
-  /** Dies as under an attack. Resolves when it is there again. */
+  /** Kills it as an attack would. Resolves when it runs again. */
   async die(): Promise<void> {
     this.#child?.kill('SIGKILL')
     while (this.#restarted === null) await sleep(10)
@@ -171,7 +171,7 @@ export class Service {
   }
 }
 
-/** Runs a command of the checkout's command line on a data folder and reads the JSON that it prints. */
+/** Runs a command of the checkout's command line on a data folder and parses the JSON that it prints. */
 export function lethe<T>(tree: string, dataDir: string, args: readonly string[]): T {
   const out = execFileSync(process.execPath, [...launch(tree, 'server/cli/lethe.ts'), ...args, '--json'], {
     cwd: tree,

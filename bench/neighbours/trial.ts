@@ -1,5 +1,5 @@
-// One attack beside the honest organisation, on a service and a data folder of its own: calm first, then the
-// attack, then until charts are as quick again as they may be.
+// One attack beside the honest organisation, on its own service and data folder: first without the attack,
+// then with it, then until charts are quick again.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import type { AttackReport, Begun, ChildOrders } from './attacker-child.ts'
 import { Honest } from './honest.ts'
 import type { Body } from './rows.ts'
 import type { Service } from './service.ts'
-import { barMs, latenciesBetween, type Outcome, refusalsSince, wellSinceMs } from './verdict.ts'
+import { barMs, latenciesBetween, type Outcome, recoveredSinceMs, refusalsSince } from './verdict.ts'
 import { startCopy, type World } from './world.ts'
 
 export interface Pace {
@@ -25,34 +25,34 @@ export interface Pace {
 
 export interface TrialResult extends Outcome {
   readonly does: string
-  /** While the attack went on. */
+  /** CPU during the attack. */
   readonly cpuSeconds: { readonly service: number; readonly attacker: number | null }
-  /** What the attacker got back, while it prepared and while it attacked. */
+  /** What the attacker received, during its preparation and during the attack. */
   readonly prepared: Readonly<Record<string, number>>
   readonly answers: Readonly<Record<string, number>>
-  /** The end of what a service said that died. */
+  /** The end of the output of a service that died. */
   readonly lastWords: string | null
 }
 
-/** Until a service that has just started has compiled what it runs. */
+/** Until a service that has just started has compiled its code. */
 const warmUpMs = 2000
 
-/** Charts in a row that have to be quick before all is well. */
+/** Number of quick charts in a row that count as recovery. */
 const quickCharts = 8
 const recoveryChartMs = 250
 const recoveryLimitMs = 30_000
 
-/** After the first of a phase; an erasure a minute. */
+/** Time after the start of a phase; one erasure a minute. */
 const firstErasureMs = 1000
 const erasureEveryMs = 60_000
 
 /**
- * The attacker's own work would be done on another machine. At a low priority it uses what the service
- * leaves, and takes nothing from it but by what it sends.
+ * The attacker's own computing would be on another machine. At a low priority it uses only what the service
+ * leaves, so it affects the service only by what it sends.
  */
 const attackerNice = 10
 
-/** For what an attack prepares, such as telemetry by the hundred megabytes. */
+/** For preparations such as hundreds of megabytes of telemetry. */
 const prepareLimitMs = 60_000
 
 export async function runTrial(
@@ -119,8 +119,8 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
 }
 
 /**
- * A detector, and two erasures one after the other: the first of a service that has just
- * started is the quickest.
+ * A detector, and two erasures one after the other, because the first of a service that has just started is
+ * the quickest.
  */
 async function calmWork(honest: Honest): Promise<void> {
   await sleep(firstErasureMs)
@@ -128,9 +128,7 @@ async function calmWork(honest: Honest): Promise<void> {
   await Promise.all([erasures, honest.detect()])
 }
 
-/**
- * An erasure each minute, and beside each a detector that is due. Resolves when all that was begun is done.
- */
+/** An erasure each minute, and beside each a due detector. Resolves when all of them are done. */
 async function workOf(honest: Honest, forMs: number): Promise<void> {
   const untilMs = performance.now() + forMs
   const running: Promise<void>[] = []
@@ -147,9 +145,11 @@ async function untilWell(honest: Honest, endMs: number, bar: number): Promise<nu
   honest.chartEveryMs = recoveryChartMs
   while (performance.now() - endMs < recoveryLimitMs) {
     await sleep(100)
-    // A chart that was asked for during the attack counts where it is answered after it.
-    const charts = honest.samples.filter(({ door, sentMs, ms }) => door === 'chart' && sentMs + ms >= endMs)
-    const sinceMs = wellSinceMs(charts, bar, quickCharts)
+    // A chart that was requested during the attack counts if its response comes after it.
+    const charts = honest.samples.filter(
+      ({ activity, sentMs, ms }) => activity === 'chart' && sentMs + ms >= endMs,
+    )
+    const sinceMs = recoveredSinceMs(charts, bar, quickCharts)
     if (sinceMs !== null) return Math.round(Math.max(0, sinceMs - endMs) / 100) / 10
   }
   return null
@@ -177,7 +177,7 @@ function startAttacker(world: World, service: Service, attack: Attack, seconds: 
       lines.push(said)
       if ('begun' in said) resolve(said)
     })
-    // One that can't prepare in time is over: what it could do by then is what it did.
+    // If the preparation takes too long, the attack begins with what was prepared by then.
     const nothing: Begun = { begun: true, prepared: {} }
     child.once('exit', () => resolve(nothing))
     setTimeout(() => resolve(nothing), prepareLimitMs).unref()

@@ -1,8 +1,8 @@
-// From samples to a verdict: what the honest organisation saw while nothing happened and while it was
-// attacked, and which of the bars that missed. Nothing here measures.
+// From samples to a verdict: what the honest organisation measured without and with the attack, and which
+// bars were missed. Nothing here measures.
 
 import { quantile } from '../samples.ts'
-import { type Door, doors, ownErasure, type Sample } from './honest.ts'
+import { type Activity, activities, ownErasure, type Sample } from './honest.ts'
 
 export interface Latency {
   readonly count: number
@@ -10,46 +10,45 @@ export interface Latency {
   readonly p99Ms: number | null
 }
 
-type Latencies = Readonly<Record<Door, Latency>>
+type Latencies = Readonly<Record<Activity, Latency>>
 
-/** One attack as it was measured. */
+/** The measurements of one attack. */
 export interface Outcome {
   readonly attack: string
   readonly calm: Latencies
   readonly attacked: Latencies
   /**
-   * Of the honest organisation, from the begin of the attack's preparation until the end: how often, by
-   * status.
+   * Refusals of the honest organisation by status, from the start of the attack's preparation until the end.
    */
   readonly refusals: Readonly<Record<string, number>>
   readonly peakMb: number
   readonly deaths: number
-  /** From the end of the attack until charts are as quick as they may be; null where they never were. */
+  /** From the end of the attack until charts are quick again; null where they never were. */
   readonly recoverySeconds: number | null
 }
 
-/** Half a second is what a person doesn't mind, whatever it was before. */
+/** Half a second is acceptable for people, whatever the calm value was. */
 const floorMs = 500
 const timesCalm = 2
 const memoryBarMb = 2500
 const recoveryBarSeconds = 5
 
-/** The slowest that a door may be, by what it was. */
+/** The maximum latency of an activity, given its calm value. */
 export function barMs(calmP99Ms: number | null): number {
   return Math.max(floorMs, timesCalm * (calmP99Ms ?? 0))
 }
 
-/** Latencies of what was sent from one instant until another. What was refused has none. */
+/** Latencies of requests sent in a half-open time. Refused requests have none. */
 export function latenciesBetween(samples: readonly Sample[], fromMs: number, untilMs: number): Latencies {
   const inside = samples.filter(
     ({ sentMs, refusal }) => sentMs >= fromMs && sentMs < untilMs && refusal === null,
   )
   return Object.fromEntries(
-    doors.map((door) => [
-      door,
-      latencyOf(inside.filter((sample) => sample.door === door).map(({ ms }) => ms)),
+    activities.map((activity) => [
+      activity,
+      latencyOf(inside.filter((sample) => sample.activity === activity).map(({ ms }) => ms)),
     ]),
-  ) as Record<Door, Latency>
+  ) as Record<Activity, Latency>
 }
 
 export function latencyOf(samples: readonly number[]): Latency {
@@ -57,34 +56,34 @@ export function latencyOf(samples: readonly number[]): Latency {
   return { count: samples.length, p50Ms: at(0.5), p99Ms: at(0.99) }
 }
 
-/** Refusals by door and status, without those that the organisation's own erasure explains. */
+/** Refusals by activity and status, without those that the organisation's own erasure causes. */
 export function refusalsSince(samples: readonly Sample[], fromMs: number): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const { door, sentMs, refusal } of samples) {
+  for (const { activity, sentMs, refusal } of samples) {
     if (sentMs < fromMs || refusal === null || refusal === ownErasure) continue
-    const what = `${door} ${refusal}`
+    const what = `${activity} ${refusal}`
     counts[what] = (counts[what] ?? 0) + 1
   }
   return counts
 }
 
 /**
- * When charts were well again: the instant since which so many in a row were answered within the bar. Null
- * where there is none so far.
+ * When charts had recovered: the time since which `inARow` charts in a row were within the bar. Null where
+ * there is none so far.
  */
-export function wellSinceMs(charts: readonly Sample[], bar: number, inARow: number): number | null {
+export function recoveredSinceMs(charts: readonly Sample[], bar: number, inARow: number): number | null {
   const lastBad = charts.findLastIndex(({ ms, refusal }) => refusal !== null || ms > bar)
   const good = charts.slice(lastBad + 1)
   return good.length < inARow ? null : (good[0]?.sentMs ?? null)
 }
 
-/** Every bar that was missed, in words; empty where all hold. */
+/** Every missed bar as text; empty where all are met. */
 export function missedBars(outcome: Outcome): string[] {
-  const missed = doors.flatMap((door) => {
-    const [{ p99Ms: calm }, { p99Ms }] = [outcome.calm[door], outcome.attacked[door]]
-    // A chart that nobody answered is no quick one.
-    if (p99Ms === null) return calm === null ? [] : [`${door}: no answer`]
-    return p99Ms > barMs(calm) ? [`${door} ${seconds(p99Ms)}`] : []
+  const missed = activities.flatMap((activity) => {
+    const [{ p99Ms: calm }, { p99Ms }] = [outcome.calm[activity], outcome.attacked[activity]]
+    // A chart without a response is not a quick one.
+    if (p99Ms === null) return calm === null ? [] : [`${activity}: no response`]
+    return p99Ms > barMs(calm) ? [`${activity} ${seconds(p99Ms)}`] : []
   })
   const refused = Object.values(outcome.refusals).reduce((sum, times) => sum + times, 0)
   if (refused > 0) missed.push(`${refused} refused`)

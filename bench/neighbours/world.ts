@@ -1,6 +1,6 @@
-// The data folder that each attack begins with: an honest organisation and others, tokens of each role,
-// histories, and detectors that are due each minute. It is made once by the checkout under test; each attack
-// gets a copy, so that none begins with what another left.
+// The data folder with which each attack begins: an honest organisation and others, tokens of each role,
+// histories, and detectors that are due each minute. The checkout under test makes it once; each attack gets
+// a copy, so that none begins with leftovers of another.
 
 import { cpSync, mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,15 +22,15 @@ interface Organisation {
 
 export interface World {
   readonly tree: string
-  /** Copied, never served itself once it is made. */
+  /** Copied, never served itself after it is made. */
   readonly folder: string
   readonly honest: Organisation
   readonly attacker: Organisation
-  /** Since when the honest organisation has its history. */
+  /** Start of the honest organisation's history. */
   readonly historyStartMs: number
 }
 
-/** The others are there because a service has others; they do nothing. */
+/** The others are there because a real service has others; they do nothing. */
 const [honestId, attackerId, ...others] = ['honest', 'attacker', 'bystander-1', 'bystander-2']
 const honestSecret = 'bench-secret-of-the-honest-organisation-'.padEnd(48, 'x')
 
@@ -57,7 +57,7 @@ export async function makeWorld(tree: string, folder: string): Promise<World> {
   }
 }
 
-/** A service on a copy of the world. */
+/** Starts a service on a copy of the world. */
 export async function startCopy(world: World, folder: string): Promise<Service> {
   cpSync(world.folder, folder, { recursive: true })
   return Service.start(world.tree, folder)
@@ -70,7 +70,7 @@ async function ask<T>(service: Service, secret: string, path: string, json: obje
     body: JSON.stringify(json),
   })
   const text = await answer.text()
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text.slice(0, 300)}`)
+  if (!answer.ok) throw new Error(`${path} returned ${answer.status}: ${text.slice(0, 300)}`)
   return JSON.parse(text) as T
 }
 
@@ -85,7 +85,7 @@ async function tokensOf(service: Service, owner: string): Promise<Record<Role, s
 
 async function sendAll(service: Service, to: Organisation, bodies: Iterable<Body>): Promise<void> {
   for (const body of bodies) {
-    // A limit by organisation may hold a history back for a moment.
+    // A limit per organisation may refuse the history for a moment.
     while (!(await send(service, to, body))) await sleep(500)
   }
 }
@@ -99,10 +99,10 @@ async function send(service: Service, { secrets }: Organisation, { signal, bytes
   await answer.arrayBuffer()
   if (answer.ok) return true
   if (answer.status === 429 || answer.status === 503) return false
-  throw new Error(`The history was answered ${answer.status}.`)
+  throw new Error(`The service returned ${answer.status} for the history.`)
 }
 
-/** What a small shop watches, each due every minute. */
+/** Detectors of a small shop, each due every minute. */
 async function createDetectors(service: Service, { secrets }: Organisation): Promise<void> {
   const drafts = [
     { metric_key: honestMetric, method_key: 'robust_band', scope: { group_by: 'route' } },

@@ -1,6 +1,6 @@
-// A store that bench/deletion/erase.ts erases an organisation from: the same points as the product's gauges
+// A store from which bench/deletion/erase.ts erases an organisation: the same points as the product's gauges
 // and counters, written as text by our engine and loaded by the store's own means, and the clients that
-// measure what neighbours feel.
+// measure the effect on neighbours.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { type History, historyDays, organisationCount, pointSelect, type Slice }
 import type { Program } from './server.ts'
 
 interface FillOptions {
-  /** Empty; everything the store keeps goes below it. */
+  /** Empty; all data of the store is below it. */
   readonly folder: string
   readonly history: History
 }
@@ -20,7 +20,7 @@ export interface OpenErasingStore {
   readonly version: string
   readonly dataFolder: string
   readonly clients: Clients
-  /** Ways of erasing an organisation, in the order in which they are tried. */
+  /** Ways of erasing an organisation, in the order of the run. */
   readonly ways: readonly {
     readonly name: string
     readonly erase: (organisation: number, limitMs: number) => Promise<Erasure>
@@ -34,9 +34,9 @@ export interface ErasingStore extends Program {
 }
 
 /**
- * Writes the points as text, one file after the other, each an organisation's whole history or, where `by`
- * says so, everybody's day, and hands each over while the next is written. `line` is an expression over the
- * columns of `pointSelect`. A file is removed when it was taken.
+ * Writes the points as text, one file after the other, each with an organisation's whole history or, where
+ * `by` says so, a day of all, and passes each on while the next is written. `line` is an expression over the
+ * columns of `pointSelect`. A file is removed after it was loaded.
  */
 export async function feed(
   { folder, history }: Pick<FillOptions, 'folder' | 'history'>,
@@ -73,6 +73,6 @@ function portions(by: 'organisation' | 'day'): Slice[][] {
   )
 }
 
-/** Labels as Prometheus and its kin write them. */
+/** Labels as Prometheus and similar stores write them. */
 export const labelledMetric = `concat(replaceAll(metric, '.', '_'), '{tenant="', tenant, '",service="', service,
   '",host="', host, '",route="', route, '"}')`

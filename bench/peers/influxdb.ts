@@ -1,7 +1,7 @@
-// InfluxDB 1.x on loopback. Nothing can ask it to compact: a shard is compacted as a whole when nobody has
-// written to it for `compact-full-write-cold-duration`, here 30 seconds instead of the 4 hours it comes
-// with. Ingest is its line protocol; each attribute is a tag. Its index is the one on disk. Erasure is DROP
-// SERIES, where an organisation is a tag and a shard a week. It writes tombstones beside its files; bytes go
+// InfluxDB 1.x on loopback. It cannot be asked to compact: a shard is compacted as a whole when nothing was
+// written to it for `compact-full-write-cold-duration`, here 30 seconds instead of the default of 4 hours.
+// Ingest is its line protocol; each attribute is a tag. Its index is the one on disk. Erasure is DROP SERIES,
+// where an organisation is a tag and a shard a week. It writes tombstones beside its files; bytes are removed
 // when a file is compacted next.
 
 import { execFile, execFileSync } from 'node:child_process'
@@ -19,8 +19,8 @@ import { expect200, freePort, startServer, untilReady } from './server.ts'
 const influxdProgram = '/usr/bin/influxd'
 
 /**
- * Ready, with an empty database `points`. `cacheMaxBytes` bounds what it holds of unwritten points;
- * its default where absent.
+ * Resolves when it is ready, with an empty database `points`. `cacheMaxBytes` limits its memory for unwritten
+ * points; its default where absent.
  */
 async function startInfluxdb(
   folder: string,
@@ -69,7 +69,7 @@ export const influxdbIngest: IngestStore = {
       version: execFileSync(influxdProgram, ['version'], { encoding: 'utf8' }).trim(),
       pid: server.pid,
       dataFolder,
-      door: { url: `${url}/write?db=points&precision=ms`, headers: {} },
+      target: { url: `${url}/write?db=points&precision=ms`, headers: {} },
       restMs: 60_000,
       // It has merged by itself while it rested.
       merge: async () => folderBytes(join(dataFolder, 'data')),

@@ -1,6 +1,6 @@
-// A store under the load of bench/ingest/peers.ts: how it is opened on an empty folder, where its
-// points go, and what is on its disk once its own work has ended. What is seen is seen from outside,
-// in the same way for all.
+// A store under the load of bench/ingest/peers.ts: how it is opened on an empty folder, where its points are
+// sent, and the size of its files after its own work has ended. All is measured from outside, in the same way
+// for all stores.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bytesOf, filesUnder } from '../deletion/files.ts'
@@ -11,14 +11,14 @@ import type { Program } from './server.ts'
 /** A command whose standard input is statements. */
 export type PsqlCommand = readonly [string, ...string[]]
 
-/** Where bodies go: posted to an address, or copied into the table of points. */
-export type Door =
+/** Where bodies are sent: posted to an address, or copied into the table of points. */
+export type Target =
   | { readonly url: string; readonly headers: Readonly<Record<string, string>> }
   | { readonly psql: PsqlCommand; readonly folder: string }
 
 export interface IngestStore extends Program {
   readonly format: Format
-  /** What an acknowledged point has survived, in a few words. */
+  /** What an acknowledged point survives, in a few words. */
   readonly durability: string
   readonly open: (options: { readonly folder: string; readonly shape: Shape }) => Promise<OpenStore>
 }
@@ -27,12 +27,12 @@ export interface OpenStore {
   readonly version: string
   readonly pid: number
   readonly dataFolder: string
-  readonly door: Door
-  /** How many points it has, by its own count; asked after the merge. */
+  readonly target: Target
+  /** Number of points by the store's own count, after the merge. */
   readonly countPoints: () => Promise<number>
   /** Shortest time in which its own merges, compactions or snapshots begin. */
   readonly restMs: number
-  /** Merges all that can be merged; answers the bytes of the points and their index, logs left out. */
+  /** Merges everything that can be merged; returns the bytes of the points and their index, without logs. */
   readonly merge: () => Promise<number>
   readonly stop: () => Promise<void>
 }
@@ -42,8 +42,8 @@ export function folderBytes(folder: string): number {
 }
 
 /**
- * Waits until the files of a folder have not changed for ten seconds, at least `restMs`
- * and at most a minute more.
+ * Waits until the files of a folder have not changed for ten seconds, at least `restMs` and at most a minute
+ * more.
  */
 export async function untilQuiet(folder: string, restMs: number): Promise<void> {
   const startMs = performance.now()

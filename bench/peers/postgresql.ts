@@ -1,11 +1,11 @@
-// PostgreSQL of Debian: a cluster of its own that listens on a socket in its folder only, and sessions of
-// psql that stay open, so that what their server processes use can be counted. Ingest is COPY BINARY, a
-// transaction for each body, into points with an index by series and time. The attributes of a series are in
-// a table of their own, filled before anything is timed: its clients know the number of a series, which the
-// clients of no other store have to. Its log is not among the bytes of what is merged. Erasure is from points
-// partitioned by day. DELETE only marks rows, VACUUM frees their space inside the files, and VACUUM FULL
-// writes every partition anew, under a lock that keeps readers out. Automatic vacuuming is off there, so that
-// each way is measured alone; the write-ahead log, which keeps erased rows for a while too, is not counted.
+// PostgreSQL from Debian: its own cluster that listens only on a socket in its folder, and psql sessions that
+// stay open, so that the use of their server processes can be counted. Ingest is COPY BINARY, a transaction
+// for each body, into points with an index by series and time. The attributes of a series are in a separate
+// table, filled before the timing begins: its clients know the number of a series, which the clients of the
+// other stores need not know. Its log is not included in the merged bytes. Erasure is from points partitioned
+// by day. DELETE only marks rows, VACUUM frees their space inside the files, and VACUUM FULL rewrites every
+// partition under a lock that blocks readers. Automatic vacuuming is off there, so that each way is measured
+// alone; the write-ahead log, which keeps erased rows for a while too, is not counted.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, globSync, mkdirSync } from 'node:fs'
@@ -41,7 +41,7 @@ export async function startPostgres({
   readonly folder: string
   /** Below the folder; must not exist. */
   readonly dataFolder: string
-  /** Beside a gigabyte of shared buffers and a log for this machine only. */
+  /** In addition to a gigabyte of shared buffers and a log for this machine only. */
   readonly settings: Readonly<Record<string, string>>
 }): Promise<Postgres> {
   const uid = serverUser()
@@ -61,7 +61,7 @@ export async function startPostgres({
   return { server, psql: [`${bin}/psql`, '-h', folder, '-p', String(port), '-U', 'bench', 'postgres'] }
 }
 
-/** It refuses to run as root; Debian's package brings a user for it. */
+/** It refuses to run as root; Debian's package creates a user for it. */
 function serverUser(): number | undefined {
   if (process.getuid?.() !== 0) return undefined
   return Number(execFileSync('id', ['-u', 'postgres'], { encoding: 'utf8' }))
@@ -86,12 +86,12 @@ function settingFlags(own: {
 }
 
 interface PsqlSession {
-  /** Runs statements, each in a transaction of its own; rejects with what the server says. */
+  /** Runs statements, each in its own transaction; rejects with the error of the server. */
   readonly run: (statements: string) => Promise<void>
   readonly close: () => void
 }
 
-/** One connection that stays open, so that what its server process writes can be counted. */
+/** One connection that stays open, so that the bytes written by its server process can be counted. */
 export function openSession([program, ...args]: PsqlCommand): PsqlSession {
   const child = spawn(program, [...args, '-X', '-q', '-At', '-o', '/dev/null'], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -139,7 +139,7 @@ export const postgresqlIngest: IngestStore = {
       version: postgresVersion(),
       pid: server.pid,
       dataFolder,
-      door: { psql, folder },
+      target: { psql, folder },
       restMs: 15_000,
       merge: async () => {
         await admin.run('VACUUM ANALYZE points; CHECKPOINT;')
@@ -181,7 +181,7 @@ export const postgresqlErasure: ErasingStore = {
       const text = execFileSync(program, [...args, '-Atc', pathsText], { encoding: 'utf8' })
       return new Set(text.split('\n').map((path) => join(dataFolder, path)))
     }
-    const [admin, asker] = [connect(), connect()]
+    const [admin, reader] = [connect(), connect()]
     const senders = [connect(), connect()]
     await admin.run(dailySchemaText())
     const line = `concat(toString(series_id), ',', toString(fromUnixTimestamp64Nano(ns, 'UTC')), ',', toString(value))`
@@ -191,8 +191,8 @@ export const postgresqlErasure: ErasingStore = {
     await admin.run('CREATE INDEX ON points (series_id, time); ANALYZE; CHECKPOINT;')
     const vacuum = (kind: string) => days.map((day) => `${kind} ${partition(day)};`).join('\n')
     const erase = (how: string) => (organisation: number, limitMs: number) => {
-      const held = pathsOfPoints()
-      const files = filesUnder(join(dataFolder, 'base')).filter(({ path }) => held.has(path))
+      const paths = pathsOfPoints()
+      const files = filesUnder(join(dataFolder, 'base')).filter(({ path }) => paths.has(path))
       return watchErasure({ pid: server.pid, folder: dataFolder, files, limitMs }, async () => {
         await admin.run(`DELETE FROM points WHERE ${seriesOf(organisation)};\n${how}`)
       })
@@ -204,7 +204,7 @@ export const postgresqlErasure: ErasingStore = {
       dataFolder,
       clients: {
         query: () =>
-          asker.run(`SELECT date_bin('5 minutes', time, '2026-01-01'), avg(value) FROM points
+          reader.run(`SELECT date_bin('5 minutes', time, '2026-01-01'), avg(value) FROM points
             WHERE ${seriesOf(61)} AND time >= '${dayStart(historyDays - 1).toISOString()}'
               AND time < '${dayStart(historyDays).toISOString()}' GROUP BY 1 ORDER BY 1;`),
         ingest: async () => {
@@ -219,14 +219,14 @@ export const postgresqlErasure: ErasingStore = {
         { name: 'DELETE, VACUUM', erase: erase(`${vacuum('VACUUM')}\nCHECKPOINT;`) },
       ],
       stop: async () => {
-        for (const session of [admin, asker, ...senders]) session.close()
+        for (const session of [admin, reader, ...senders]) session.close()
         await server.stop('SIGINT')
       },
     }
   },
 }
 
-/** Automatic vacuuming is off, see above. */
+/** Automatic vacuuming is off, see the head of the file. */
 const serverSettings = { max_wal_size: '8GB', autovacuum: 'off' }
 
 function dailySchemaText(): string {

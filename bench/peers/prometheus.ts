@@ -1,9 +1,9 @@
-// Prometheus on loopback, with its door for operators and nothing to scrape. Ingest is remote write. Points
-// wait in its head, whose log and chunks are on disk, and become blocks of two hours later; a snapshot writes
-// what is there as blocks now, which is what merged means here. Erasure is from blocks that promtool makes of
-// OpenMetrics text, a day each, as they would be after some days of scraping and compacting. An organisation
-// is a label. `delete_series` only writes tombstones; `clean_tombstones` rewrites every block that has one.
-// Nothing is sent while it erases.
+// Prometheus on loopback, with its admin interface and without scrape targets. Ingest is remote write. Points
+// wait in its head, whose log and chunks are on disk, and become blocks two hours later; a snapshot writes
+// the current points as blocks, which is what merged means here. Erasure is from blocks that promtool makes
+// of OpenMetrics text, a day each, as they would be after some days of scraping and compacting. An
+// organisation is a label. `delete_series` only writes tombstones; `clean_tombstones` rewrites every block
+// that has one. Nothing is sent while it erases.
 
 import { execFile, execFileSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { expect200, freePort, startServer, untilReady } from './server.ts'
 
 const prometheusProgram = '/usr/bin/prometheus'
 
-/** Ready. */
+/** Resolves when it is ready. */
 async function startPrometheus(folder: string, dataFolder: string, flags: readonly string[]) {
   const config = join(folder, 'prometheus.yml')
   writeFileSync(config, 'global: {}\n')
@@ -51,8 +51,8 @@ export const prometheusIngest: IngestStore = {
       version: execFileSync(prometheusProgram, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '',
       pid: server.pid,
       dataFolder,
-      door: { url: `${url}/api/v1/write`, headers: {} },
-      // It looks once a minute whether there is a block to write.
+      target: { url: `${url}/api/v1/write`, headers: {} },
+      // It checks once a minute whether a block is to be written.
       restMs: 75_000,
       merge: async () => {
         await expect200(`${url}/api/v1/admin/tsdb/snapshot`, { method: 'POST' })
@@ -64,7 +64,7 @@ export const prometheusIngest: IngestStore = {
   },
 }
 
-/** What a server says of itself under a name, over all labels. */
+/** Returns the sum over all labels of one of the server's own metrics. */
 export async function sumOf(url: string, name: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
@@ -115,7 +115,7 @@ export const prometheusErasure: ErasingStore = {
   },
 }
 
-/** A day of a metric of an organisation, five minutes a point. */
+/** Returns a day of a metric of an organisation, five minutes a point. */
 export function rangeQuery(url: string, organisation: number): string {
   const query = new URLSearchParams({
     query: `avg(avg_over_time(${askedMetric.replaceAll('.', '_')}{tenant="org-${organisation}"}[5m]))`,

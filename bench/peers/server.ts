@@ -1,5 +1,5 @@
-// A store that others run, as the benchmarks beside it start one: a throw-away server on loopback in a
-// scratch folder, started by the benchmark and ended by its process id, also when the benchmark ends first.
+// Another common store for comparison: a temporary server on loopback in a scratch folder, started by the
+// bench and ended by its process id, also when the bench ends first.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Program {
   readonly name: string
-  /** Full paths of what has to be there. */
+  /** Full paths of the required programs. */
   readonly programs: readonly string[]
 }
 
@@ -30,7 +30,7 @@ export interface Server {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
-/** Starts a program whose output goes to a file beside its data. */
+/** Starts a program whose output is written to a file beside its data. */
 export function startServer(
   command: readonly [string, ...string[]],
   { folder, uid }: { readonly folder: string; readonly uid?: number },
@@ -56,7 +56,7 @@ export function startServer(
   }
 }
 
-/** A port of loopback that nobody uses at this moment. */
+/** Returns a loopback port that is free at this moment. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   server.listen(0, '127.0.0.1')
@@ -67,7 +67,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Asks until the answer is a success, for a minute. */
+/** Repeats the call until it succeeds, for a minute. */
 export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
   for (let tries = 0; ; tries++) {
     try {
@@ -80,9 +80,9 @@ export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Makes a request that has to succeed, and reads its answer to the end. */
+/** Sends an HTTP request that must succeed, and reads its response completely. */
 export async function expect200(url: string, request: RequestInit): Promise<void> {
   const answer = await fetch(url, request)
   const body = await answer.text()
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${body.slice(0, 300)}`)
+  if (!answer.ok) throw new Error(`${url} returned ${answer.status}: ${body.slice(0, 300)}`)
 }

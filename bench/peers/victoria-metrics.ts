@@ -1,8 +1,8 @@
-// VictoriaMetrics on loopback, one node. Ingest is remote write or its import of Prometheus' text. It has no
-// log: what came in last is in memory for some seconds, and an acknowledgement does not say that it is on
-// disk. Erasure is from points imported as Prometheus text, where a month is a partition. `delete_series`
-// only marks series; their bytes go when the parts are merged, which `force_merge` asks for. Names and labels
-// of what was deleted stay in its index, which is not counted here.
+// VictoriaMetrics on loopback, one node. Ingest is remote write or its import of Prometheus text. It has no
+// log: new points are in memory for some seconds, and an acknowledgement does not mean that they are on disk.
+// Erasure is from points imported as Prometheus text, where a month is a partition. `delete_series` only
+// marks series; their bytes are removed when the parts are merged, which `force_merge` requests. Names and
+// labels of deleted series stay in its index, which is not counted here.
 
 import { execFile } from 'node:child_process'
 import { createReadStream } from 'node:fs'
@@ -20,7 +20,7 @@ import { expect200, freePort, startServer, untilReady } from './server.ts'
 
 const program = '/usr/bin/victoria-metrics'
 
-/** Ready. */
+/** Resolves when it is ready. */
 async function startVictoriaMetrics(folder: string, dataFolder: string, flags: readonly string[] = []) {
   const address = `127.0.0.1:${await freePort()}`
   const server = startServer(
@@ -45,7 +45,7 @@ function ingestOver(name: string, format: 'remote-write-1' | 'prometheus-text', 
         version: 'of Debian',
         pid: server.pid,
         dataFolder,
-        door: { url: `${url}${path}`, headers: {} },
+        target: { url: `${url}${path}`, headers: {} },
         restMs: 20_000,
         merge: async () => {
           await expect200(`${url}/internal/force_flush`, {})
@@ -71,7 +71,7 @@ export const victoriaMetricsText = ingestOver(
   '/api/v1/import/prometheus',
 )
 
-/** For what was imported last to leave memory and small merges to end. */
+/** Until the last imported points have left memory and small merges have ended. */
 const settleMs = 15_000
 
 export const victoriaMetricsErasure: ErasingStore = {

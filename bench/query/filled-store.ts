@@ -1,6 +1,5 @@
-// The engine over the rows of lifelike-rows.ts. A folder that is named is kept, and used again by
-// the next bench that names it, so that a change can be compared on the same rows; one that is
-// not is removed in the end.
+// The engine over the rows of lifelike-rows.ts. A named folder is kept and used again by the next bench that
+// names it, so that a change can be compared on the same rows; other folders are removed at the end.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,8 +19,8 @@ interface FilledStore {
 interface Filling {
   readonly rows: number
   /**
-   * With metrics alone, and as many of the largest organisation as it would have among so many
-   * rows; 0 for all signals.
+   * Metrics alone, with as many of the largest organisation as it would have among this many rows; 0 for all
+   * signals.
    */
   readonly largest: number
   readonly folder: string | undefined

@@ -1,7 +1,7 @@
 // Telemetry of many organisations by INSERT ... SELECT FROM numbers(), the same at every run: tens of
-// millions of rows in minutes, through none of the ingest path. What matters for reading and for storage is
-// kept lifelike: organisations of very different sizes (the i-th has 1/i of the first), metrics as real
-// series (gauges that swing by the day, cumulative counters and histograms that grow), traces whose spans lie
+// millions of rows in minutes, without the ingest path. What matters for reading and for storage is
+// realistic: organisations of very different sizes (the i-th has 1/i of the first), metrics as real series
+// (gauges with a daily pattern, cumulative counters and histograms that grow), traces whose spans are close
 // together, log bodies of words and numbers, and six attributes with few distinct values.
 
 import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
@@ -25,7 +25,7 @@ function numbered(name: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${name}.${i + 1}`)
 }
 
-/** Which part of an organisation's rows each table gets. */
+/** Share of an organisation's rows in each table. */
 const shares = {
   otel_metrics_gauge: 0.25,
   otel_metrics_sum: 0.25,
@@ -50,14 +50,14 @@ export function organisationRows(rows: number, organisations: number): number[] 
   return weights.map((weight) => Math.ceil((rows * weight) / sum))
 }
 
-/** Rows of one INSERT; the engine holds them uncompressed. */
+/** Rows of one INSERT; the engine has them uncompressed in memory. */
 const insertRows = 250_000
 
 type Commands = Pick<TelemetryEngine, 'command'>
 
 /**
- * Fills the tables; `into` may rename them. Rows of one organisation and table come in
- * the order of their time.
+ * Fills the tables; `into` may rename them. Rows of one organisation and table are in the order of their
+ * time.
  */
 export async function fill(
   engine: Commands,
@@ -70,8 +70,8 @@ export async function fill(
 }
 
 /**
- * Metrics alone, and the largest organisation as large as it is among `largest` rows: what reading costs at
- * that size without the time to load it all.
+ * Metrics alone, with the largest organisation as large as it is among `largest` rows: measures reading at
+ * that size without loading all rows.
  */
 export async function fillWithLargest(engine: Commands, rows: number, largest: number): Promise<void> {
   for (const [index, own] of organisationRows(rows, 64).entries()) {
@@ -104,7 +104,7 @@ function placeOf(index: number): string {
 }
 
 interface Slice {
-  /** Rows of this table and organisation in all. */
+  /** All rows of this table and organisation. */
   readonly total: number
   readonly from: number
   readonly count: number
@@ -130,7 +130,7 @@ function rowsOf(table: FilledTable, organisation: number, slice: Slice): { colum
   return pointRows(table, organisation, slice)
 }
 
-/** A point a minute for each series, or more seldom where there are too few rows for 16 series. */
+/** A point a minute for each series, or fewer where there are too few rows for 16 series. */
 function pointRows(table: FilledTable, organisation: number, slice: Slice) {
   const series = Math.max(16, Math.round(slice.total / (days * 1440)))
   const everyNs = Math.floor((days * daySeconds * 1e9) / Math.ceil(slice.total / series))
@@ -190,7 +190,7 @@ FROM (SELECT cityHash64(number, ${organisation}) AS mix, mix % 20 = 3 AS failed,
 /** The id of the n-th trace of an organisation, as an expression over `trace`. */
 const traceIdOf = (organisation: number): string => `lower(hex(sipHash128(trace, ${organisation})))`
 
-/** A statement that answers `id` of a trace about that many parts in a thousand from the start. */
+/** Returns a statement for the `id` of a trace at about that many thousandths of the time from the start. */
 export function traceIdStatement(organisation: number, rows: number, perMille: number): string {
   const total = Math.ceil(rows * shares.otel_traces)
   return `SELECT ${traceIdOf(organisation)} AS id FROM (SELECT toUInt64(${Math.floor((total / traceSpans) * (perMille / 1000))}) AS trace)`

@@ -1,14 +1,13 @@
-// What reading costs as data grows: detector windows, dashboards, log search, a trace by its id, through the
-// very functions that answer requests and run detectors. Two organisations are asked: the largest, which
-// holds a fifth of all rows, and one in the middle. Windows end at random in the last ten days, the page
-// cache is warm. Each size runs in a folder of its own, which is kept and used again where it is named, so
-// that a change can be compared on the same rows. Reported are p50, p99 and CPU of one read for either
-// organisation, in milliseconds.
+// The cost of reading as data grows: detector windows, dashboards, log search, a trace by its id, through the
+// functions that serve HTTP requests and run detectors. Two organisations are queried: the largest, which has
+// a fifth of all rows, and one in the middle. Windows end at random in the last ten days; the page cache is
+// warm. Each size has its own folder, which is kept and used again where it is named, so that a change can be
+// compared on the same rows. Reports p50, p99 and CPU of one read for each organisation, in milliseconds.
 //
-//   npm run bench -- query/reads [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
+// npm run bench -- query/reads [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
 //
-// With `--largest` there are metrics alone, and the largest organisation has as many as it would
-// have among so many rows.
+// With `--largest` there are metrics alone, and the largest organisation has as many as it would have among
+// that many rows.
 
 import { parseArgs } from 'node:util'
 import type { SeriesQuery } from '../../contract/telemetry.ts'
@@ -48,7 +47,7 @@ const { values: options } = parseArgs({
 const rows = Number(options.rows)
 const hour = 3600
 const day = 24 * hour
-/** Asked organisations: the largest, and one in the middle by size. */
+/** Queried organisations: the largest, and one in the middle by size. */
 const asked = { largest: 0, middle: 20 }
 
 type Read = (reader: TenantReader, endNs: bigint, traceId: string) => Promise<unknown>
@@ -57,7 +56,8 @@ type Query = Parameters<typeof answerSeries>[1]
 const ns = (seconds: number): bigint => BigInt(Math.round(seconds)) * 1_000_000_000n
 
 /**
- * A detector's window: regular steps of five minutes. `isFirst` is a read that knows of no read before it.
+ * A detector's window: regular steps of five minutes. `isFirst` is a read without knowledge from an earlier
+ * read.
  */
 function window(
   spanSeconds: number,
@@ -139,7 +139,7 @@ function spans(
 }
 
 const [service = ''] = serviceNames
-/** On the point itself, and on its resource. */
+/** Attributes of the point itself, and of its resource. */
 const route = { 'http.route': '/v1/orders/8' }
 const host = { 'host.name': 'host-3' }
 const at = (names: readonly string[], i: number): string => names[i] ?? ''
@@ -246,7 +246,7 @@ try {
   await close()
 }
 
-/** Repeats a read for a while, at least five times after one that warms up. */
+/** Repeats a read for a while, at least five times after one warm-up. */
 async function measure(engine: TelemetryEngine, index: number, read: Read) {
   const reader = new TenantReader(engine, organisationOf(index), new TelemetryGate())
   const random = seededUniform(index + 1)

@@ -1,8 +1,8 @@
-// What the engine's own BACKUP and RESTORE cost, and what they hold up: how long an insert waits at
-// worst while a backup is waited for, and while it is taken in the background (ASYNC); and how long
-// KILL QUERY takes to end one.
+// The cost of the engine's own BACKUP and RESTORE, and how long they block inserts: the longest wait of an
+// insert during a synchronous backup, and during one in the background (ASYNC); and how long KILL QUERY takes
+// to end one.
 //
-//   npm run bench -- storage/backup [--rows 10000000] [--root /tmp]
+// npm run bench -- storage/backup [--rows 10000000] [--root /tmp]
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ async function run(text: string): Promise<Record<string, string>[]> {
   return lines === '' ? [] : lines.split('\n').map((line) => JSON.parse(line))
 }
 
-/** Inserts a row every 20 ms until `isDone`; returns how many went in and the longest wait. */
+/** Inserts a row every 20 ms until `isDone`; returns the number of inserts and the longest wait. */
 async function insertMeanwhile(isDone: () => Promise<boolean>) {
   const waits: number[] = []
   do {

@@ -1,7 +1,7 @@
-// What a row costs on disk: the demo shop's telemetry as OTLP bodies, decoded by the service's own decoder
-// into its own tables and merged to one part a partition, beside the bytes of the bodies as they were sent.
+// The bytes of a row on disk: the demo shop's telemetry as OTLP bodies, decoded by the service's own decoder
+// into its own tables and merged to one part per partition, beside the bytes of the bodies.
 //
-//   npm run bench -- storage/bytes [--days 14]
+// npm run bench -- storage/bytes [--days 14]
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// OTLP bodies as the service stores them: decoded by its own decoder, in its own tables, merged to one part a
-// partition. Beside that what the bodies themselves take, plain and gzipped one by one.
+// OTLP bodies as the service stores them: decoded by its own decoder, in its own tables, merged to one part
+// per partition. Also the size of the bodies themselves, plain and gzipped one by one.
 
 import { gzipSync } from 'node:zlib'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
@@ -14,14 +14,14 @@ interface SentBody {
   readonly body: Uint8Array
 }
 
-/** Rows of a signal, and the bytes of the bodies that brought them. */
+/** Rows of a signal, and the bytes of their bodies. */
 interface Sent {
   rows: number
   plain: number
   gzip: number
 }
 
-/** Inserts are begun at so many bytes of rows. */
+/** An insert begins at this many bytes of rows. */
 const insertBytes = 16_000_000
 const place = { tenantId: 'shop', placement: 0 }
 
@@ -64,7 +64,7 @@ interface StoredTable {
   readonly bytes: number
 }
 
-/** Merges the tables and returns what they take then. */
+/** Merges the tables and returns their sizes. */
 export async function mergeTables(
   engine: TelemetryEngine,
   names: readonly TableName[],

@@ -1,10 +1,10 @@
-// What a log record, a span and a point cost on disk, and which columns take most of it: the bodies of the
-// ingest benches, merged in the service's own tables, and the same records in PostgreSQL, where it is
-// installed, with attributes as jsonb, resources in a table of their own, and the indexes by time and by
-// trace that finding them takes. Bytes are each store's own count of its files, without logs. Points are
-// those of bench/ingest/peers.ts, which has the other stores.
+// The bytes of a log record, a span and a point on disk, and which columns take most of them: the bodies of
+// the ingest benches, merged in the service's own tables, and the same records in PostgreSQL, where it is
+// installed, with attributes as jsonb, resources in a separate table, and the indexes by time and by trace
+// that queries need. Bytes are each store's own count of its files, without logs. Points are those of
+// bench/ingest/peers.ts, which has the other stores.
 //
-//   npm run bench -- storage/records [--bodies 128] [--seed 1]
+// npm run bench -- storage/records [--bodies 128] [--seed 1]
 
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -28,7 +28,8 @@ const { values: flags } = parseArgs({
 })
 
 /**
- * Records as PostgreSQL would hold them: its columns and indexes, and the expressions that give them here.
+ * Records as PostgreSQL would store them: its columns and indexes, and the expressions that compute them
+ * here.
  */
 const kinds = {
   logs: {
@@ -76,15 +77,15 @@ const words = { logs: 'log record', traces: 'span', metrics: 'point' } as const
 const resourceNumber = 'dense_rank() OVER (ORDER BY toString(ResourceAttributes))'
 
 const root = mkdtempSync(join(tmpdir(), 'lethe-records-'))
-// The server of PostgreSQL runs as somebody else and reads what our engine writes.
+// The server of PostgreSQL runs as another user and reads files that our engine writes.
 chmodSync(root, 0o755)
 const shared = join(root, 'rows')
 mkdirSync(shared)
 const engine = await openChdb({ folder: join(root, 'engine'), maxMemoryBytes: 2 ** 31 })
 try {
-  for (const signal of ['logs', 'traces', 'metrics'] as const) await holdInLethe(signal)
+  for (const signal of ['logs', 'traces', 'metrics'] as const) await storeInLethe(signal)
   for (const kind of ['logs', 'traces'] as const) await writeRows(kind)
-  if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await holdInPostgres()
+  if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await storeInPostgres()
   else reportAbsent('PostgreSQL', 'it is not installed')
 } finally {
   await engine.close()
@@ -95,7 +96,7 @@ function bodiesOfSignal(signal: Kind): Buffer[] {
   return ingestBodies(signal, Number(flags.bodies), Number(flags.seed))
 }
 
-/** Two senders of a thousand series, two hours long, in the order in which they would arrive. */
+/** Two senders of a thousand series, two hours long, in the order of arrival. */
 function* pointBodies(): Generator<Buffer> {
   const endMs = Number(startNs / 1_000_000n)
   const shape = { senders: 2, seriesPerSender: 1000, rounds: 120, seed: Number(flags.seed), endMs }
@@ -107,7 +108,7 @@ function* pointBodies(): Generator<Buffer> {
     }
 }
 
-async function holdInLethe(signal: Signal): Promise<void> {
+async function storeInLethe(signal: Signal): Promise<void> {
   const bodies = signal === 'metrics' ? pointBodies() : bodiesOfSignal(signal)
   const sent = await insertBodies(engine, withSignal(signal, bodies), startNs)
   const { gzip = 0, plain = 0, rows = 0 } = sent.get(signal) ?? {}
@@ -123,7 +124,7 @@ async function holdInLethe(signal: Signal): Promise<void> {
     stored: rounded(bytes / rows, 1),
   })
   const dearest = await dearestColumns(names, rows)
-  // Small parts have all columns in one file, of which the engine has no sizes.
+  // Small parts have all columns in one file, so the engine has no size per column.
   if (dearest !== '') report('Columns that take most', { record: words[signal], 'bytes a record': dearest })
 }
 
@@ -135,7 +136,7 @@ function listed(names: readonly TableName[]): string {
   return names.map((name) => `'${name}'`).join(', ')
 }
 
-/** The columns that take most of the bytes, dearest first, with their bytes a record. */
+/** The columns that take most of the bytes, largest first, with their bytes per record. */
 async function dearestColumns(names: readonly TableName[], rows: number): Promise<string> {
   const found = await engine.select<{ name: string; bytes: string | number }>(
     raw(`SELECT name, sum(data_compressed_bytes) AS bytes FROM system.columns
@@ -148,7 +149,7 @@ async function dearestColumns(names: readonly TableName[], rows: number): Promis
   return columns.join(', ')
 }
 
-/** One file with the records and one with their resources, as COPY takes them. */
+/** One file with the records and one with their resources, in the format of COPY. */
 async function writeRows(kind: Kind): Promise<void> {
   const { table, columns } = kinds[kind]
   const cells = Object.values(columns).map(([, expression]) => expression)
@@ -164,7 +165,7 @@ async function writeRows(kind: Kind): Promise<void> {
   )
 }
 
-async function holdInPostgres() {
+async function storeInPostgres() {
   const folder = join(root, 'postgres')
   mkdirSync(folder)
   const { server, psql } = await startPostgres({ folder, dataFolder: join(folder, 'data'), settings: {} })
@@ -200,7 +201,7 @@ async function holdInPostgres() {
   }
 }
 
-/** Columns whose empty text is not a value. */
+/** Columns in which an empty text means null. */
 function nullable(columns: Readonly<Record<string, readonly [string, string]>>): string {
   return Object.keys(columns)
     .filter((name) => columns[name]?.[0] === 'jsonb')

@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document of the declared operations. It knows the contract alone, so that a generated
-// client and the service can't disagree, and so that it can be made without a service.
+// The OpenAPI 3.1 document of the declared operations. It uses only the contract, so a generated client and
+// the service cannot disagree, and the document can be made without a running service.
 
 import { z } from 'zod'
 import { ErrorBody, type ErrorCode, errorCatalogue, ValidationError } from '../errors.ts'
@@ -8,7 +8,7 @@ import { bodyTypesOf, jsonType, type Operation, type Success, tags } from '../op
 import { formOf, refusalsByStatus, validatesInput } from './refusals.ts'
 import { type JsonSchema, SchemaComponents } from './schemas.ts'
 
-/** The document, to be sent as JSON. Operations that are hidden are left out. */
+/** Returns the document as an object to be sent as JSON. Hidden operations are left out. */
 export function openApiDocument(operations: readonly Operation[], version: string): object {
   const schemas = new SchemaComponents()
   const paths: Record<string, Record<string, object>> = {}
@@ -23,7 +23,7 @@ export function openApiDocument(operations: readonly Operation[], version: strin
       title: 'Lethe',
       version,
       description:
-        'Holds metrics, logs and traces per organisation, watches them with anomaly detectors, and lets an organisation erase its own telemetry and prove it.',
+        'Stores metrics, logs and traces per organisation, watches them with anomaly detectors, and lets an organisation erase its own telemetry and prove it.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
@@ -83,11 +83,15 @@ function parametersOf({ headers, params, query }: Operation, schemas: SchemaComp
 function requestBodyOf(operation: Operation, body: z.ZodType, schemas: SchemaComponents): object {
   const schema = schemas.add(body, 'input')
   const { bodyExample: example } = operation
-  const content = { schema, ...(example !== undefined && { example }) }
   return {
     required: operation.protocol !== undefined || !body.isOptional(),
     ...(body.description !== undefined && { description: body.description }),
-    content: Object.fromEntries(bodyTypesOf(operation).map((type) => [type, content])),
+    content: Object.fromEntries(
+      bodyTypesOf(operation).map((type) => [
+        type,
+        { schema, ...(example !== undefined && type.endsWith('json') && { example }) },
+      ]),
+    ),
   }
 }
 
@@ -113,7 +117,7 @@ function contentOf(
   }
 }
 
-/** References to their descriptions: those of this answer, and the one that every answer has. */
+/** References to header descriptions: those of this response, and the one that every response has. */
 function headersOf(own: readonly ResponseHeader[] = []): Record<string, object> {
   const names: readonly ResponseHeader[] = ['x-request-id', ...own]
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
@@ -128,7 +132,7 @@ const headersByStatus: Readonly<Record<number, readonly ResponseHeader[]>> = {
 function refusalsOf(operation: Operation, schemas: SchemaComponents): Record<string, object> {
   const refusals: Record<string, object> = {}
   for (const [status, codes] of refusalsByStatus(operation)) {
-    // What an operation says of a status itself is kept, such as that it is not ready yet.
+    // Keep what the operation itself says of a status, such as 503 for not ready.
     if (status in operation.results) continue
     refusals[status] = {
       description: [
@@ -151,7 +155,7 @@ function refusalsOf(operation: Operation, schemas: SchemaComponents): Record<str
 
 function limitOf({ rate }: Operation, status: number): string[] {
   if (rate === undefined || status !== 429) return []
-  return [`An organisation may ask ${rate.perMinute} times a minute, ${rate.burst} of them at once.`]
+  return [`At most ${rate.perMinute} requests a minute per organisation, ${rate.burst} of them at once.`]
 }
 
 function refusalContentOf(

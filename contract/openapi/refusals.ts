@@ -1,10 +1,10 @@
-// Which refusals an operation may answer. Those that come from the front of the service, such as for a body
-// that is too large, follow from the declaration, so that no operation has to remember what it never sees.
+// Which refusals an operation may return. Those of the HTTP front, such as for a body that is too large,
+// follow from the declaration, so no operation has to list them.
 
 import { type ErrorCode, errorCatalogue } from '../errors.ts'
 import type { Operation } from '../operation.ts'
 
-/** Answered to whatever can't be read as a request, whichever operation it was meant for. */
+/** Returned where the request cannot be read, whichever operation it was for. */
 const always: readonly ErrorCode[] = [
   'bad_request',
   'request_timeout',
@@ -13,12 +13,12 @@ const always: readonly ErrorCode[] = [
   'internal',
 ]
 
-/** A body is looked at wherever the method may have one, also where the operation wants none. */
+/** A body is checked wherever the method may have one, also where the operation expects none. */
 const withBody: readonly ErrorCode[] = ['body_too_large', 'unsupported_media_type']
 
 /**
- * Of whoever needs a token; it is looked up in the control plane, which another process
- * or the disk may hold up.
+ * Refusals of operations that need a token. The token is looked up in the control plane, which another
+ * process or the disk may block.
  */
 const guarded: readonly ErrorCode[] = [
   'unauthenticated',
@@ -32,7 +32,9 @@ const guarded: readonly ErrorCode[] = [
   'storage_unavailable',
 ]
 
-/** The codes of all refusals that the operation may answer, but for input that is not valid; each once. */
+/**
+ * Returns the codes of all refusals that the operation may return, each once, without those of invalid input.
+ */
 function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
   const { access, isUnmetered, method, protocol, refusals = [] } = operation
   const isGuarded = access !== 'public'
@@ -43,19 +45,19 @@ function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
       ...(mayWrite ? withBody : []),
       ...(isGuarded ? guarded : []),
       ...(isUnmetered === true ? [] : (['too_many_requests'] as const)),
-      // Exporters drop what is answered with 507, so protocols of telemetry get a 503.
+      // Exporters drop data after a 507, so the protocols of telemetry return a 503.
       ...(isGuarded && mayWrite && protocol === undefined ? (['storage_full'] as const) : []),
       ...refusals,
     ]),
   ]
 }
 
-/** Whether input that is not valid is answered with the problems of all of it: 422. */
+/** Whether invalid input is refused with 422 and all its problems. */
 export function validatesInput({ access, protocol }: Operation): boolean {
   return access !== 'public' && protocol === undefined
 }
 
-/** The codes by status, in the order of the statuses. */
+/** Returns the codes per status, ordered by status. */
 export function refusalsByStatus(operation: Operation): ReadonlyMap<number, readonly ErrorCode[]> {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of refusalCodesOf(operation)) {
@@ -66,8 +68,8 @@ export function refusalsByStatus(operation: Operation): ReadonlyMap<number, read
 }
 
 /**
- * In which form a refusal comes where an operation has one of its protocol: `ours` before it is known which
- * operation is meant, `either` where that may be so, `protocol` else.
+ * Returns the form of a refusal for an operation with its own protocol: `ours` where the refusal comes before
+ * the operation is known, `either` where that depends, `protocol` otherwise.
  */
 export function formOf(code: ErrorCode): 'ours' | 'either' | 'protocol' {
   if (code === 'expectation_failed' || code === 'headers_too_large') return 'ours'

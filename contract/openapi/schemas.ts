@@ -1,6 +1,6 @@
 // JSON Schemas of the contract's Zod schemas for an OpenAPI 3.1 document. A schema with an `id` in its
-// metadata becomes a component of that name and is referred to wherever it is used; every other one
-// stands where it is used.
+// metadata becomes a component of that name and is referenced where it is used; every other schema is written
+// where it is used.
 
 import { z } from 'zod'
 import { oldNameOf, takeOldNames } from '../old-names.ts'
@@ -11,7 +11,7 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Whether a schema describes what is sent to the service or what it answers. */
+/** Whether a schema describes what clients send or what the service returns. */
 type Direction = 'input' | 'output'
 
 const componentPath = '#/components/schemas/'
@@ -23,12 +23,12 @@ export class SchemaComponents {
     output: new Map(),
   }
 
-  /** By name, in the order of the alphabet. */
+  /** Components by name, in alphabetical order. */
   all(): Record<string, JsonSchema> {
     return Object.fromEntries([...this.#made].sort(([one], [other]) => (one < other ? -1 : 1)))
   }
 
-  /** The schema, or a reference to it where it has a name. */
+  /** Returns the schema, or a reference to it where it has a name. */
   add(schema: z.ZodType, io: Direction): JsonSchema {
     const known = this.#added[io].get(schema)
     if (known !== undefined) return known
@@ -47,7 +47,7 @@ export class SchemaComponents {
     return cleaned(root)
   }
 
-  /** The schema itself, also where it has a name: parameters are taken out of it one by one. */
+  /** Returns the schema itself, also where it has a name, because its parameters are used one by one. */
   inPlace(schema: z.ZodType, io: Direction): JsonSchema {
     const made = this.add(schema, io)
     const { $ref } = made
@@ -65,7 +65,7 @@ export class SchemaComponents {
   }
 }
 
-/** Zod leaves these out of inputs that are transformed, where ours describe what is sent. */
+/** Zod omits the metadata of transformed inputs; ours describes what is sent, so it is added again. */
 function restoreMeta(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): void {
   const { default: fallback, examples } = z.globalRegistry.get(schema) ?? {}
   if (fallback !== undefined && json.$ref === undefined) json.default = fallback as typeof json.default
@@ -73,8 +73,8 @@ function restoreMeta(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema
 }
 
 /**
- * Without what only Zod's own readers need; with references to where components stand, and
- * fields by their old names.
+ * Returns the schema without what only Zod uses, with references to the components, and with fields under
+ * their old names.
  */
 function cleaned({
   $schema: _,
@@ -87,7 +87,7 @@ function cleaned({
   return withOldNames(copy)
 }
 
-/** Describes each field a second time, under the old name that is accepted too. */
+/** Describes each renamed field a second time, under the old name that is also accepted. */
 function withOldNames(schema: JsonSchema): JsonSchema {
   const { properties, ...rest } = schema
   const oldNames = Object.entries(takeOldNames(rest))
@@ -95,7 +95,7 @@ function withOldNames(schema: JsonSchema): JsonSchema {
   const fields = new Map(Object.entries(properties ?? {}))
   for (const [name, current] of oldNames) {
     const field = fields.get(current)
-    if (field === undefined) throw new Error(`There is no field ${current}.`)
+    if (field === undefined) throw new Error(`The schema has no field ${current}.`)
     fields.set(name, { ...field, ...oldNameOf(current) })
   }
   return { ...rest, properties: Object.fromEntries(fields) }

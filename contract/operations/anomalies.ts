@@ -1,10 +1,19 @@
-// What detectors found, and what people say to that: feedback on an anomaly, and mutes.
+// Anomalies, feedback on them, and mutes.
 
 import { z } from 'zod'
 import { pageOf } from '../common.ts'
 import { Anomaly, AnomalyListQuery, AnomalyParams, AnomalyVersion } from '../detection.ts'
 import { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
 import { CreateMute, GiveFeedback, Mute, MuteListQuery, MuteParams } from '../detection-feedback.ts'
+import {
+  anomalyVersionExample,
+  anomalyWithContextExample,
+  createMuteExample,
+  giveFeedbackExample,
+  judgedAnomalyExample,
+  listedAnomalyExample,
+  muteExample,
+} from '../examples/anomalies.ts'
 import { operation } from '../operation.ts'
 import { editors, readers } from '../tenancy.ts'
 
@@ -15,9 +24,11 @@ export const anomalyOperations = {
     path: '/anomalies',
     access: readers,
     tag: 'Detection',
-    summary: 'Anomalies of your organisation, by start, latest first',
+    summary: 'Anomalies of your organisation, latest start first',
     query: AnomalyListQuery,
-    results: { 200: { body: pageOf(ListedAnomaly) } },
+    results: {
+      200: { body: pageOf(ListedAnomaly), example: { items: [listedAnomalyExample], next_cursor: null } },
+    },
   }),
   get: operation({
     id: 'getAnomaliesByAnomalyId',
@@ -25,9 +36,9 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id',
     access: readers,
     tag: 'Detection',
-    summary: 'An anomaly, and what stands around it',
+    summary: 'An anomaly and its context',
     params: AnomalyParams,
-    results: { 200: { body: AnomalyWithContext } },
+    results: { 200: { body: AnomalyWithContext, example: anomalyWithContextExample } },
     refusals: ['not_found'],
   }),
   listVersions: operation({
@@ -36,9 +47,11 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id/versions',
     access: readers,
     tag: 'Detection',
-    summary: 'What an anomaly that a legal hold keeps said before it was changed, oldest first',
+    summary: 'Earlier versions of an anomaly that a legal hold keeps, oldest first',
     params: AnomalyParams,
-    results: { 200: { body: pageOf(AnomalyVersion) } },
+    results: {
+      200: { body: pageOf(AnomalyVersion), example: { items: [anomalyVersionExample], next_cursor: null } },
+    },
     refusals: ['not_found'],
   }),
   giveFeedback: operation({
@@ -47,10 +60,11 @@ export const anomalyOperations = {
     path: '/anomalies/:anomaly_id/feedback',
     access: editors,
     tag: 'Detection',
-    summary: 'Say that an anomaly was none, or was real; the next run of its detector goes by it',
+    summary: 'Say that an anomaly was none, or was real; it affects the next run of its detector',
     params: AnomalyParams,
     body: GiveFeedback,
-    results: { 200: { body: Anomaly } },
+    bodyExample: giveFeedbackExample,
+    results: { 200: { body: Anomaly, example: judgedAnomalyExample } },
     refusals: ['not_found', 'held'],
   }),
   listMutes: operation({
@@ -61,7 +75,7 @@ export const anomalyOperations = {
     tag: 'Detection',
     summary: 'Mutes of your organisation, newest first',
     query: MuteListQuery,
-    results: { 200: { body: pageOf(Mute) } },
+    results: { 200: { body: pageOf(Mute), example: { items: [muteExample], next_cursor: null } } },
   }),
   createMute: operation({
     id: 'postAnomaliesMutes',
@@ -69,9 +83,10 @@ export const anomalyOperations = {
     path: '/anomalies/mutes',
     access: editors,
     tag: 'Detection',
-    summary: 'Mute detectors or series: what happens is recorded but not alarmed',
+    summary: 'Mute detectors or series: anomalies are recorded but do not alarm',
     body: CreateMute,
-    results: { 201: { body: Mute } },
+    bodyExample: createMuteExample,
+    results: { 201: { body: Mute, example: muteExample } },
   }),
   deleteMute: operation({
     id: 'deleteAnomaliesMutesByMuteId',
@@ -79,7 +94,7 @@ export const anomalyOperations = {
     path: '/anomalies/mutes/:mute_id',
     access: editors,
     tag: 'Detection',
-    summary: 'Delete a mute; what it covered and still goes on alarms with the next run',
+    summary: 'Delete a mute; anomalies that it covered and that are still open alarm at the next run',
     params: MuteParams,
     results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
     refusals: ['not_found'],

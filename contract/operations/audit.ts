@@ -1,21 +1,22 @@
-// An organisation's own two chains, for its owners and admins, and the public keys that
-// vouch for what is signed.
+// The two hash chains of an organisation, for its owners and admins, and the public keys that verify
+// signatures.
 
 import { z } from 'zod'
 import { AuditEntry, ChainQuery, Jwks } from '../audit.ts'
 import { pageOf } from '../common.ts'
 import { LedgerEntry } from '../deletion.ts'
+import { auditEntryExample, completedEntryExample, jwksExample } from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
 
-/** Each reads and signs a whole chain. An archive takes one a day. */
+/** Each export reads and signs a whole chain. An archive needs one export a day. */
 const exportRate = { perMinute: 10, burst: 10 }
 
-/** The lines of an export. They are read one by one, not as a whole. */
+/** The lines of an export. They are parsed one by one, not as a whole. */
 const ChainLines = z
   .unknown()
   .describe(
-    'One line of RFC 8785 JSON per entry, oldest first, each with its hash; the last line is `{"checkpoint": "<compact JWS>"}` over tenant_id, chain, entries, head and at. A file without it is not whole.',
+    'One line of RFC 8785 JSON per entry, oldest first, each with its hash; the last line is `{"checkpoint": "<compact JWS>"}` over tenant_id, chain, entries, head and at. A file without it is incomplete.',
   )
 const chainFile = {
   body: ChainLines,
@@ -30,9 +31,11 @@ export const auditOperations = {
     path: '/audit-log',
     access: administrators,
     tag: 'Evidence',
-    summary: 'Who did what, newest first',
+    summary: 'Entries of the audit log, newest first',
     query: ChainQuery,
-    results: { 200: { body: pageOf(AuditEntry) } },
+    results: {
+      200: { body: pageOf(AuditEntry), example: { items: [auditEntryExample], next_cursor: null } },
+    },
   }),
   ledger: operation({
     id: 'getLedger',
@@ -40,9 +43,11 @@ export const auditOperations = {
     path: '/ledger',
     access: administrators,
     tag: 'Evidence',
-    summary: 'The life of every deletion request, newest first',
+    summary: 'Entries of the ledger of deletion requests, newest first',
     query: ChainQuery,
-    results: { 200: { body: pageOf(LedgerEntry) } },
+    results: {
+      200: { body: pageOf(LedgerEntry), example: { items: [completedEntryExample], next_cursor: null } },
+    },
   }),
   exportAuditLog: operation({
     id: 'exportAuditLog',
@@ -70,7 +75,7 @@ export const auditOperations = {
     path: '/.well-known/jwks.json',
     access: 'public',
     tag: 'Evidence',
-    summary: 'The public keys that certificates and checkpoints are signed with, retired ones included',
-    results: { 200: { body: Jwks, headers: ['cache-control'] } },
+    summary: 'The public keys of certificates and checkpoints, including retired ones',
+    results: { 200: { body: Jwks, headers: ['cache-control'], example: jwksExample } },
   }),
 } as const

@@ -1,5 +1,5 @@
-// Erasing: asking for a deletion, reading where it stands, deciding about it, and what proves
-// it. For owners and admins.
+// Deletion requests: creating, reading and deciding them, verification, and certificates. For owners and
+// admins.
 
 import { z } from 'zod'
 import { CertificateAnswer, CertificateQuery } from '../certificate.ts'
@@ -15,19 +15,33 @@ import {
   RejectDeletion,
   StalePreview,
 } from '../deletion.ts'
+import {
+  approvedDeletionExample,
+  cancelledDeletionExample,
+  certificateExample,
+  completedDeletionExample,
+  createDeletionExample,
+  deletionPreviewExample,
+  previewDeletionExample,
+  readBackExample,
+  rejectDeletionExample,
+  rejectedDeletionExample,
+  retriedDeletionExample,
+  runningDeletionExample,
+} from '../examples/deletions.ts'
 import { type Operation, operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
 
-/** Each reads a column of all that is selected. A person tries a few ranges before asking for one. */
+/** Each preview reads a column of the whole selection. A person tries a few ranges before a request. */
 const previewRate = { perMinute: 20, burst: 20 }
 
 /**
- * Each counts every store twice, over all that the organisation has. A person looks now and then;
- * a program may follow ten.
+ * Each verification counts every store twice, over everything that the organisation has. A person checks now
+ * and then; a program may follow ten requests.
  */
 const verifyRate = { perMinute: 20, burst: 20 }
 
-/** Whoever fetches the certificates of a year of deletions does so at one a second. */
+/** Fetching the certificates of a year of deletions needs about one request a second. */
 const certificateRate = { perMinute: 60, burst: 60 }
 
 const IdempotencyKey = z.object({
@@ -35,10 +49,18 @@ const IdempotencyKey = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, { error: 'Use 1 to 200 visible ASCII characters' })
     .optional()
-    .describe('1 to 200 visible ASCII characters: the same key with the same selection is the same request.'),
+    .describe(
+      '1 to 200 visible ASCII characters: the same key with the same selection returns the same request.',
+    ),
 })
 
-function decision(verb: string, summary: string, refusals: Operation['refusals'] = []) {
+interface Decision {
+  readonly summary: string
+  readonly example: DeletionRequest
+  readonly refusals?: Operation['refusals']
+}
+
+function decision(verb: string, { example, refusals = [], summary }: Decision) {
   return operation({
     id: `postUsageStorageDeletionsByRequestId${verb.charAt(0).toUpperCase()}${verb.slice(1)}`,
     method: 'POST',
@@ -48,7 +70,7 @@ function decision(verb: string, summary: string, refusals: Operation['refusals']
     summary,
     params: DeletionParams,
     body: NoBody,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    results: { 200: { body: DeletionRequest, headers: ['retry-after'], example } },
     refusals: ['not_found', 'deletion_state', ...refusals],
   })
 }
@@ -60,16 +82,23 @@ export const deletionOperations = {
     path: '/usage/storage/deletions',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Erase your organisation’s own telemetry: a time range, or all of it',
+    summary: 'Erase telemetry of your organisation: a time range, or all of it',
     headers: IdempotencyKey,
     body: CreateDeletion,
+    bodyExample: createDeletionExample,
     results: {
       200: {
-        meaning: 'The identical request that is already active, or the one this Idempotency-Key made.',
+        meaning:
+          'The identical request that is already active, or the one that this Idempotency-Key created.',
         body: DeletionRequest,
+        example: runningDeletionExample,
         headers: ['location', 'retry-after'],
       },
-      202: { body: DeletionRequest, headers: ['location', 'retry-after'] },
+      202: {
+        body: DeletionRequest,
+        headers: ['location', 'retry-after'],
+        example: runningDeletionExample,
+      },
     },
     refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive'],
     refusalBodies: { preview_stale: StalePreview },
@@ -82,7 +111,12 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'Deletion requests of your organisation, newest first',
     query: DeletionListQuery,
-    results: { 200: { body: pageOf(DeletionRequest) } },
+    results: {
+      200: {
+        body: pageOf(DeletionRequest),
+        example: { items: [completedDeletionExample], next_cursor: null },
+      },
+    },
   }),
   get: operation({
     id: 'getUsageStorageDeletionsByRequestId',
@@ -92,7 +126,9 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'One deletion request: its status, clocks, counts and steps',
     params: DeletionParams,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    results: {
+      200: { body: DeletionRequest, headers: ['retry-after'], example: completedDeletionExample },
+    },
     refusals: ['not_found'],
   }),
   preview: operation({
@@ -103,13 +139,24 @@ export const deletionOperations = {
     tag: 'Deletion',
     summary: 'Count what a deletion would erase, without erasing anything',
     body: PreviewDeletion,
-    results: { 200: { body: DeletionPreview } },
+    bodyExample: previewDeletionExample,
+    results: { 200: { body: DeletionPreview, example: deletionPreviewExample } },
     refusals: ['query_too_expensive'],
     rate: previewRate,
   }),
-  cancel: decision('cancel', 'Take back a deletion that has not begun; its telemetry can be read again'),
-  approve: decision('approve', 'Approve a deletion that somebody else asked for', ['own_request']),
-  retry: decision('retry', 'Try a failed or incomplete deletion again, now'),
+  cancel: decision('cancel', {
+    summary: 'Cancel a deletion that has not begun; its telemetry can be read again',
+    example: cancelledDeletionExample,
+  }),
+  approve: decision('approve', {
+    summary: 'Approve a deletion that another person requested',
+    example: approvedDeletionExample,
+    refusals: ['own_request'],
+  }),
+  retry: decision('retry', {
+    summary: 'Retry a failed or incomplete deletion now',
+    example: retriedDeletionExample,
+  }),
   reject: operation({
     id: 'postUsageStorageDeletionsByRequestIdReject',
     method: 'POST',
@@ -119,7 +166,10 @@ export const deletionOperations = {
     summary: 'Reject a deletion that waits for approval',
     params: DeletionParams,
     body: RejectDeletion,
-    results: { 200: { body: DeletionRequest, headers: ['retry-after'] } },
+    bodyExample: rejectDeletionExample,
+    results: {
+      200: { body: DeletionRequest, headers: ['retry-after'], example: rejectedDeletionExample },
+    },
     refusals: ['not_found', 'deletion_state'],
   }),
   verify: operation({
@@ -128,10 +178,10 @@ export const deletionOperations = {
     path: '/usage/storage/deletions/:request_id/verify',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Count again, now, everything a deletion selects',
+    summary: 'Count again everything that a deletion selects',
     params: DeletionParams,
     body: NoBody,
-    results: { 200: { body: ReadBackResult } },
+    results: { 200: { body: ReadBackResult, example: readBackExample } },
     refusals: ['not_found', 'deletion_state', 'query_too_expensive'],
     rate: verifyRate,
   }),
@@ -147,11 +197,12 @@ export const deletionOperations = {
     results: {
       200: {
         body: CertificateAnswer,
-        page: 'The same as one page, which loads and runs nothing.',
+        example: certificateExample,
+        page: 'The same as a page that loads no files and runs no scripts.',
         headers: ['vary'],
       },
     },
-    // The first one to ask has it issued, which is written down.
+    // The first request issues the certificate, which writes to the control plane.
     refusals: ['not_found', 'not_verified', 'storage_full'],
     rate: certificateRate,
   }),

@@ -1,5 +1,5 @@
-// Detectors, and choosing one. Who only reads may see them; previews work as hard as many runs do, so they
-// are for those who may create a detector.
+// Detectors, and help with creating one. Readers may see them. A preview costs as much as many runs, so it is
+// for those who may create a detector.
 
 import { z } from 'zod'
 import { pageOf } from '../common.ts'
@@ -14,6 +14,18 @@ import {
 import { DetectionMethod } from '../detection-methods.ts'
 import { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
 import { DetectorSuggestion, SuggestQuery } from '../detection-suggestion.ts'
+import {
+  createDetectorExample,
+  detectorExample,
+  detectorPreviewExample,
+  methodsExample,
+  metricChoicesExample,
+  newDetectorExample,
+  patchDetectorExample,
+  patchedDetectorExample,
+  previewDetectorExample,
+  suggestionExample,
+} from '../examples/detectors.ts'
 import { jsonType, mergePatchType, operation } from '../operation.ts'
 import { editors, readers } from '../tenancy.ts'
 
@@ -21,13 +33,13 @@ const IfMatch = z.object({
   'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),
 })
 
-/** The schedule runs detectors at most once a minute each; this is for a person who waits for a result. */
+/** The schedule runs a detector at most once a minute; this limit is for a person who waits for a result. */
 const runRate = { perMinute: 60, burst: 30 }
 
-/** Each replays up to thousands of runs. People change a parameter and look again. */
+/** Each preview replays up to thousands of runs. People change a parameter and try again. */
 const previewRate = { perMinute: 20, burst: 10 }
 
-/** Each reads a week of minutes. */
+/** Each suggestion reads a week of minutes. */
 const suggestRate = { perMinute: 30, burst: 15 }
 
 export const detectorOperations = {
@@ -39,7 +51,7 @@ export const detectorOperations = {
     tag: 'Detection',
     summary: 'Detectors of your organisation, newest first',
     query: DetectorListQuery,
-    results: { 200: { body: pageOf(Detector) } },
+    results: { 200: { body: pageOf(Detector), example: { items: [detectorExample], next_cursor: null } } },
   }),
   get: operation({
     id: 'getAnomaliesDetectorsByDetectorId',
@@ -49,7 +61,7 @@ export const detectorOperations = {
     tag: 'Detection',
     summary: 'A detector',
     params: DetectorParams,
-    results: { 200: { body: Detector, headers: ['etag'] } },
+    results: { 200: { body: Detector, headers: ['etag'], example: detectorExample } },
     refusals: ['not_found'],
   }),
   create: operation({
@@ -60,7 +72,8 @@ export const detectorOperations = {
     tag: 'Detection',
     summary: 'Create a detector; it is run at once and then on its schedule',
     body: CreateDetector,
-    results: { 201: { body: Detector, headers: ['etag', 'location'] } },
+    bodyExample: createDetectorExample,
+    results: { 201: { body: Detector, headers: ['etag', 'location'], example: newDetectorExample } },
   }),
   patch: operation({
     id: 'patchAnomaliesDetectorsByDetectorId',
@@ -73,7 +86,8 @@ export const detectorOperations = {
     headers: IfMatch,
     body: PatchDetector,
     bodyTypes: [jsonType, mergePatchType],
-    results: { 200: { body: Detector, headers: ['etag'] } },
+    bodyExample: patchDetectorExample,
+    results: { 200: { body: Detector, headers: ['etag'], example: patchedDetectorExample } },
     refusals: ['not_found', 'system_detector', 'precondition_failed'],
   }),
   delete: operation({
@@ -96,7 +110,7 @@ export const detectorOperations = {
     tag: 'Detection',
     summary: 'Run a detector now, also one that is not enabled',
     params: DetectorParams,
-    results: { 200: { body: Detector, headers: ['etag'] } },
+    results: { 200: { body: Detector, headers: ['etag'], example: detectorExample } },
     refusals: ['not_found', 'detector_running', 'query_too_expensive'],
     rate: runRate,
   }),
@@ -106,9 +120,10 @@ export const detectorOperations = {
     path: '/anomalies/detectors/preview',
     access: editors,
     tag: 'Detection',
-    summary: 'What a detector would have done over a past range; nothing is kept',
+    summary: 'What a detector would have done over a past range; nothing is stored',
     body: PreviewDetector,
-    results: { 200: { body: DetectorPreview } },
+    bodyExample: previewDetectorExample,
+    results: { 200: { body: DetectorPreview, example: detectorPreviewExample } },
     refusals: ['query_too_expensive'],
     rate: previewRate,
   }),
@@ -118,9 +133,9 @@ export const detectorOperations = {
     path: '/anomalies/suggest',
     access: editors,
     tag: 'Detection',
-    summary: 'Window, schedule and method that would suit a metric',
+    summary: 'Suggest window, schedule and method for a metric',
     query: SuggestQuery,
-    results: { 200: { body: DetectorSuggestion } },
+    results: { 200: { body: DetectorSuggestion, example: suggestionExample } },
     refusals: ['query_too_expensive'],
     rate: suggestRate,
   }),
@@ -131,7 +146,9 @@ export const detectorOperations = {
     access: readers,
     tag: 'Detection',
     summary: 'Detection methods and the JSON Schema of their params',
-    results: { 200: { body: pageOf(DetectionMethod) } },
+    results: {
+      200: { body: pageOf(DetectionMethod), example: { items: methodsExample, next_cursor: null } },
+    },
   }),
   listMetrics: operation({
     id: 'getAnomaliesMetrics',
@@ -139,8 +156,11 @@ export const detectorOperations = {
     path: '/anomalies/metrics',
     access: readers,
     tag: 'Detection',
-    summary: 'What a detector can watch: the built-in metrics, then those your organisation has sent lately',
-    results: { 200: { body: pageOf(MetricChoice) } },
+    summary:
+      'What a detector can watch: the built-in metrics, then those that your organisation has sent recently',
+    results: {
+      200: { body: pageOf(MetricChoice), example: { items: metricChoicesExample, next_cursor: null } },
+    },
     refusals: ['query_too_expensive'],
   }),
 } as const

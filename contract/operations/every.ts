@@ -6,6 +6,7 @@ import { auditOperations } from './audit.ts'
 import { deletionOperations } from './deletions.ts'
 import { detectorOperations } from './detectors.ts'
 import { holdOperations, policyOperations, retentionOperations } from './governance.ts'
+import { incidentOperations } from './incidents.ts'
 import { ingestOperations } from './ingest.ts'
 import { pageOperations } from './pages.ts'
 import { telemetryOperations } from './telemetry.ts'
@@ -23,6 +24,7 @@ export const everyOperation: readonly Operation[] = [
   retentionOperations,
   telemetryOperations,
   anomalyOperations,
+  incidentOperations,
   detectorOperations,
   ingestOperations,
 ].flatMap((group) => Object.values<Operation>(group))

@@ -1,4 +1,4 @@
-// Who else has a say in an erasure: the policy of a second person, legal holds, and retention.
+// Rules for erasures: the policy of a second person, legal holds, and retention.
 
 import { NoBody, pageOf } from '../common.ts'
 import {
@@ -14,14 +14,28 @@ import {
   SetDeletionPolicy,
   SetRetention,
 } from '../deletion-governance.ts'
+import {
+  holdExample,
+  patchRetentionExample,
+  pendingRetentionExample,
+  placeHoldExample,
+  policyExample,
+  rejectRetentionExample,
+  releasedHoldExample,
+  retentionExample,
+  setPolicyExample,
+  setRetentionExample,
+  shorterRetentionExample,
+} from '../examples/governance.ts'
 import { jsonType, mergePatchType, operation } from '../operation.ts'
 import { administrators, readers } from '../tenancy.ts'
 
 const retentionResults = {
-  200: { body: Retention },
+  200: { body: Retention, example: retentionExample },
   202: {
     meaning: 'Fewer days of a signal wait in `pending` for a second person; the rest is in force.',
     body: Retention,
+    example: pendingRetentionExample,
   },
 } as const
 
@@ -33,7 +47,7 @@ export const policyOperations = {
     access: administrators,
     tag: 'Deletion',
     summary: 'Which deletions need a second person',
-    results: { 200: { body: DeletionPolicy } },
+    results: { 200: { body: DeletionPolicy, example: policyExample } },
   }),
   set: operation({
     id: 'putUsageStorageDeletionPolicy',
@@ -41,9 +55,10 @@ export const policyOperations = {
     path: '/usage/storage/deletion-policy',
     access: ['owner'],
     tag: 'Deletion',
-    summary: 'Say which deletions need a second person; a looser rule takes effect a day later',
+    summary: 'Set which deletions need a second person; a looser rule takes effect a day later',
     body: SetDeletionPolicy,
-    results: { 200: { body: DeletionPolicy } },
+    bodyExample: setPolicyExample,
+    results: { 200: { body: DeletionPolicy, example: policyExample } },
   }),
 } as const
 
@@ -56,7 +71,8 @@ export const holdOperations = {
     tag: 'Deletion',
     summary: 'Place a legal hold: what it covers is not erased until it is released',
     body: PlaceHold,
-    results: { 201: { body: LegalHold, headers: ['location'] } },
+    bodyExample: placeHoldExample,
+    results: { 201: { body: LegalHold, headers: ['location'], example: holdExample } },
     refusals: ['too_many_holds', 'erasing'],
   }),
   list: operation({
@@ -67,7 +83,7 @@ export const holdOperations = {
     tag: 'Deletion',
     summary: 'Legal holds of your organisation, newest first',
     query: HoldListQuery,
-    results: { 200: { body: pageOf(LegalHold) } },
+    results: { 200: { body: pageOf(LegalHold), example: { items: [holdExample], next_cursor: null } } },
   }),
   get: operation({
     id: 'getUsageStorageHoldsByHoldId',
@@ -77,7 +93,7 @@ export const holdOperations = {
     tag: 'Deletion',
     summary: 'One legal hold',
     params: HoldParams,
-    results: { 200: { body: LegalHold } },
+    results: { 200: { body: LegalHold, example: holdExample } },
     refusals: ['not_found'],
   }),
   release: operation({
@@ -86,9 +102,9 @@ export const holdOperations = {
     path: '/usage/storage/holds/:hold_id/release',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Release a legal hold; deletions it deferred go on by themselves',
+    summary: 'Release a legal hold; the deletions that it deferred continue',
     params: HoldParams,
-    results: { 200: { body: LegalHold } },
+    results: { 200: { body: LegalHold, example: releasedHoldExample } },
     refusals: ['not_found'],
   }),
 } as const
@@ -101,7 +117,7 @@ export const retentionOperations = {
     access: readers,
     tag: 'Deletion',
     summary: 'How long each signal is kept',
-    results: { 200: { body: Retention } },
+    results: { 200: { body: Retention, example: pendingRetentionExample } },
   }),
   set: operation({
     id: 'putUsageStorageRetention',
@@ -110,8 +126,9 @@ export const retentionOperations = {
     access: administrators,
     tag: 'Deletion',
     summary:
-      'Say how long each signal is kept, all three; what is older is erased at once, and then whenever a UTC day begins, in the ledger like any deletion',
+      'Set how long each of the three signals is kept; older telemetry is erased at once and then at the start of each UTC day, with ledger entries as for any deletion',
     body: SetRetention,
+    bodyExample: setRetentionExample,
     results: retentionResults,
   }),
   patch: operation({
@@ -123,6 +140,7 @@ export const retentionOperations = {
     summary: 'Change how long some signals are kept; the others stay as they are',
     body: PatchRetention,
     bodyTypes: [jsonType, mergePatchType],
+    bodyExample: patchRetentionExample,
     results: retentionResults,
   }),
   approveChange: operation({
@@ -131,10 +149,10 @@ export const retentionOperations = {
     path: '/usage/storage/retention/changes/:change_id/approve',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Approve a shorter retention that somebody else asked for; it is in force at once',
+    summary: 'Approve a shorter retention that another person requested; it is in force at once',
     params: RetentionChangeParams,
     body: NoBody,
-    results: { 200: { body: Retention } },
+    results: { 200: { body: Retention, example: shorterRetentionExample } },
     refusals: ['not_found', 'own_request'],
   }),
   rejectChange: operation({
@@ -143,10 +161,11 @@ export const retentionOperations = {
     path: '/usage/storage/retention/changes/:change_id/reject',
     access: administrators,
     tag: 'Deletion',
-    summary: 'Reject a shorter retention that waits for approval; the one in force stays',
+    summary: 'Reject a shorter retention that waits for approval; the current one stays in force',
     params: RetentionChangeParams,
     body: RejectRetentionChange,
-    results: { 200: { body: Retention } },
+    bodyExample: rejectRetentionExample,
+    results: { 200: { body: Retention, example: retentionExample } },
     refusals: ['not_found'],
   }),
 } as const

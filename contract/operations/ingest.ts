@@ -1,7 +1,8 @@
-// Sending telemetry: OTLP/HTTP and Prometheus remote write. What they take and how they refuse is for their
-// protocols to say; success means committed by the engine.
+// Sending telemetry: OTLP/HTTP and Prometheus remote write. The protocols define the bodies and the refusals;
+// success means that the engine has committed.
 
 import { z } from 'zod'
+import { exportExamples } from '../examples/ingest.ts'
 import { ExportResult, RpcStatus } from '../ingest.ts'
 import { type Operation, operation } from '../operation.ts'
 import { senders } from '../tenancy.ts'
@@ -19,15 +20,17 @@ function otlpExport(id: string, signal: 'metrics' | 'logs' | 'traces', request: 
     summary: `OTLP/HTTP export of ${signal}`,
     description:
       'Body: the OTLP export request as application/x-protobuf or application/json, optionally with Content-Encoding gzip. ' +
-      '200 means committed; records left out are counted in partial_success. 503 and 429 are to be retried after Retry-After. ' +
-      'Refusals are a google.rpc.Status in the encoding of the request; that of a 400 names the place, and is not to be retried.',
+      '200 means committed; rejected records are counted in partial_success. Retry a 503 or 429 after Retry-After. ' +
+      'A refusal is a google.rpc.Status in the encoding of the request. A 400 names the location of the error; do not retry it.',
     protocol: 'OTLP/HTTP',
     body: z.unknown().describe(`An OTLP ${request}.`),
+    bodyExample: exportExamples[signal],
     bodyTypes: otlpTypes,
     results: {
       200: {
-        meaning: 'Committed. An ExportServiceResponse; what was left out is in partial_success.',
+        meaning: 'Committed. An ExportServiceResponse; rejected records are in partial_success.',
         body: ExportResult,
+        example: {},
         types: otlpTypes,
       },
     },
@@ -56,7 +59,7 @@ export const ingestOperations = {
     bodyTypes: ['application/x-protobuf'],
     results: {
       204: {
-        meaning: 'All of it is committed.',
+        meaning: 'Everything is committed.',
         body: z.undefined(),
         headers: [
           'x-prometheus-remote-write-samples-written',

@@ -1,11 +1,12 @@
-// Pages and probes for whoever runs the service. Public, because a prober has no token.
+// Pages and probes for people who run the service. Public, because a probe has no token.
 
 import { z } from 'zod'
+import { frontPageExample, healthExample, notReadyExample, readyExample } from '../examples/pages.ts'
 import { type Operation, operation } from '../operation.ts'
 import { FrontPage, Health, Readiness } from '../pages.ts'
 
 const IfNoneMatch = z.object({
-  'if-none-match': z.string().optional().describe('The ETag of your copy; 304 where it is the current one.'),
+  'if-none-match': z.string().optional().describe('The ETag of your copy; 304 where it is current.'),
 })
 
 /** A file of the reference, or the document behind it. */
@@ -29,16 +30,17 @@ export const pageOperations = {
     path: '/',
     access: 'public',
     tag: 'Operations',
-    summary: 'Which service this is, and where to go on',
+    summary: 'The name of the service and the addresses of its pages',
     headers: IfNoneMatch,
     results: {
       200: {
-        meaning: 'As JSON, or as a page where HTML is asked for.',
+        meaning: 'As JSON, or as a page where the client prefers HTML.',
         body: FrontPage,
-        page: 'The same as a page, which loads and runs nothing.',
+        example: frontPageExample,
+        page: 'The same as a page that loads no files and runs no scripts.',
         headers: ['etag', 'vary', 'cache-control'],
       },
-      304: { meaning: 'Your copy is the current one.', body: z.undefined(), headers: ['etag', 'vary'] },
+      304: { meaning: 'Your copy is current.', body: z.undefined(), headers: ['etag', 'vary'] },
     },
   }),
   health: operation({
@@ -48,8 +50,8 @@ export const pageOperations = {
     access: 'public',
     isUnmetered: true,
     tag: 'Operations',
-    summary: 'The process answers',
-    results: { 200: { body: Health } },
+    summary: 'Whether the process responds',
+    results: { 200: { body: Health, example: healthExample } },
   }),
   readiness: operation({
     id: 'getReadiness',
@@ -59,10 +61,10 @@ export const pageOperations = {
     isUnmetered: true,
     tag: 'Operations',
     summary:
-      'Ready to serve: everything erased or hidden before the start is so again, and the disk takes writes',
+      'Whether the service is ready: everything that was erased or hidden before the start is so again, and the disk accepts writes',
     results: {
-      200: { body: Readiness },
-      503: { body: Readiness, headers: ['retry-after'] },
+      200: { body: Readiness, example: readyExample },
+      503: { body: Readiness, headers: ['retry-after'], example: notReadyExample },
     },
   }),
   metrics: referenceFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),

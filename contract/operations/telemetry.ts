@@ -1,6 +1,16 @@
-// Reading telemetry back, for people and tokens of the organisation, never for tokens that only send.
+// Reading telemetry, for people and tokens of the organisation. Tokens that only send telemetry cannot read
+// it.
 
 import { DeployPage, DeployQuery } from '../deploys.ts'
+import {
+  deployPageExample,
+  logPageExample,
+  metricPageExample,
+  seriesExample,
+  servicePageExample,
+  spanPageExample,
+  traceExample,
+} from '../examples/telemetry.ts'
 import { operation } from '../operation.ts'
 import {
   CatalogueQuery,
@@ -27,7 +37,7 @@ export const telemetryOperations = {
     path: '/telemetry/series',
     summary: 'A metric or a built-in series over time, a point per step',
     query: SeriesQuery,
-    results: { 200: { body: SeriesAnswer } },
+    results: { 200: { body: SeriesAnswer, example: seriesExample } },
     refusals: ['query_too_expensive'],
   }),
   logs: operation({
@@ -36,7 +46,7 @@ export const telemetryOperations = {
     path: '/telemetry/logs',
     summary: 'Log records, newest first',
     query: LogQuery,
-    results: { 200: { body: LogPage } },
+    results: { 200: { body: LogPage, example: logPageExample } },
     refusals: ['query_too_expensive'],
   }),
   spans: operation({
@@ -45,7 +55,7 @@ export const telemetryOperations = {
     path: '/telemetry/spans',
     summary: 'Spans, newest first',
     query: SpanQuery,
-    results: { 200: { body: SpanPage } },
+    results: { 200: { body: SpanPage, example: spanPageExample } },
     refusals: ['query_too_expensive'],
   }),
   trace: operation({
@@ -55,7 +65,7 @@ export const telemetryOperations = {
     summary: 'The spans of one trace by start time',
     params: TraceParams,
     query: TraceQuery,
-    results: { 200: { body: Trace } },
+    results: { 200: { body: Trace, example: traceExample } },
     refusals: ['not_found', 'query_too_expensive'],
   }),
   services: operation({
@@ -64,7 +74,7 @@ export const telemetryOperations = {
     path: '/telemetry/services',
     summary: 'Services with telemetry in a time range, by name',
     query: CatalogueQuery,
-    results: { 200: { body: ServicePage } },
+    results: { 200: { body: ServicePage, example: servicePageExample } },
     refusals: ['query_too_expensive'],
   }),
   metrics: operation({
@@ -73,7 +83,7 @@ export const telemetryOperations = {
     path: '/telemetry/metrics',
     summary: 'Metric names with points in a time range, by name',
     query: CatalogueQuery,
-    results: { 200: { body: MetricPage } },
+    results: { 200: { body: MetricPage, example: metricPageExample } },
     refusals: ['query_too_expensive'],
   }),
   deploys: operation({
@@ -84,26 +94,7 @@ export const telemetryOperations = {
     description:
       'A deploy is the time from which the telemetry of a service names another `service.version` than just before, in one `deployment.environment.name`. Several versions at once, as in a rolling deploy, are one deploy; going back to an older version is one too. A log event named `deployment` is a deploy as well: `service.name`, `service.version` and `deployment.environment.name` among its attributes, or else of its resource, say of what; one with the `deployment.status` `failed` is none. What ran before is looked up in the six hours before the range. Computed from the telemetry on request and kept nowhere.',
     query: DeployQuery,
-    results: {
-      200: {
-        body: DeployPage,
-        example: {
-          items: [
-            {
-              service: 'checkout',
-              environment: 'production',
-              version: '2.3.1',
-              previous_version: '2.3.0',
-              at: '2026-11-22T14:01:12.5Z',
-              told_by: 'version',
-            },
-          ],
-          next_cursor: null,
-          searched: { range_start: '2026-11-22T00:00:00Z', range_end: '2026-11-23T00:00:00Z' },
-          warnings: [],
-        },
-      },
-    },
+    results: { 200: { body: DeployPage, example: deployPageExample } },
     refusals: ['query_too_expensive'],
   }),
 } as const

@@ -1,7 +1,16 @@
-// Who the caller is, the access tokens of their organisation, and its end.
+// The caller, the access tokens of their organisation, and the removal of the organisation.
 
 import { z } from 'zod'
 import { cursorQuery, limitQuery, pageOf } from '../common.ts'
+import {
+  createdTokenExample,
+  createTokenExample,
+  meExample,
+  organisationRemovedExample,
+  removeOrganisationExample,
+  revokedTokenExample,
+  tokenExample,
+} from '../examples/organisation.ts'
 import { operation } from '../operation.ts'
 import {
   AccessToken,
@@ -27,7 +36,7 @@ export const tenancyOperations = {
     access: roles,
     tag: 'Organisation',
     summary: 'Who you are to this service',
-    results: { 200: { body: Me } },
+    results: { 200: { body: Me, example: meExample } },
   }),
   listTokens: operation({
     id: 'getTokens',
@@ -37,7 +46,7 @@ export const tenancyOperations = {
     tag: 'Organisation',
     summary: 'Access tokens of your organisation, newest first; never their secrets',
     query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
-    results: { 200: { body: pageOf(AccessToken) } },
+    results: { 200: { body: pageOf(AccessToken), example: { items: [tokenExample], next_cursor: null } } },
   }),
   createToken: operation({
     id: 'postTokens',
@@ -45,9 +54,10 @@ export const tenancyOperations = {
     path: '/tokens',
     access: administrators,
     tag: 'Organisation',
-    summary: 'Create an access token; its secret is in this answer and nowhere else',
+    summary: 'Create an access token; its secret is only in this response',
     body: CreateAccessToken,
-    results: { 201: { body: CreatedAccessToken } },
+    bodyExample: createTokenExample,
+    results: { 201: { body: CreatedAccessToken, example: createdTokenExample } },
     refusals: ['token_line_expired', 'too_many_tokens'],
     rate: tokenRate,
   }),
@@ -57,11 +67,10 @@ export const tenancyOperations = {
     path: '/tokens/:token_id',
     access: administrators,
     tag: 'Organisation',
-    summary:
-      'Revoke an access token, and on request what descends from it; they stop working with the next request',
+    summary: 'Revoke an access token, and optionally its descendants; they stop working at once',
     params: z.object({ token_id: z.string().max(100) }),
     query: RevokeQuery,
-    results: { 200: { body: RevokedAccessToken } },
+    results: { 200: { body: RevokedAccessToken, example: revokedTokenExample } },
     refusals: ['not_found'],
   }),
   removeOrganisation: operation({
@@ -70,9 +79,10 @@ export const tenancyOperations = {
     path: '/organisation/remove',
     access: ['owner'],
     tag: 'Organisation',
-    summary: 'Remove your organisation once all its telemetry is erased; export ledger and audit log before',
+    summary: 'Remove your organisation after all its telemetry is erased; export ledger and audit log before',
     body: RemoveOrganisation,
-    results: { 200: { body: OrganisationRemoved } },
+    bodyExample: removeOrganisationExample,
+    results: { 200: { body: OrganisationRemoved, example: organisationRemovedExample } },
     refusals: ['not_found', 'not_removable'],
   }),
 } as const

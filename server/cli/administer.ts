@@ -1,5 +1,5 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so
-// they work beside a running service; a change is seen by its next request.
+// they work beside a running service, which applies a change from its next HTTP request on.
 
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -21,9 +21,9 @@ export async function createOrganisation(
 ): Promise<void> {
   const valid = TenantId.safeParse(tenantId)
   if (!valid.success)
-    throw new ConfigError(`"${tenantId}" can't be a tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
+    throw new ConfigError(`"${tenantId}" is not a valid tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
   const name = displayName('--name', options.name ?? tenantId)
-  // All rooms of the service have something to found, and no other command here needs them.
+  // Founding needs all rooms of the service; no other command here loads them.
   const { foundOrganisation } = await import('../app.ts')
   await withTenancy(
     config,
@@ -83,7 +83,7 @@ export async function listTokens(config: Config, options: JsonOption & { org: st
     for (const token of items) {
       const state =
         token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
-      const below = token.live_descendants === 0 ? '' : `  (${token.live_descendants} made with it work)`
+      const below = token.live_descendants === 0 ? '' : `  (${token.live_descendants} descendants work)`
       print(
         `${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}${below}`,
       )
@@ -110,20 +110,20 @@ export async function revokeToken(
     })
     if (options.json) return printJson(token)
     print(`${token.id} revoked ${token.revoked_at}`)
-    if (token.revoked_descendants > 0) print(`${token.revoked_descendants} made with it are revoked too`)
+    if (token.revoked_descendants > 0) print(`${token.revoked_descendants} descendants are revoked too`)
     if (token.live_descendants > 0) {
-      print(`${token.live_descendants} made with it still work; --with-descendants ends them`)
+      print(`${token.live_descendants} descendants still work; --with-descendants revokes them`)
     }
   })
 }
 
 function displayName(option: string, name: string): string {
   const read = DisplayName.safeParse(name)
-  if (!read.success) throw new ConfigError(`${option}: ${read.error.issues[0]?.message ?? 'not a name'}`)
+  if (!read.success) throw new ConfigError(`${option}: ${read.error.issues[0]?.message ?? 'invalid name'}`)
   return read.data
 }
 
-/** `isFirst` may make the database; anything else in a folder without one is a mistyped folder. */
+/** `isFirst` allows creating the database; for other commands, a folder without one is a mistyped folder. */
 async function withTenancy(
   config: Config,
   work: (tenancy: TenancyStore) => Promise<void>,

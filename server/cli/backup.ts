@@ -1,8 +1,8 @@
-// `lethe backup`: take, list, remove and restore backups. Taking one works beside a running service, which
-// holds the telemetry engine: the command writes its wish into the register and waits until the service has
-// carried it out. Without a service it does so itself. Which of the two is decided once: a service that
-// stops meanwhile is waited for, because taking its folder would end it when it starts again. Restoring
-// needs the service stopped.
+// `lethe backup`: creates, lists, removes and restores backups. A running service has the telemetry engine
+// open, so the command writes a request into the register and waits until the service has taken the backup.
+// Without a service the command takes it itself. This is decided once: if the service stops meanwhile, the
+// command waits for it, because opening the data folder would make the service fail at its next start.
+// Restoring requires a stopped service.
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -20,13 +20,15 @@ import { hasControl, operator, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson, say } from './print.ts'
 import { createLogger } from './serve.ts'
 
-/** How often the register is asked, and how often whether there is still a service to wait for. */
+/**
+ * Interval of reading the register; after several of them the command checks whether a service is running.
+ */
 const pollMs = 250
 const pollsPerLook = 20
 
 /**
- * Looks without a service before the command gives up: a minute, in which whatever
- * restarts services has done so.
+ * The command gives up after this many checks without a service: a minute, in which a supervisor would have
+ * restarted it.
  */
 const looksAwayMax = 12
 
@@ -113,34 +115,37 @@ export async function restore(
       journalled_erasures: journalled,
     })
   }
-  print(`${manifest.backup_id} of ${instantText(manifest.taken_at_ms)} is restored into ${target.dataDir}.`)
-  print('The telemetry that was there is removed.')
-  if (control === null) print('The control plane that was there is kept.')
+  print(`${manifest.backup_id} of ${instantText(manifest.taken_at_ms)} was restored into ${target.dataDir}.`)
+  print('The previous telemetry was removed.')
+  if (control === null) print('The control plane was not changed.')
   else {
     print(
-      `The control plane is the backup's. It knows ${control.organisations} organisations and ${control.liveTokens} live access tokens, among them any that were revoked since: check them with token list.`,
+      `The control plane is that of the backup. It has ${control.organisations} organisations and ${control.liveTokens} valid access tokens. Tokens that were revoked after the backup are valid again: check them with token list.`,
     )
     print(
-      'Legal holds placed since the backup are not known, and the next start erases again what they kept: place them first, with hold place.',
+      'Legal holds placed after the backup are unknown, and the next start erases again what they kept: place them first, with hold place.',
     )
   }
   print(
-    `The journal names ${journalled} erasures. Those that the backup is older than are made again at the next start, before the service is ready.`,
+    `The journal has ${journalled} erasures. Those that are newer than the backup are repeated at the next start, before the service is ready.`,
   )
 }
 
-/** A service that has started in the same moment takes it; anything else that failed is thrown. */
+/**
+ * Returns if a service started at the same moment, because that service takes the backup. Throws any other
+ * error.
+ */
 function waitForService(config: Config, error: unknown): void {
   if (!(error instanceof EngineError && isServed(config))) throw error
 }
 
 function awaySentence(backupId: string): string {
-  return `The service that was to take the backup ${backupId} has stopped and did not come back. It takes care of it at its next start; without it, repeat the command.`
+  return `The service that should take the backup ${backupId} has stopped and did not start again. It takes the backup at its next start. Without a service, run the command again.`
 }
 
 /**
- * Whether a service holds the telemetry engine of this data folder. A service that starts at this
- * moment waits for the look.
+ * Whether a service has the telemetry engine of this data folder open. A service that starts at this moment
+ * waits until the check has ended.
  */
 function isServed(config: Config): boolean {
   try {
@@ -152,7 +157,7 @@ function isServed(config: Config): boolean {
   }
 }
 
-/** Does what the service would do, with all that it does before it is ready. */
+/** Takes the backup as a service would, with everything that a service does before it is ready. */
 async function takeHere(config: Config): Promise<void> {
   const logger = createLogger({ ...config, logLevel: 'silent' })
   const app = await createApp({ config, clock: systemClock, logger, command: 'lethe backup create' })
@@ -172,7 +177,10 @@ interface Found {
   readonly manifest: Manifest
 }
 
-/** Whole backups in the folder that the register doesn't know: there is none, or it is from before them. */
+/**
+ * Returns complete backups in the folder that are not in the register, because there is no register or it is
+ * older than they are.
+ */
 async function unregistered(config: Config, known: readonly BackupRow[]): Promise<Found[]> {
   const found: Found[] = []
   for (const name of await namesIn(config.backupDir)) {
@@ -196,7 +204,7 @@ async function folderOf(config: Config, backupId: string): Promise<string> {
 
 interface BackupForm {
   readonly backup_id: string
-  /** `found`: in the folder and unknown to the register; `missing`: the other way round. */
+  /** `found`: in the folder, but not in the register; `missing`: in the register, but not in the folder. */
   readonly status: string
   readonly taken_at: string | null
   readonly expires_at: string

@@ -1,5 +1,5 @@
-// `lethe certificate verify`: checks a deletion certificate on any machine, without a service and without a
-// network. Exit codes are for scripts: 0 it holds, 1 it doesn't, 2 nothing trusted could vouch for it.
+// `lethe certificate verify`: verifies a deletion certificate on any machine, without a service and without a
+// network. Exit codes are for scripts: 0 valid, 1 not valid, 2 no trusted key was given to verify it.
 
 import { readFileSync } from 'node:fs'
 import type { DeletionCertificate } from '../../contract/certificate.ts'
@@ -9,7 +9,7 @@ import { exitCodes } from './failure.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function verifyCertificate(
   config: Config,
   file: string,
@@ -19,7 +19,7 @@ export async function verifyCertificate(
   const trusted = await findTrustedKeys(config, options.jwks)
   if (trusted === null) {
     const problem =
-      'no trusted key was given. Name the keys of the service that issued it, as it publishes them at /.well-known/jwks.json, with --jwks KEYS.'
+      'no trusted key was given. Use --jwks KEYS with the public keys of the service that issued it, which it publishes at /.well-known/jwks.json.'
     if (options.json) printJson({ file, verdict: 'not_checked', problem, kid: null, certificate: null })
     else print(`${file}: NOT CHECKED: ${problem}`)
     return exitCodes.notVouchedFor

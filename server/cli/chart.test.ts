@@ -1,6 +1,6 @@
-// A judged series drawn in a terminal and as SVG: peaks survive the reduction to columns, a band
-// that is still learning doesn't flatten the values, and names from a file steer neither the
-// terminal nor the document.
+// Drawing a judged series in a terminal and as SVG: peaks survive the reduction to columns, the wide band of
+// a method that is still learning doesn't flatten the values, and names from a file cannot control the
+// terminal or change the document.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -21,7 +21,7 @@ function chartOf(values: readonly number[], more: Partial<Chart> = {}): Chart {
 
 const plain = { width: 60, hasColour: false }
 
-test('a peak of one bucket among thousands is drawn, and marked where it was raised', () => {
+test('a peak of one bucket among thousands is drawn and marked', () => {
   const values = Array.from({ length: 5000 }, (_, i) => (i === 2500 ? 100 : 1))
   const chart = chartOf(values, { anomalies: [[2500, 2501]] })
   const columns = columnsOf(chart, 48)
@@ -37,7 +37,7 @@ test('a peak of one bucket among thousands is drawn, and marked where it was rai
   for (const line of lines) assert.ok(line.length <= 60, line)
 })
 
-test('the band is shaded around the values, and one that is far too wide is cut', () => {
+test('the band is shaded around the values, and a far too wide band is cut', () => {
   const band = { lower: Float64Array.from([-1e9, 8, 8]), upper: Float64Array.from([1e9, 12, 12]) }
   const chart = chartOf([9, 10, 11], band)
   assert.deepEqual(scaleOf(columnsOf(chart, 3)), { low: 7, high: 13 })
@@ -58,7 +58,7 @@ test('a series without values, with one value, or with gaps is drawn as it is', 
   assert.match(drawSvg([chartOf([])], 'empty'), /No values/)
 })
 
-test('the picture has a panel for each series with its anomalies, and text from a file can’t leave its place', () => {
+test('the picture has a panel for each series with its anomalies, and text from a file is escaped', () => {
   const svg = drawSvg(
     [
       chartOf([1, 2, 3], { title: 'a<script>&\u0007', anomalies: [[1, 2]] }),
@@ -74,7 +74,7 @@ test('the picture has a panel for each series with its anomalies, and text from 
   assert.doesNotMatch(svg, /href|<script/)
 })
 
-test('colours surround band and alarms, and nothing else', () => {
+test('only the band and the alarms are coloured', () => {
   const chart = chartOf([1, 9], { upper: Float64Array.from([2, 2]), anomalies: [[1, 2]] })
   const coloured = drawInTerminal(chart, { width: 60, hasColour: true }).join('\n')
   assert.ok(coloured.includes('\u001b[1;31m▲\u001b[0m'))

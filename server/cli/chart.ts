@@ -1,32 +1,33 @@
-// A judged series as it is drawn: values, band and anomalies, reduced to as many columns as there is room
-// for. A column keeps the extremes of its buckets, so that no peak is lost. Pure.
+// A judged series for drawing: values, band and anomalies, reduced to the available number of columns. A
+// column has the extremes of its buckets, so no peak is lost. Pure.
 
 export interface Chart {
-  /** What tells it from the others; empty for the only one. */
+  /** Identifies the series among others; empty where it is the only one. */
   readonly title: string
   /** Milliseconds since 1970 at the start of bucket 0. */
   readonly startMs: number
   readonly stepMs: number
-  /** One row per bucket; NaN where there is none. */
+  /** One value per bucket; NaN where there is none. */
   readonly values: Float64Array
   readonly lower: Float64Array
   readonly upper: Float64Array
-  /** Buckets of each anomaly: from the first, up to and without the last. */
+  /** Buckets of each anomaly, half-open. */
   readonly anomalies: readonly (readonly [from: number, until: number])[]
 }
 
 export interface Column {
-  /** Least and greatest value; NaN where there is none. */
+  /** Least and greatest value; NaN without values. */
   readonly least: number
   readonly greatest: number
-  /** The band at its widest; NaN where it has no such edge. */
+  /** The widest band among the buckets; NaN where it has no such edge. */
   readonly lower: number
   readonly upper: number
   readonly isAnomalous: boolean
 }
 
 /**
- * One column per bucket, or as many as `most`; each then covers the same number of buckets, give or take one.
+ * Returns one column per bucket, but at most `most`; then all columns cover the same number of buckets, plus
+ * or minus one.
  */
 export function columnsOf(chart: Chart, most: number): Column[] {
   const buckets = chart.values.length
@@ -63,8 +64,9 @@ function extreme(
 }
 
 /**
- * The range to draw: all values, and the band as far as it goes at most one such range beyond them, because a
- * band that is still learning may be thousands of times as wide. Null where there is no value.
+ * Returns the range to draw: all values, and of the band what lies within one such range above and below
+ * them, because the band of a method that is still learning may be thousands of times as wide. Null without
+ * values.
  */
 export function scaleOf(columns: readonly Column[]): { readonly low: number; readonly high: number } | null {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
@@ -82,7 +84,7 @@ export function scaleOf(columns: readonly Column[]): { readonly low: number; rea
   return low === high ? { low: low - room / 2, high: high + room / 2 } : { low, high }
 }
 
-/** At most six digits, without zeros that say nothing. */
+/** At most six digits, without trailing zeros. */
 export function valueText(value: number): string {
   return String(Number(value.toPrecision(4)))
 }

@@ -1,5 +1,5 @@
-// What an operator says about the clock. It acts beside a running service, which looks at it every second,
-// and before the next start of one that is stopped.
+// Commands by which an operator confirms the clock. They work beside a running service, which reads the
+// record every second, and before the next start of a stopped one.
 
 import type { Config } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
@@ -28,13 +28,13 @@ export async function confirmClockNow(config: Config, { json = false }: JsonOpti
     const isInDoubt = (record?.doubt ?? null) !== null
     if (isInDoubt) await confirmClock(control, nowMs)
     if (json) return printJson({ ...wireForm(null), was_in_doubt: isInDoubt })
-    if (!isInDoubt) return print('The clock is not in doubt; nothing is paused by it.')
-    print(`Confirmed: it is ${instantText(nowMs)}.`)
-    print('A running service goes on within seconds, a stopped one with its next start.')
+    if (!isInDoubt) return print('The clock is not in doubt; nothing is paused.')
+    print(`Confirmed: the time is ${instantText(nowMs)}.`)
+    print('A running service continues within seconds, a stopped one at its next start.')
   })
 }
 
-/** As a service that looked now would have it. */
+/** Returns the record as a service would judge it now. */
 async function judged(control: Parameters<typeof readClockRecord>[0]): Promise<ClockRecord | null> {
   const record = await readClockRecord(control)
   return record === null ? null : judgeClock(record, readingOf(systemClock))

@@ -1,11 +1,11 @@
-// `lethe completion SHELL`: a script with which a shell completes commands, options and their values. The
-// script asks `lethe complete`, so that what it offers is the tree of this version.
+// `lethe completion SHELL`: prints a script with which a shell completes commands, options and their values.
+// The script runs `lethe complete`, so its offers are always those of this version.
 
 import tab from '@bomb.sh/tab/commander'
 import type { Command } from 'commander'
 import { withExamples } from './commands/help.ts'
 
-/** To be called when the tree is whole: what is added later is not offered. */
+/** Call it when the tree is complete: commands that are added later are not offered. */
 export function addCompletion(program: Command): void {
   tab(program, { completionCommandName: 'completion' })
   const command = program.commands.find((one) => one.name() === 'completion')

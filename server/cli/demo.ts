@@ -1,6 +1,6 @@
-// `lethe demo`: a fresh service in a folder of its own, two weeks of a small shop's telemetry sent over OTLP
-// as any client would, the detectors run once over it, then what they found beside what happened, and a page
-// of things to try while the shop lives on.
+// `lethe demo`: starts a fresh service in its own folder, sends two weeks of telemetry of a small shop over
+// OTLP, runs the detectors once, prints what they found beside what happened, and then things to try while
+// live traffic continues.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { ConfigError, readConfig } from '../config.ts'
 import { operatorActor } from '../core/actor.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { pauseDetectors, runOverHistory } from '../demo/detectors.ts'
-import { openProgressLine, renderGuide, storyOf } from '../demo/guide.ts'
+import { incidentFacts, openProgressLine, renderGuide } from '../demo/guide.ts'
 import { runLive } from '../demo/live.ts'
 import { loadHistory } from '../demo/load.ts'
 import { openShop } from '../demo/shop.ts'
@@ -19,12 +19,12 @@ import { createLogger, stopOnSignal } from './serve.ts'
 
 const tenantId = 'demo-shop'
 
-/** Any seed tells a story; this one is told the same way every time. */
+/** Any seed works; a fixed one gives the same incidents at each start. */
 const seed = 7
 
 const msPerDay = 86_400_000
 
-/** Marks a folder as the demo's own, which it may empty at the next start. */
+/** Marks a folder that the demo created and may empty at the next start. */
 const marker = '.lethe-demo'
 
 export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
@@ -61,7 +61,7 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     process.stdout.write('Running the detectors over it ...\n')
     anomalies = await runOverHistory(api, paused)
   } catch (error) {
-    // The service is closed under whatever is under way.
+    // The service is being closed while work is in progress.
     if (leaving.signal.aborted) return
     throw error
   }
@@ -73,12 +73,12 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
       ownerToken,
       ingestToken,
       eraseBefore: weekAgo(),
-      ...storyOf(shop, systemClock.nowMs(), anomalies),
+      ...incidentFacts(shop, systemClock.nowMs(), anomalies),
       ...(paused[0] && { detectorId: paused[0] }),
     },
     { colour: output.isTerminal },
   )
-  process.stdout.write(`\n${guide}\nThe shop goes on until you press Ctrl-C.\n`)
+  process.stdout.write(`\n${guide}\nThe shop runs until you press Ctrl-C.\n`)
   await runLive({
     endpoint,
     token: ingestToken,
@@ -86,15 +86,15 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     anchorNs: nowNs,
     clock: systemClock,
     signal: leaving.signal,
-    onError: (err) => logger.warn({ err }, 'the demo could not send a slice and will repeat it'),
+    onError: (err) => logger.warn({ err }, 'the demo could not send a slice and will retry'),
   })
 }
 
-/** Empties the folder only if an earlier demo made it. */
+/** Empties the folder only if an earlier demo created it. */
 function freshFolder(path: string): string {
   if (existsSync(path) && !existsSync(join(path, marker))) {
     throw new ConfigError(
-      `${path} holds something that isn't a demo; give the demo another folder with LETHE_DATA_DIR.`,
+      `${path} contains data that is not from a demo; choose another folder with LETHE_DATA_DIR.`,
     )
   }
   rmSync(path, { recursive: true, force: true })
@@ -116,7 +116,7 @@ async function createToken(app: App, role: Role): Promise<string> {
   return secret
 }
 
-/** A midnight a week ago: a bound a person would choose. */
+/** Midnight a week ago: a bound that a person might choose. */
 function weekAgo(): string {
   const nowMs = systemClock.nowMs()
   return instantText(nowMs - 7 * msPerDay - (nowMs % msPerDay))

@@ -1,6 +1,6 @@
-// Operator and auditor commands on the two chains: write one out, check a file somebody kept, check the
-// live store. Exit codes are for scripts: 0 all holds, 1 something is wrong, 2 it is consistent but
-// nothing trusted vouches for it.
+// Commands for operators and auditors on the two hash chains: export one, verify an exported file, verify the
+// chains of the data folder. Exit codes are for scripts: 0 valid, 1 broken, 2 consistent, but no trusted key
+// was given to verify the signature.
 
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
@@ -19,7 +19,7 @@ import { withControl } from './open-control.ts'
 import { type JsonOption, print, printDocument, printJson } from './print.ts'
 import { findTrustedKeys } from './trusted-keys.ts'
 
-/** Writes a chain to standard output, also of an organisation that is gone. */
+/** Writes a chain to standard output, also that of a removed organisation. */
 export async function exportEvidence(
   config: Config,
   chain: ChainName,
@@ -40,7 +40,7 @@ async function requireKnown(control: Control, chain: ChainName, tenantId: string
   if (entries > 0 || (await new TenancyStore(control, systemClock).findOrganisation(tenantId)) !== null)
     return
   throw new ConfigError(
-    `This data folder has no organisation ${tenantId} and no ${chain} of one; see LETHE_DATA_DIR.`,
+    `This data folder has no organisation ${tenantId} and no ${chain} of it; see LETHE_DATA_DIR.`,
   )
 }
 
@@ -50,7 +50,7 @@ interface VerifyOptions extends JsonOption {
   readonly live?: boolean
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function verifyEvidence(
   config: Config,
   chain: ChainName,
@@ -58,7 +58,7 @@ export async function verifyEvidence(
   options: VerifyOptions,
 ): Promise<number> {
   if (file !== undefined) return verifyFile(config, chain, file, options)
-  if (options.jwks !== undefined || options.live) throw new ConfigError('--jwks and --live go with a FILE.')
+  if (options.jwks !== undefined || options.live) throw new ConfigError('--jwks and --live need a FILE.')
   return verifyLive(config, chain, options)
 }
 
@@ -91,7 +91,9 @@ async function verifyFile(
       `${found.tenantId} ${chain}: ${count(found.entries)}, head ${found.head} at ${found.at}, ${signature}`,
     )
     if (found.kid !== null) return 0
-    print('No trusted key was given: name the keys of the service that wrote the file with --jwks KEYS.')
+    print(
+      'No trusted key was given: use --jwks KEYS with the public keys of the service that wrote the file.',
+    )
     return exitCodes.notVouchedFor
   } catch (error) {
     if (!(error instanceof ExportProblem)) throw error
@@ -105,7 +107,7 @@ function tellBroken(file: string, problem: string, { json }: JsonOption): number
   return 1
 }
 
-/** What a file that is sound in itself is nevertheless not. */
+/** Returns what is wrong with a file that is valid in itself; null where nothing is. */
 async function problemBeyond(
   config: Config,
   chain: ChainName,

@@ -1,5 +1,5 @@
-// Legal holds that the operator places, for an order that the organisation itself can't lift. They act from
-// the next step of an erasure on; what a running service is erasing at that very moment it finishes.
+// Legal holds that the operator places, for an order that the organisation itself must not release. They
+// apply from the next step of an erasure on; the step that a running service is carrying out is completed.
 
 import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -10,7 +10,7 @@ import { TenancyStore } from '../tenancy/store.ts'
 import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
-/** Holds that are listed at most; nobody has more of them than this. */
+/** Maximum number of holds listed; no organisation has more. */
 const listMax = 500
 
 interface HoldOptions extends JsonOption {
@@ -42,7 +42,7 @@ export async function placeHold(config: Config, options: HoldOptions): Promise<v
     const hold = await holds.place(options.org, body.data, operator)
     if (options.json) return printJson(hold)
     print(describe(hold))
-    print('An erasure that is at work keeps what this covers from its next step on.')
+    print('An erasure in progress keeps what this hold covers from its next step on.')
   })
 }
 

@@ -1,4 +1,4 @@
-// Operator commands on the signing keys. A running service signs with the new key from its next signature on.
+// Operator commands on the signing keys. A running service uses a new key from its next signature on.
 
 import { prepareSeal, reseal, sealForNewKey } from '../audit/sealed-keys.ts'
 import { listSigningKeys, SigningKeys } from '../audit/signing.ts'
@@ -16,7 +16,7 @@ export async function listKeys(config: Config, options: JsonOption): Promise<voi
     }))
     if (options.json) return printJson({ items })
     for (const { kid, created_at, retired_at } of items) {
-      print(`${kid}  made ${created_at}  ${retired_at === null ? 'signs' : `retired ${retired_at}`}`)
+      print(`${kid}  created ${created_at}  ${retired_at === null ? 'signs' : `retired ${retired_at}`}`)
     }
   })
 }
@@ -41,14 +41,14 @@ interface ResealOptions extends JsonOption {
 }
 
 /**
- * Seals with the key that the settings name now. A service that runs signs again once it is started with
- * them.
+ * Seals the keys with the key that the settings now name. A running service cannot sign until it is restarted
+ * with these settings.
  */
 export async function resealKeys(config: Config, { json, oldKeyFile }: ResealOptions): Promise<void> {
   const from = { secret: config.oldKeySecret, file: oldKeyFile ?? '' }
   if ((from.secret === null) === (oldKeyFile === undefined)) {
     throw new ConfigError(
-      'Name the key that seals now: --old-key-file FILE, or its secret as LETHE_OLD_KEY_SECRET. The new one is that of LETHE_KEY_FILE or LETHE_KEY_SECRET.',
+      'Name the current sealing key: --old-key-file FILE, or its secret in LETHE_OLD_KEY_SECRET. The new one is that of LETHE_KEY_FILE or LETHE_KEY_SECRET.',
     )
   }
   await withControl(config, async (control) => {
@@ -56,7 +56,7 @@ export async function resealKeys(config: Config, { json, oldKeyFile }: ResealOpt
     if (json) printJson({ sealed })
     else
       print(
-        `${sealed === 1 ? '1 key is' : `${sealed} keys are`} sealed anew. Start the service with the same settings.`,
+        `${sealed === 1 ? '1 key is' : `${sealed} keys are`} sealed with the new key. Start the service with the same settings.`,
       )
   })
 }

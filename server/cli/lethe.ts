@@ -1,5 +1,5 @@
-// The `lethe` command: runs one command line. An error is one sentence on standard error and a non-zero exit,
-// and a reader of the output that goes away ends the command without a word.
+// The `lethe` command: runs one command line. An error is one sentence on standard error and a non-zero exit
+// code. If the reader closes the output, the command ends without a message.
 
 import { CommanderError } from 'commander'
 import { serviceCommands } from './commands/service.ts'
@@ -7,11 +7,11 @@ import { CommandFailure, exitCodes, fileSentence } from './failure.ts'
 import { say } from './print.ts'
 import { buildProgram } from './program.ts'
 
-// Everything the service writes is for its own user only, also in a folder that was there before.
+// Files that the service writes are for its own user only, also in a folder that existed before.
 process.umask(0o077)
 
 const [named = ''] = process.argv.slice(2)
-// A service outlives whoever reads its output; a command has nobody left to work for.
+// A service continues after its reader has closed the output; any other command ends.
 const outlives = serviceCommands.includes(named)
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -29,7 +29,7 @@ try {
   addCompletion(program)
   await program.parseAsync()
 } catch (error) {
-  // Commander has already printed what it throws, also for --help and --version.
+  // Commander has already printed its own errors, also for --help and --version.
   if (!(error instanceof CommanderError)) say(`lethe: ${sentenceOf(error)}`)
   if (error instanceof CommandFailure) for (const line of error.details) say(line)
   process.exitCode = exitCodeOf(error)
@@ -43,7 +43,7 @@ function exitCodeOf(error: unknown): number {
 function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if ('code' in error && error.code === 'EADDRINUSE') {
-    return `${error.message}. Something else listens there; choose another with LETHE_PORT.`
+    return `${error.message}. Another process listens there; choose another port with LETHE_PORT.`
   }
   return fileSentence(error) ?? error.message
 }

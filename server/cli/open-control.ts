@@ -1,5 +1,5 @@
-// How operator commands open the control-plane database: beside a running service, never
-// making a folder by mistake.
+// Opens the control-plane database for operator commands: beside a running service, and never creating a
+// folder by mistake.
 
 import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
@@ -9,21 +9,24 @@ import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { operatorActor } from '../core/actor.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
-/** Whom the audit log names for what is done by the operator's commands. */
+/** The actor in the audit log for operator commands. */
 export const operator = operatorActor('command-line')
 
-/** Throws ConfigError where this data folder has no such organisation. */
+/** Throws ConfigError where the data folder has no such organisation. */
 export async function requireOrganisation(tenancy: TenancyStore, tenantId: string): Promise<void> {
   if ((await tenancy.findOrganisation(tenantId)) !== null) return
   throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
 }
 
-/** Whether this folder has been started with; opening it otherwise would make it. */
+/** Whether the data folder has a control-plane database. Opening it otherwise would create one. */
 export function hasControl(config: Config): boolean {
   return existsSync(config.controlPath)
 }
 
-/** Opens, brings to the newest schema, works and closes. Throws ConfigError where there is no database. */
+/**
+ * Opens the database, applies migrations, runs `work` and closes. Throws ConfigError where there is no
+ * database.
+ */
 export async function withControl<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
   if (!hasControl(config)) {
     throw new ConfigError(
@@ -33,7 +36,7 @@ export async function withControl<T>(config: Config, work: (control: Control) =>
   return openAndWork(config, work)
 }
 
-/** As {@link withControl}, and makes the database where there is none. */
+/** As {@link withControl}, but creates the database where there is none. */
 export async function openAndWork<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
   const control = openSqlite(config.controlPath)
   try {

@@ -1,23 +1,23 @@
-// What a command writes to standard output: lines for a person, or one JSON document for a program. Parts of
-// it may come from what is being checked or from names people chose, so nothing in it may steer the terminal.
+// Standard output of commands: lines for people, or one JSON document for a program. Parts of it may come
+// from files that are being verified or from names that people chose, so control characters are escaped.
 
-/** The option every command has that answers something. */
+/** The option of every command that prints a result. */
 export interface JsonOption {
-  /** Print JSON in place of lines for a person. */
+  /** Print JSON instead of lines for people. */
   readonly json?: boolean
 }
 
-/** A line for a person. Whatever the text holds, it stays one line: see {@link harmless}. */
+/** Prints a line for people. The text always stays one line: see {@link harmless}. */
 export function print(line: string): void {
   process.stdout.write(`${harmless(line)}\n`)
 }
 
-/** As {@link print}, on standard error: what is said beside the answer. */
+/** As {@link print}, on standard error: messages besides the result. */
 export function say(line: string): void {
   process.stderr.write(`${harmless(line)}\n`)
 }
 
-/** One document. What could steer a terminal stands in it as escapes, so it parses to the same value. */
+/** Prints one document. Control characters are escaped, so it parses to the same value. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${escapedJson(JSON.stringify(value, null, 2))}\n`)
 }
@@ -28,29 +28,31 @@ export function printJsonLine(value: unknown): void {
 }
 
 /**
- * A piece of a document that somebody else wrote, byte for byte, because a check of it needs every
- * byte. On a terminal, where nobody checks it, it is escaped as every JSON is. False where the
- * caller must wait for `drain`.
+ * Writes a part of a document that another program made, unchanged, because its verification needs every
+ * byte. On a terminal it is escaped as all JSON is. Returns false where the caller must wait for `drain`.
  */
 export function printDocument(text: string): boolean {
   return process.stdout.write(process.stdout.isTTY === true ? escapedJson(text) : text)
 }
 
 /**
- * Control and format characters (Cc, Cf: C0, C1, those that turn the direction of text) and the separators
+ * Control and format characters (Cc, Cf: C0, C1, those that change the direction of text) and the separators
  * of lines and paragraphs.
  */
 const steering = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /**
- * The text as one line that steers nothing: what would is written as JSON writes it, such as
- * `\u000a` for a line break.
+ * Returns the text as one line that cannot control a terminal: such characters are written as in JSON, for
+ * example `\u000a` for a line break.
  */
 export function harmless(text: string): string {
   return text.replace(steering, escapeOf)
 }
 
-/** JSON has such characters only inside strings, where an escape means the same; line breaks are layout. */
+/**
+ * In JSON such characters occur only inside strings, where an escape means the same, and as line breaks of
+ * the layout.
+ */
 function escapedJson(json: string): string {
   return json.replace(steering, (found) => (found === '\n' ? found : escapeOf(found)))
 }

@@ -1,5 +1,5 @@
-// The tree of commands: each has an example that names commands and options that exist, answers in JSON where
-// it answers at all, and building the tree loads nothing of the service.
+// The tree of commands: each has an example with existing commands and options, and prints JSON on request
+// where it prints a result. Building the tree loads nothing of the service.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
@@ -31,13 +31,13 @@ function helpOf(command: Command): string {
   return help
 }
 
-/** What they print is no answer, or has a form of its own. */
+/** They print no result, or one with its own format. */
 const withoutJson = ['lethe demo', 'lethe ledger export', 'lethe audit export', 'lethe deletions certificate']
 
 describe('every command', () => {
   for (const command of leavesOf(buildProgram())) {
     const path = pathOf(command)
-    test(`${path} says what it does, by examples that it takes`, () => {
+    test(`${path} has a description, and examples that parse`, () => {
       assert.notEqual(command.description(), '')
       const [, examples = ''] = helpOf(command).split(/\nExamples?:\n/)
       const lines = examples
@@ -59,18 +59,18 @@ describe('every command', () => {
       }
     })
 
-    test(`${path} answers programs in JSON`, () => {
+    test(`${path} has --json`, () => {
       const takesJson = command.options.some(({ long }) => long === '--json')
       assert.equal(takesJson, !withoutJson.includes(path))
     })
   }
 })
 
-/** As it is run, with what completes it. */
+/** The program as it runs, with completion. */
 const whole = buildProgram()
 addCompletion(whole)
 
-/** The command that words name as far as they name one, and what is left of them. */
+/** Returns the command that the words name, and the words after it. */
 function commandOf(words: readonly string[]): { command: Command; rest: readonly string[] } {
   let command: Command = whole
   for (const [i, word] of words.entries()) {
@@ -81,7 +81,7 @@ function commandOf(words: readonly string[]): { command: Command; rest: readonly
   return { command, rest: [] }
 }
 
-test('README and docs name commands and options that exist, and never one of a registry', () => {
+test('README and docs name commands and options that exist, and never a package of a registry', () => {
   let found = 0
   for (const path of ['README.md', ...globSync('docs/*.md', { cwd: root })]) {
     const text = readFileSync(join(root, path), 'utf8')
@@ -123,7 +123,7 @@ test('the values that options offer are those of the contract', () => {
   assert.deepEqual(reasonChoices, deletionReasons)
 })
 
-test('the tree and its start load neither the service, nor the contract, nor a schema', () => {
+test('building the tree loads neither the service, nor the contract, nor a schema', () => {
   const sources = new Map(readSources(root).map((source) => [source.path, source]))
   const loaded = new Set(['server/cli/lethe.ts'])
   const outside = new Set<string>()

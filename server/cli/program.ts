@@ -1,5 +1,5 @@
-// The tree of all commands. It loads definitions and nothing else, so that help, completion and `--version`
-// come at once; what a command does, it imports itself when it is called.
+// The tree of all commands. It loads only definitions, so that help, completion and `--version` are fast; a
+// command imports its code when it runs.
 
 import { Command } from 'commander'
 import { version } from '../core/version.ts'
@@ -39,13 +39,15 @@ const groups: readonly (readonly [title: string, ...adds: readonly ((program: Co
 const footer = `
 Clients read LETHE_URL and LETHE_TOKEN, or {"url": ..., "token": ...} from ~/.config/lethe/config.json.
 
-Exit codes: 0 done; 1 wrong option, refusal or failure, or evidence that is broken; 2 evidence that no trusted key
-vouches for; 3 the service can't be reached; 4 a deletion that was waited for was not completed; 141 the reader of the
-output closed it.`
+Exit codes: 0 done; 1 wrong option, refusal or failure, or evidence that is broken; 2 evidence that no trusted key was
+given for; 3 the service can't be reached; 4 a deletion that was waited for was not completed; 141 the reader closed the
+output.`
 
 export function buildProgram(): Command {
   const program = new Command('lethe')
-    .description('Holds telemetry per organisation, watches it, and lets an organisation erase its own.')
+    .description(
+      'Stores telemetry per organisation, watches it for anomalies, and lets an organisation erase its own.',
+    )
     .version(version)
     .exitOverride()
   for (const [title, ...adds] of groups) {

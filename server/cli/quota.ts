@@ -1,6 +1,6 @@
-// What the operator allows an organisation to send. A running service reads the limits with each
-// request, so a change needs no restart; what is shown of a running service's day lags behind it by
-// what waits to be written.
+// Limits on what an organisation may send, set by the operator. A running service reads them at each request,
+// so a change needs no restart. The counts of the current day may be a little behind, because the service
+// writes them with a delay.
 
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -20,7 +20,7 @@ export async function setQuota(config: Config, options: QuotaOptions): Promise<v
   const rowsPerSecond = limitOf('--rows-per-second', options.rowsPerSecond)
   const bytesPerDay = limitOf('--bytes-per-day', options.bytesPerDay)
   if (rowsPerSecond === undefined && bytesPerDay === undefined) {
-    throw new ConfigError('Say what to change: --rows-per-second, --bytes-per-day, or both.')
+    throw new ConfigError('Name the limit to change: --rows-per-second, --bytes-per-day, or both.')
   }
   const change = {
     ...(rowsPerSecond !== undefined && { rowsPerSecond }),
@@ -54,7 +54,7 @@ export async function showQuota(config: Config, { json, org }: JsonOption & { or
   })
 }
 
-/** Undefined leaves a limit as it is, null is the default of the settings, 0 is no limit. */
+/** Undefined does not change the limit, null means the default of the settings, 0 means no limit. */
 function limitOf(option: string, value: string | undefined): number | null | undefined {
   if (value === undefined) return undefined
   if (value === 'default') return null

@@ -1,7 +1,7 @@
-// `lethe serve`: the service until it is told to stop. On an empty data folder it creates the first
-// organisation and its owner token; a token nobody chose is printed once and is nowhere else.
-// SIGTERM and SIGINT drain: what was accepted is committed, what is being erased ends its step, and
-// the process ends by itself.
+// `lethe serve`: runs the service until it gets a signal to stop. On an empty data folder it creates the
+// first organisation and its owner token; a generated token is printed once and stored nowhere. On SIGTERM
+// and SIGINT it drains: accepted telemetry is committed, a running erasure ends its step, and the process
+// exits.
 
 import { writeSync } from 'node:fs'
 import type { FastifyBaseLogger } from 'fastify'
@@ -13,12 +13,12 @@ import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { harmless, type JsonOption, printJsonLine } from './print.ts'
 
-/** Organisation of a first start that names none. */
+/** Organisation of the first start where the settings name none. */
 const firstTenantId = 'default'
 
 export async function serveUntilStopped(config: Config, options: JsonOption): Promise<void> {
   const logger = createLogger(config)
-  // A first start whose output is lost goes on; `lethe token create` makes another token.
+  // If the output of the first start is lost, `lethe token create` makes another token.
   process.stdout.on('error', () => undefined)
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
@@ -31,18 +31,18 @@ export async function serveUntilStopped(config: Config, options: JsonOption): Pr
   else if (welcome !== null) process.stdout.write(firstSteps(address, reference, app.grpcAddress(), welcome))
 }
 
-/** Null in place of the organisation and its token at any start but the first. */
+/** Organisation and token are null at any start after the first. */
 function startedForm(address: string, app: App, welcome: Welcome | null) {
   const { tenantId: tenant_id = null, token = null } = welcome ?? {}
   return { address, admin_address: app.adminAddress(), grpc_address: app.grpcAddress(), tenant_id, token }
 }
 
-/** Lines that wait for a log that takes none, bytes; what comes after them is dropped. */
+/** Bytes of log lines that may wait while the output is blocked; later lines are dropped. */
 const logBufferBytes = 256 * 1024
 
 /**
- * JSON lines on standard output; what carries a secret is not logged in the first place, and censored
- * besides. Where standard output is a file on a full disk the service goes on, and lines are lost.
+ * JSON lines on standard output. Fields with secrets are not logged; as a second safeguard they are redacted.
+ * If standard output is a file on a full disk, the service continues and lines are lost.
  */
 export function createLogger(config: Config): FastifyBaseLogger {
   const output = pino.destination({ dest: process.stdout.fd, sync: true, maxLength: logBufferBytes })
@@ -58,22 +58,21 @@ export function createLogger(config: Config): FastifyBaseLogger {
 }
 
 /**
- * A terminal's Ctrl-C reaches every process of the group, and launchers pass it on besides: the same wish may
- * arrive several times within this time.
+ * Ctrl-C in a terminal reaches every process of the group, and launchers forward it too: signals within this
+ * time count as one.
  */
 const oneWishMs = 1000
 
 /**
- * An error that nobody caught ends the process at once, as the system ends one. The usual way runs
- * what the engine does at an exit, which waits for statements that may never end, and folder and port
- * would be held meanwhile.
+ * An uncaught error kills the process at once. A normal exit runs the engine's exit code, which waits for
+ * statements that may never end; meanwhile the data folder and the port would stay in use.
  */
 function endOnUncaught(): void {
   const end = (error: unknown) => {
     try {
       const stack = error instanceof Error ? (error.stack ?? '') : ''
       const calls = stack.split('\n').filter((line) => /^ +at /.test(line))
-      const lines = [`lethe: ended by an error that nobody expected: ${error}`, ...calls]
+      const lines = [`lethe: ended by an unexpected error: ${error}`, ...calls]
       writeSync(process.stderr.fd, `${lines.map(harmless).join('\n')}\n`)
     } finally {
       process.kill(process.pid, 'SIGKILL')
@@ -83,7 +82,10 @@ function endOnUncaught(): void {
   process.on('unhandledRejection', end)
 }
 
-/** Ends the process by letting it run out of work; a second wish to stop doesn't wait. */
+/**
+ * Stops gracefully at the first signal; the process ends when no work is left. A second signal ends it at
+ * once.
+ */
 export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => void = () => {}): void {
   endOnUncaught()
   let stoppingSinceMs: number | null = null
@@ -92,7 +94,7 @@ export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => vo
     if (stoppingSinceMs !== null && nowMs - stoppingSinceMs > oneWishMs) process.exit(1)
     if (stoppingSinceMs !== null) return
     stoppingSinceMs = nowMs
-    logger.info({ signal }, 'stopping: finishing what was accepted')
+    logger.info({ signal }, 'stopping: finishing accepted work')
     also()
     app.close().then(
       () => process.exit(0),
@@ -108,17 +110,17 @@ export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => vo
 
 interface Welcome {
   readonly tenantId: string
-  /** Null where the operator chose it and so knows it. */
+  /** Null where the operator chose the token. */
   readonly token: string | null
 }
 
-/** Creates the first organisation and its owner token where there is none; null at any later start. */
+/** Creates the first organisation and its owner token on an empty data folder; null at any later start. */
 async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   const tenantId = config.bootstrap.tenantId ?? firstTenantId
   const known = await app.tenancy.listOrganisations()
   const isKnown = known.some((place) => place.tenantId === tenantId)
   if (isKnown || (known.length > 0 && config.bootstrap.tenantId === null)) return null
-  // Removed on purpose: a restart doesn't bring it back, and can't.
+  // An organisation that was removed is never created again.
   if (await app.tenancy.wasRemoved(tenantId)) return null
   const secret = config.bootstrap.token ?? newTokenSecret('owner')
   await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('first-start') }, secret)
@@ -135,7 +137,7 @@ function firstSteps(
   return `
 Lethe is ready at ${address} (reference: ${reference}).
 Organisation: ${tenantId}
-${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner token, shown this once: ${token}`}
+${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner token, shown only once: ${token}`}
 
 Try it:
   curl -s -H 'Authorization: Bearer ${secret}' ${address}/me

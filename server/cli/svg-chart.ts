@@ -1,12 +1,12 @@
-// Judged series as an SVG picture, one panel below the other: band, values and what was raised. It refers to
-// nothing outside itself, and text from the file is escaped. Pure.
+// Judged series as an SVG picture, one panel below the other: band, values and anomalies. It has no
+// references to other files, and text from the input is escaped. Pure.
 
 import { type Chart, type Column, columnsOf, minuteText, scaleOf, valueText } from './chart.ts'
 
 const width = 960
 const panelHeight = 240
 const plot = { left: 80, right: 940, top: 34, bottom: 206 }
-/** One column per unit of the picture. */
+/** One column per unit of the picture's width. */
 const columnsMax = plot.right - plot.left
 const gridLines = 4
 const timeLabels = 5
@@ -71,7 +71,7 @@ function timesOf({ startMs, stepMs, values }: Chart): string[] {
   })
 }
 
-/** A band with one edge reaches to the end of the panel on its other side. */
+/** A band with one edge extends to the end of the panel on its other side. */
 function bandsOf(columns: readonly Column[], x: Place, y: Place): string[] {
   const has = (one: Column) => !Number.isNaN(one.lower) || !Number.isNaN(one.upper)
   return runsOf(columns, has).map(([from, until]) => {
@@ -84,7 +84,7 @@ function bandsOf(columns: readonly Column[], x: Place, y: Place): string[] {
   })
 }
 
-/** A dot is a line of no length with round ends. */
+/** A dot is a line of length zero with round ends. */
 function lineOf(columns: readonly Column[], from: number, until: number, x: Place, y: Place): string {
   const points = columns
     .slice(from, until)
@@ -97,7 +97,7 @@ function lineOf(columns: readonly Column[], from: number, until: number, x: Plac
   return `<path class="values" d="M${path}" fill="none" stroke="#1f77b4" stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round"/>`
 }
 
-/** Runs of neighbouring columns of which something holds: from the first, up to and without the last. */
+/** Returns the runs of neighbouring columns that satisfy `holds`, half-open. */
 function runsOf(columns: readonly Column[], holds: (column: Column) => boolean): [number, number][] {
   const runs: [number, number][] = []
   columns.forEach((column, i) => {
@@ -113,7 +113,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10
 }
 
-/** Characters that no XML document may hold are replaced. */
+/** Replaces characters that XML does not allow. */
 function escapeText(text: string): string {
   return text
     .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')

@@ -1,5 +1,5 @@
-// A judged series as lines of a terminal: its band shaded, its values as dots, and what was
-// raised marked below. Pure.
+// A judged series as lines of text for a terminal: the band shaded, the values as dots, anomalies marked
+// below. Pure.
 
 import { type Chart, type Column, columnsOf, minuteText, scaleOf, valueText } from './chart.ts'
 
@@ -10,10 +10,10 @@ interface TerminalStyle {
 }
 
 const rows = 9
-/** Before the first column: a value and an axis. */
+/** Width of the label and the axis before the first column. */
 const marginWidth = 11
 
-/** Nothing but the title where the series has no value. */
+/** Returns only the title where the series has no value. */
 export function drawInTerminal(chart: Chart, { hasColour, width }: TerminalStyle): string[] {
   const columns = columnsOf(chart, Math.max(20, width - marginWidth - 1))
   const scale = scaleOf(columns)

@@ -1,5 +1,5 @@
-// Which keys a command may believe: those it is given, else those of this machine's own data folder. Never
-// those that come with what is to be checked.
+// Which keys a command trusts: the given ones, otherwise those of this machine's own data folder. Never keys
+// that come with the evidence itself.
 
 import { readFileSync } from 'node:fs'
 import { readPublicKeys } from '../audit/signing.ts'
@@ -11,7 +11,7 @@ interface TrustedKeys {
   readonly keys: readonly unknown[]
 }
 
-/** Null where no file is given and this folder has never signed anything. */
+/** Null where no file is given and the data folder has no signing keys. */
 export async function findTrustedKeys(config: Config, path: string | undefined): Promise<TrustedKeys | null> {
   if (path !== undefined) return readJwks(path)
   if (!hasControl(config)) return null
@@ -31,5 +31,5 @@ function readJwks(path: string): TrustedKeys {
   if (typeof found === 'object' && found !== null && 'keys' in found && Array.isArray(found.keys)) {
     return { keys: found.keys }
   }
-  throw new ConfigError(`${path} is not a JWK Set, as the service publishes at /.well-known/jwks.json.`)
+  throw new ConfigError(`${path} is not a JWK Set such as the service publishes at /.well-known/jwks.json.`)
 }

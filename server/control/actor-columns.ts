@@ -1,21 +1,21 @@
-// Actors at rest: each has three columns, such as `requested_by_kind`, `requested_by_id` and
-// `requested_by_name`, so that a statement can ask for who acted. Decisions read kind and
-// id; the name is for people.
+// Actors in the database: each has three columns, such as `requested_by_kind`, `requested_by_id` and
+// `requested_by_name`, so that statements can select by actor. Decisions read kind and id; the name is for
+// people.
 
 import type { ColumnType } from 'kysely'
 import { type Actor, actorKinds, actorText } from '../core/actor.ts'
 
 type ActorColumn<Role extends string> = `${Role}_${keyof Actor}`
 
-/** The columns of an actor that is written with the row, and never changed. */
+/** Columns of an actor that is written with the row and never changes. */
 export type ActorColumns<Role extends string> = {
   [Column in ActorColumn<Role>]: ColumnType<string, string, never>
 }
 
-/** The columns of an actor that may act later; all are null until then. */
+/** Columns of an actor that may act later; all are null until then. */
 export type LaterActorColumns<Role extends string> = { [Column in ActorColumn<Role>]: string | null }
 
-/** The values of an actor's columns; `role` is what the names of the columns begin with. */
+/** Returns the values of an actor's columns; `role` is the prefix of their names. */
 export function actorValues<Role extends string>(
   role: Role,
   { id, kind, name }: Actor,
@@ -27,7 +27,7 @@ export function actorValues<Role extends string>(
   } as Record<ActorColumn<Role>, string>
 }
 
-/** The actor of a row. Throws where the kind is unknown. */
+/** Returns the actor of a row. Throws where the kind is unknown. */
 export function readActor<Role extends string>(
   role: Role,
   row: Readonly<Record<ActorColumn<Role>, string>>,
@@ -35,7 +35,7 @@ export function readActor<Role extends string>(
   return actorOf(row[`${role}_kind` as const], row[`${role}_id` as const], row[`${role}_name` as const])
 }
 
-/** The text of a row's actor, as answers and certificates carry it. */
+/** Returns the text of a row's actor, as responses and certificates have it. */
 export function actorTextIn<Role extends string>(
   role: Role,
   row: Readonly<Record<ActorColumn<Role>, string>>,
@@ -43,7 +43,7 @@ export function actorTextIn<Role extends string>(
   return actorText(readActor(role, row))
 }
 
-/** The same of an actor that may act later; null where nobody has acted yet. */
+/** The same for an actor that may act later; null until then. */
 export function laterActorTextIn<Role extends string>(
   role: Role,
   row: Readonly<Record<ActorColumn<Role>, string | null>>,
@@ -55,6 +55,6 @@ export function laterActorTextIn<Role extends string>(
 
 function actorOf(stored: string, id: string | null, name: string | null): Actor {
   const kind = actorKinds.find((one) => one === stored)
-  if (kind === undefined) throw new Error(`"${stored}" is no kind of actor.`)
+  if (kind === undefined) throw new Error(`"${stored}" is not a kind of actor.`)
   return { kind, id: id ?? '', name: name ?? '' }
 }

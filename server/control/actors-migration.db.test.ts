@@ -1,6 +1,6 @@
-// A control plane of the version before actors were data: the migration reads every text of who acted
-// once. Whatever it shows afterwards reads as before, chains keep every byte, and nobody becomes a
-// second person by an odd text.
+// A control plane of the version that stored actors as text: the migration parses every such text once.
+// Responses show the same texts afterwards, chains keep every byte, and no malformed text makes two persons
+// out of one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -34,7 +34,7 @@ const before = {
   '0008-held-records': heldRecords,
 }
 
-/** Texts that the older versions wrote, and how they are read. */
+/** Texts that older versions wrote, and how they are parsed. */
 const known = [
   ['operator:command-line', 'operator', 'command-line', 'command-line'],
   ['system:retention', 'system', 'retention', 'retention'],
@@ -43,7 +43,7 @@ const known = [
   ['token:system:retention (tok_b)', 'token', 'tok_b', 'system:retention'],
   ['token:two\nlines (tok_b)', 'token', 'tok_b', 'two\nlines'],
 ] as const
-/** Texts that nobody ever wrote but a person with a database shell. */
+/** Texts that only a person with a database shell can have written. */
 const odd = [
   '',
   'owner',
@@ -70,7 +70,7 @@ async function insertRequest(control: Control, id: string, by: string, approvedB
   )
 }
 
-test('every known text becomes its kind, id and name, and is shown as it was', async (t) => {
+test('every known text becomes its kind, id and name, and is shown unchanged', async (t) => {
   const control = await oldControl()
   t.after(() => control.destroy())
   for (const [at, [text]] of known.entries()) await insertRequest(control, `del_${at}`, text, text)
@@ -96,7 +96,7 @@ test('every known text becomes its kind, id and name, and is shown as it was', a
   assert.deepEqual([alone.approved_by_kind, alone.approved_by_id, alone.approved_by_name], [null, null, null])
 })
 
-test('an odd text is shown as it was, names no token and is related to everybody', async (t) => {
+test('a malformed text is shown unchanged, names no token and counts as related to everybody', async (t) => {
   const control = await oldControl()
   t.after(() => control.destroy())
   for (const id of ['tok_1a', 'tok_b']) {
@@ -117,7 +117,7 @@ test('an odd text is shown as it was, names no token and is related to everybody
   assert.deepEqual(requesters.map(isRelated), [...odd.map(() => true), false])
 })
 
-test('tokens, holds, changes, backups, mutes and anomalies keep who acted', async (t) => {
+test('tokens, holds, changes, backups, mutes and anomalies keep their actors', async (t) => {
   const control = await oldControl()
   t.after(() => control.destroy())
   const [ada, ben] = ['token:ada (tok_a)', 'token:ben (tok_b)']
@@ -184,11 +184,11 @@ test('tokens, holds, changes, backups, mutes and anomalies keep who acted', asyn
   assert.deepEqual(
     versions.map(({ record }) => JSON.parse(record)),
     anomalies.map((row) => ({ ...row })),
-    'a kept version is the whole row, in the form that rows have now',
+    'a kept version is the whole row, in the current form of rows',
   )
 })
 
-test('chains keep every byte, and go on in the same form', async (t) => {
+test('chains keep every byte, and continue in the same form', async (t) => {
   const control = await oldControl()
   t.after(() => control.destroy())
   const append = (text: string) =>
@@ -213,7 +213,7 @@ test('chains keep every byte, and go on in the same form', async (t) => {
   }
 })
 
-test('the database takes no other kind of actor, and none without one', async (t) => {
+test('the database refuses an unknown kind of actor, and a row without a kind', async (t) => {
   const control = openSqlite(':memory:')
   t.after(() => control.destroy())
   await migrate(control)

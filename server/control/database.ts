@@ -1,13 +1,13 @@
 // Row types of the control-plane database: organisations, access tokens, detectors, deletions, ledger and
-// audit log. Small, transactional, and the same on every dialect. Control-plane instants are milliseconds;
-// telemetry instants are nanoseconds as decimal text, because SQL integers of 64 bits don't survive
-// JavaScript numbers. No column holds telemetry except those of `anomalies` and of their kept versions,
-// which an erasure visits.
+// audit log. Small, transactional, and the same for every dialect. Control-plane instants are milliseconds;
+// telemetry instants are nanoseconds as decimal text, because 64-bit SQL integers lose precision as
+// JavaScript numbers. Only the columns of `anomalies` and of their kept versions contain telemetry, and
+// erasures visit both.
 
 import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 import type { ActorColumns, LaterActorColumns } from './actor-columns.ts'
 
-/** Written once; an update of it doesn't type-check. */
+/** Written once; an update of it fails the type check. */
 type Fixed<T> = ColumnType<T, T, never>
 
 /** JSON text. */
@@ -26,16 +26,18 @@ export interface AccessTokensTable extends ActorColumns<'created_by'> {
   name: Fixed<string>
   role: Fixed<string>
   prefix: Fixed<string>
-  /** SHA-256 of the secret, hexadecimal. The secret itself is nowhere. */
+  /** SHA-256 of the secret, hexadecimal. The secret itself is not stored. */
   secret_hash: Fixed<string>
   created_at_ms: Fixed<number>
   expires_at_ms: Fixed<number | null>
   revoked_at_ms: number | null
-  /** The token it was made with; null where the operator made it. */
+  /** The token that created it; null where the operator created it. */
   made_with: Fixed<string | null>
-  /** The first token of its line, itself where the operator made it; null where that is not known. */
+  /**
+   * The first token of its line; the token itself where the operator created it; null where that is unknown.
+   */
   root_id: Fixed<string | null>
-  /** The earliest expiry in its line, itself included; null where nothing in it expires. */
+  /** The earliest expiry in its line, including its own; null where nothing in it expires. */
   line_expires_at_ms: Fixed<number | null>
 }
 
@@ -52,7 +54,7 @@ export interface DeletionRequestsTable
   note: Fixed<string | null>
   created_at_ms: Fixed<number>
   idempotency_key: Fixed<string | null>
-  /** Hash of what was asked for; tells a repeated request from a different one under the same key. */
+  /** Hash of the selection; distinguishes a repeated request from a different one with the same key. */
   selection_hash: Fixed<string>
   status: string
   hidden_at_ms: number | null
@@ -60,38 +62,36 @@ export interface DeletionRequestsTable
   verified_at_ms: number | null
   finished_at_ms: number | null
   attempts: number
-  /** Attempts during which the whole process ended. */
+  /** Attempts during which the process crashed. */
   crashes: number
-  /** When a failed attempt may be repeated; null while nothing waits. */
+  /** When a failed attempt may be retried; null while no retry is planned. */
   retry_at_ms: number | null
   blocked_reason: string | null
   /** Counts found by planning, erasing and verifying. */
   progress: Json
-  /** Not before this; null where nothing was to be waited for. */
+  /** Not carried out before this time; null without a delay. */
   starts_at_ms: Fixed<number | null>
-  /** When a request that waits for a second person expires; null where none is asked. */
+  /** When a request that waits for a second person expires; null where no approval is required. */
   approve_by_ms: Fixed<number | null>
   approved_at_ms: number | null
-  /** 1 where what arrives for the erased time later is refused for good. */
+  /** 1 where late telemetry for the erased time is always refused. */
   refuse_late: Fixed<number>
   /** Rows refused because of `refuse_late`. */
   late_rows: number
-  /** Attempts made before a person asked for another try; they no longer count towards giving up. */
+  /** Attempts that no longer count towards giving up, because a person has retried the request since. */
   attempts_forgiven: number
-  /**
-   * 1 where the engine was told of the completion; requests completed by older versions have none to miss.
-   */
+  /** 1 where the engine has a mark of the completion; requests completed by older versions have none. */
   has_mark: number
-  /** 1 from a restore that brought its telemetry back until that is erased again. */
+  /** 1 after a restore has brought its telemetry back, until that is erased again. */
   came_back: number
   /**
-   * Counts requests in the order they were put on record, of all organisations. Clocks
-   * are set back, this is not.
+   * Numbers the requests of all organisations in the order in which they were stored. A clock can be set
+   * back; this number cannot.
    */
   seq: ColumnType<number, number | undefined, never>
 }
 
-/** What was counted for somebody who is about to erase; counts only, no telemetry. */
+/** Counts of previews that a deletion may name; counts only, no telemetry. */
 interface DeletionPreviewsTable {
   preview_id: Fixed<string>
   tenant_id: Fixed<string>
@@ -106,7 +106,7 @@ interface DeletionPoliciesTable {
   tenant_id: Fixed<string>
   /** Which requests need a second person: `none`, `all` (full erasures) or `always`. */
   approval: string
-  /** A looser rule that was asked for and is not in force yet. */
+  /** A looser rule that was requested and is not in force yet. */
   pending_approval: string | null
   pending_from_ms: number | null
 }
@@ -129,11 +129,11 @@ interface RetentionPoliciesTable {
   days: number
 }
 
-/** Shorter retention of a signal that waits for a second person. */
+/** A shorter retention of a signal that waits for a second person. */
 export interface RetentionChangesTable extends ActorColumns<'requested_by'> {
   tenant_id: Fixed<string>
   signal: Fixed<string>
-  /** Shared by the signals that were asked for together. */
+  /** Shared by the signals of one change. */
   change_id: Fixed<string>
   days: Fixed<number>
   requested_at_ms: Fixed<number>
@@ -143,7 +143,7 @@ export interface RetentionChangesTable extends ActorColumns<'requested_by'> {
 interface SigningKeysTable {
   kid: Fixed<string>
   public_jwk: Fixed<Json>
-  /** Sealed: see audit/key-seal.ts. Empty once the key is retired. */
+  /** Encrypted: see audit/key-seal.ts. Empty after the key is retired. */
   private_jwk: string
   created_at_ms: Fixed<number>
   retired_at_ms: number | null
@@ -156,30 +156,30 @@ interface CertificatesTable {
   issued_at_ms: Fixed<number>
 }
 
-/** The register of backups: what is known to hold copies of telemetry, and until when. */
+/** The register of backups: which ones may have copies of telemetry, and until when. */
 export interface BackupsTable extends ActorColumns<'requested_by'> {
   backup_id: Fixed<string>
   folder: Fixed<string>
   status: string
   requested_at_ms: Fixed<number>
-  /** What was committed before this is in it. */
+  /** Everything committed before this time is in the backup. */
   taken_at_ms: number | null
   expires_at_ms: Fixed<number>
   bytes: number | null
   error: string | null
   removed_at_ms: number | null
   /**
-   * 1 where `erasure_backups` says of every completed erasure whether this may hold what it erased; 0: it
-   * may.
+   * 1 where `erasure_backups` says of every completed erasure whether this backup may have the erased
+   * telemetry; 0: it may.
    */
   order_known: ColumnType<number, number | undefined, number>
 }
 
-/** States of a backup whose folder holds telemetry, or will. */
+/** States of a backup whose folder contains telemetry, or will. */
 export const holdingStatuses = ['requested', 'running', 'ready'] as const
 
 /**
- * Backups that were not taken after an erasure was completed, by erasure; those that are gone have no row.
+ * Pairs of an erasure and a backup that was not taken after it was completed; removed backups have no row.
  */
 interface ErasureBackupsTable {
   request_id: Fixed<string>
@@ -189,11 +189,11 @@ interface ErasureBackupsTable {
 interface DeletionStepsTable {
   request_id: Fixed<string>
   ordinal: Fixed<number>
-  /** Store the step works on: a telemetry table, or `anomalies`. */
+  /** The store of the step: a telemetry table, or `anomalies`. */
   store: Fixed<string>
   action: string
   partition_id: Fixed<string | null>
-  /** As counted last: when it was planned, or by the step itself before it acted. */
+  /** The last count: at planning, or by the step itself before it acted. */
   rows: number
   bytes: number
   done_at_ms: number | null
@@ -202,7 +202,7 @@ interface DeletionStepsTable {
 interface LedgerEntriesTable {
   tenant_id: Fixed<string>
   seq: Fixed<number>
-  /** The whole entry in RFC 8785 form, `hash` excepted. */
+  /** The whole entry in RFC 8785 form, without `hash`. */
   entry: Fixed<Json>
   hash: Fixed<string>
 }
@@ -228,13 +228,13 @@ export interface DetectorsTable {
   is_system: Fixed<number>
   last_run_at_ms: number | null
   last_status: string | null
-  /** A sentence beside the status: progress of learning, the error, what was cut. */
+  /** A sentence with the status: progress of learning, the error, what was left out. */
   last_note: string | null
   next_run_at_ms: number
   created_at_ms: Fixed<number>
-  /** Counts changes a client made; the ETag. */
+  /** Number of changes by clients; the ETag. */
   revision: number
-  /** Counts what people did to it beside its definition: verdicts and mutes. */
+  /** Number of changes by people outside its definition: verdicts and mutes. */
   tuning_revision: Generated<number>
 }
 
@@ -242,36 +242,39 @@ export interface AnomaliesTable extends LaterActorColumns<'verdict_by'> {
   id: Fixed<string>
   tenant_id: Fixed<string>
   detector_id: Fixed<string>
-  /** What was evaluated: `{"service":"checkout"}`; telemetry, so an erasure visits it. */
+  /** The series: `{"service":"checkout"}`; telemetry, so an erasure visits it. */
   group_key: Fixed<string>
   metric_key: Fixed<string>
-  /** Signal the values came from. */
+  /** Signal that the values were computed from. */
   signal: Fixed<string>
   started_at_ns: Fixed<string>
   ended_at_ns: string | null
-  /** Last bucket the values were read from, exclusive: with `started_at_ns` the time an erasure compares. */
+  /**
+   * End of the last bucket that was read, exclusive. An erasure compares the range from `started_at_ns` to
+   * here.
+   */
   seen_until_ns: string
   peak_at_ns: string
-  /** Null where the anomaly is that nothing came. */
+  /** Null where the anomaly is that no data arrived. */
   value: number | null
   expected: number | null
   lower: number | null
   upper: number | null
   score: number
   reason: string
-  /** Where the window began that band and score were computed from; null where nothing of them is left. */
+  /** Start of the window that band and score were computed from; null where nothing of them is left. */
   read_from_ns: string | null
-  /** Stretches of that window that were erased or hidden already, and so not read: pairs of instants. */
+  /** Parts of that window that were already erased or hidden, and so not read: pairs of instants. */
   unread_ns: Json | null
   created_at_ms: Fixed<number>
   updated_at_ms: number
-  /** 1 while all of it lies inside mutes, so that nobody was told. */
+  /** 1 while all of it is inside mutes, so that it did not alarm. */
   muted: Generated<number>
-  /** How many times wider than its own the edge was, by feedback; null where it was not. */
+  /** Factor by which feedback moved the edge out; null without feedback. */
   edge_factor: number | null
-  /** What a person said of it: `not_an_anomaly` or `real`; null where nobody did. */
+  /** The verdict of a person: `not_an_anomaly` or `real`; null without one. */
   verdict: string | null
-  /** Free text about telemetry, and so removed with it. */
+  /** Free text about telemetry, so it is removed with it. */
   verdict_note: string | null
   verdict_at_ms: number | null
   /**
@@ -281,29 +284,29 @@ export interface AnomaliesTable extends LaterActorColumns<'verdict_by'> {
 }
 
 /**
- * What an anomaly that a legal hold keeps said before it was changed. Telemetry, so an erasure visits it;
- * kept no longer than a hold covers the anomaly.
+ * Earlier versions of an anomaly that a legal hold keeps. Telemetry, so an erasure visits them; stored only
+ * while a hold covers the anomaly.
  */
 interface HeldAnomalyVersionsTable extends ActorColumns<'replaced_by'> {
   anomaly_id: Fixed<string>
-  /** From 1. */
+  /** Counted from 1. */
   version: Fixed<number>
   tenant_id: Fixed<string>
   detector_id: Fixed<string>
-  /** Ids of the holds that covered the anomaly then. */
+  /** Ids of the holds that covered the anomaly at that time. */
   holds: Fixed<Json>
   /** The whole row of `anomalies`. */
   record: Fixed<Json>
   replaced_at_ms: Fixed<number>
 }
 
-/** When detectors are not to alarm. Settings, as a scope is: names of series as people typed them. */
+/** When detectors don't alarm. Settings, like a scope: names of series as people typed them. */
 export interface DetectorMutesTable extends ActorColumns<'created_by'> {
   id: Fixed<string>
   tenant_id: Fixed<string>
   /** Null for all detectors of the organisation. */
   detector_id: Fixed<string | null>
-  /** Labels a series must have; null for every series. */
+  /** Labels that a series must have; null for every series. */
   group_key: Fixed<Json | null>
   from_ns: Fixed<string | null>
   until_ns: Fixed<string | null>
@@ -313,7 +316,7 @@ export interface DetectorMutesTable extends ActorColumns<'created_by'> {
   created_at_ms: Fixed<number>
 }
 
-/** What the operator allows an organisation to send. Null is the default of the settings, 0 is no limit. */
+/** Limits that the operator sets for an organisation. Null is the default of the settings, 0 is no limit. */
 interface IngestQuotasTable {
   tenant_id: Fixed<string>
   rows_per_second: number | null

@@ -1,15 +1,14 @@
-// What the control plane asks of its database beyond statements that every database takes as Kysely writes
-// them: to lock what two transactions may not decide at once, to read one moment, to make erased bytes
-// leave the disk, to copy itself. Each database answers in a folder of its own; stores speak Kysely and
-// this port, and no SQL of one database. Upserts need no word here: Kysely's `onConflict` is the same
-// statement in SQLite and PostgreSQL.
+// What the control plane needs of its database beyond statements that Kysely writes for every database: locks
+// between transactions, a consistent snapshot, removing erased bytes from the disk, copying the database.
+// Each database implements this in its own folder; stores use Kysely and this port, and no SQL of one
+// database. Upserts are not part of it: Kysely's `onConflict` is the same statement in SQLite and PostgreSQL.
 
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Control, ControlTransaction } from './database.ts'
 
 /**
- * What a transaction locks before it reads what it decides by. Who needs several locks takes them in the
- * order in which they stand here, and those of organisations in the order of tenant_id.
+ * What a transaction locks before it reads what its decision depends on. A transaction with several locks
+ * takes them in the order of this list, and those of organisations in the order of tenant_id.
  */
 type ControlLock =
   /** Which key signs. */
@@ -25,46 +24,44 @@ type ControlLock =
 
 export interface ControlDialect {
   /**
-   * Waits until no other transaction has the lock, and has it until this one ends: what is read after
-   * it is not changed by anyone else who takes it. An organisation need not exist. To be awaited before
-   * the reads that it protects.
+   * Waits until no other transaction has the lock, and keeps it until this one ends: no other transaction
+   * with the lock changes what is read after it. An organisation need not exist. Await it before the reads
+   * that it protects.
    */
   lock(trx: ControlTransaction, what: ControlLock): Promise<void>
-  /** Runs `read` on one moment of the database, without waiting for writers and without holding them up. */
+  /**
+   * Runs `read` on a consistent snapshot of the database, without waiting for writers and without blocking
+   * them.
+   */
   snapshot<T>(control: Control, read: (snapshot: Control) => Promise<T>): Promise<T>
   /**
-   * Makes what was deleted or overwritten leave the disk. Resolved means that no file of the database holds
-   * it; throws where another reader holds that up, and doesn't wait for it.
+   * Removes deleted and overwritten bytes from the disk. After it resolves, no file of the database contains
+   * them. Throws where another reader prevents that, and doesn't wait for it.
    */
   flushErased(control: Control): Promise<void>
   /**
-   * Writes the whole database anew, so that nothing is left of what an older version
-   * deleted without erasing it.
+   * Rewrites the whole database, so that nothing is left of rows that an older version deleted without
+   * erasing their bytes.
    */
   rewrite(control: Control): Promise<void>
-  /** Writes a copy of one moment to the file `path`, which may not exist. What was deleted is not in it. */
+  /** Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. */
   copyTo(control: Control, path: string): Promise<void>
-  /** The column, in a condition that is to use no index on it. */
+  /** The column, written so that a condition on it uses no index. */
   unindexed(column: string): RawBuilder<unknown>
   readonly schema: SchemaDialect
 }
 
-/** What migrations need that each database says in its own way. */
+/** What migrations need in the SQL of each database. */
 export interface SchemaDialect {
-  /** From now on the database itself refuses to change or remove a row of the table. */
+  /** Makes the database refuse to change or remove a row of the table. */
   makeAppendOnly(db: Kysely<unknown>, table: string): Promise<void>
-  /** From now on the database itself refuses to remove an anomaly about time that a legal hold keeps. */
+  /** Makes the database refuse to remove an anomaly about time that a legal hold covers. */
   keepHeldAnomalies(db: Kysely<unknown>): Promise<void>
-  /**
-   * Fills an integer column of a table with a number by row, in the order in which the rows were inserted.
-   */
+  /** Fills an integer column with a number per row, in the order in which the rows were inserted. */
   numberAsInserted(db: Kysely<unknown>, table: string, column: string): Promise<void>
 }
 
-/**
- * Kysely's adapter of a control plane, which brings the dialect along to wherever a
- * handle or a transaction goes.
- */
+/** Kysely's adapter of a control plane, which makes the dialect available to every handle and transaction. */
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
 }
@@ -74,7 +71,7 @@ export function lock(trx: ControlTransaction, what: ControlLock): Promise<void> 
   return dialectOf(trx).lock(trx, what)
 }
 
-/** The dialect of the database that a handle or a transaction is of. */
+/** Returns the dialect of the database of a handle or a transaction. */
 export function dialectOf(db: Pick<Control, 'getExecutor'>): ControlDialect {
   const { adapter } = db.getExecutor()
   if (!isControlAdapter(adapter)) throw new Error('This database was not opened as a control plane.')

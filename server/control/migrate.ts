@@ -1,5 +1,5 @@
-// Brings a control-plane database to the newest schema at start, in one transaction. Migrations are imported
-// by name rather than found in a folder, so that a missing one is an error of the type checker.
+// Applies all missing migrations to a control-plane database at start, in one transaction. Migrations are
+// imported by name and not found in a folder, so that the type checker reports a missing one.
 
 import { Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'
@@ -25,10 +25,10 @@ const migrations = {
   '0009-actors': actors,
 }
 
-/** Names of all migrations this program knows, oldest first. */
+/** Names of all migrations of this program, oldest first. */
 export const migrationNames: readonly string[] = Object.keys(migrations).sort()
 
-/** Throws when a migration fails; the database is then as it was. */
+/** Throws when a migration fails; the database is then unchanged. */
 export async function migrate(control: Control): Promise<void> {
   const migrator = new Migrator({ db: control, provider: { getMigrations: async () => migrations } })
   const { error } = await migrator.migrateToLatest()

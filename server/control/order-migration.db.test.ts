@@ -1,5 +1,5 @@
-// A control plane of the version before requests were counted: what it holds comes in the order it was
-// written, whatever its dates say, and its backups count as holding everything.
+// A control plane of the version before requests were numbered: its requests are numbered in the order in
+// which they were written, whatever their dates are, and its backups count as having everything.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
 import { openSqlite } from './sqlite/sqlite.ts'
 
-test('older requests are in the order they were written, and older backups have none', async (t) => {
+test('older requests are numbered in the order they were written, and older backups have no order', async (t) => {
   const control = openSqlite(':memory:')
   t.after(() => control.destroy())
   const before = {

@@ -1,5 +1,5 @@
 // A control plane of the version before tokens knew their roots: the migration walks each line to its root
-// and takes the earliest expiry on the way; what it can't follow has no root.
+// and computes the earliest expiry on the way; a line that it can't follow has no root.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -23,9 +23,7 @@ const before = {
   '0006-traffic-by-hour': trafficByHour,
 }
 
-/**
- * Tokens of an old control plane as `[id, created_by, expiry, tenant]`, and how the migration leaves them.
- */
+/** Tokens of an old control plane as `[id, created_by, expiry, tenant]`. Returns them after the migration. */
 async function migrated(
   rows: readonly (readonly [id: string, createdBy: string, expiresAtMs?: number | null, tenantId?: string])[],
 ) {
@@ -54,7 +52,7 @@ async function migrated(
 const rootsOf = (found: Awaited<ReturnType<typeof migrated>>) =>
   Object.fromEntries([...found].map(([id, { root_id }]) => [id, root_id]))
 
-test('each token has the root of its line, whatever its name and in whatever order the rows are', async () => {
+test('each token has the root of its line, with any name and any order of rows', async () => {
   const found = await migrated([
     ['tok_c', 'token:x (tok_fake) (tok_b)'],
     ['tok_b', 'token:child (tok_a)'],
@@ -100,7 +98,7 @@ test('a circle, a missing ancestor, another organisation’s and a name without 
   assert.deepEqual(new Set(Object.values(unknown)), new Set([null]))
 })
 
-test('the earliest expiry of a line is known to all below it, and no token loses its own', async () => {
+test('all tokens of a line have the earliest expiry above them, and no token loses its own', async () => {
   const found = await migrated([
     ['tok_a', 'operator', 300],
     ['tok_b', 'token:x (tok_a)', 200],

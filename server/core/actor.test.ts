@@ -1,5 +1,5 @@
-// The text of an actor is hashed and sealed in many places, so its form is pinned here;
-// reading it back loses nothing.
+// The text of an actor is hashed and sealed in many places, so these tests fix its form; parsing it loses
+// nothing.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -16,7 +16,7 @@ import {
 } from './actor.ts'
 import { newId } from './ids.ts'
 
-/** What could be mistaken for a part of the form. */
+/** Texts that could be mistaken for a part of the form. */
 const someText = fc.string({ unit: fc.constantFrom(...'tok_ 1é():\n\u2028') })
 const ada: Actor = { kind: 'person', id: 'per_01kb2m', name: 'Ada' }
 
@@ -27,12 +27,12 @@ describe('the text of an actor', () => {
     assert.equal(actorText(systemActor('restore-guard')), 'system:restore-guard')
   })
 
-  test('tells of a person only the id', () => {
+  test('contains only the id of a person', () => {
     assert.equal(actorText(ada), 'person:per_01kb2m')
     assert.deepEqual(readActorText('person:per_01kb2m'), { ...ada, name: ada.id })
   })
 
-  test('is read back as the same actor, whatever the name of a token looks like', () => {
+  test('is parsed as the same actor, whatever the name of a token looks like', () => {
     const disguises = ['', ' ', 'x (tok_fake)', 'system:retention', 'two\nlines', 'token:x (tok_1) (tok_2)']
     const names = fc.oneof(fc.constantFrom(...disguises), someText)
     fc.assert(
@@ -46,7 +46,7 @@ describe('the text of an actor', () => {
     }
   })
 
-  test('that has no known form is kept as it is and gives nobody an id', () => {
+  test('of an unknown form is kept unchanged and gives nobody an id', () => {
     const odd = [
       'owner',
       '',

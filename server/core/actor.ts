@@ -1,6 +1,6 @@
 // Who acts: a person, an access token, the operator of the service, or a part of the service itself. An actor
-// is data, and whatever decides by it compares its kind and id. Chains, the erasure journal, certificates and
-// the interface carry it as a text whose form is fixed: what has been hashed or sealed with it stays valid.
+// is data, and decisions compare its kind and id. Chains, the erasure journal, certificates and the interface
+// contain it as a text of a fixed form: records that were hashed or sealed with it stay valid.
 
 export const actorKinds = ['person', 'token', 'operator', 'system'] as const
 type ActorKind = (typeof actorKinds)[number]
@@ -8,12 +8,12 @@ type ActorKind = (typeof actorKinds)[number]
 export interface Actor {
   readonly kind: ActorKind
   /**
-   * Of the person or the token; how the operator acted, such as `command-line`; which part of the
-   * service, such as `retention`. Empty where an old record names its actor by a text without one;
+   * The id of the person or the token; the way in which the operator acted, such as `command-line`; the part
+   * of the service, such as `retention`. Empty where an old record names its actor by a text without an id;
    * `name` is that text then.
    */
   readonly id: string
-  /** For people to read; free text, chosen by anybody. Nothing is decided by it. */
+  /** For people to read; free text that anybody may choose. Nothing is decided by it. */
   readonly name: string
 }
 
@@ -21,7 +21,7 @@ export function tokenActor(id: string, name: string): Actor {
   return { kind: 'token', id, name }
 }
 
-/** The operator of the service; `way` is how, such as `command-line`. */
+/** The operator of the service; `way` says how, such as `command-line`. */
 export function operatorActor(way: string): Actor {
   return { kind: 'operator', id: way, name: way }
 }
@@ -31,14 +31,14 @@ export function systemActor(part: string): Actor {
   return { kind: 'system', id: part, name: part }
 }
 
-/** Whether the two are known to be one actor. Two that have no id never are. */
+/** Whether the two are known to be the same actor. Actors without an id never are. */
 export function isSameActor(first: Actor, second: Actor): boolean {
   return first.kind === second.kind && first.id === second.id && first.id !== ''
 }
 
 /**
- * The text that records and answers carry, such as `token:ci (tok_…)` or `system:retention`. A person's name
- * is no part of it, because records outlive the person.
+ * Returns the text of an actor in records and responses, such as `token:ci (tok_…)` or `system:retention`. It
+ * does not contain the name of a person, because records outlive the person.
  */
 export function actorText({ kind, id, name }: Actor): string {
   if (id === '') return name
@@ -46,9 +46,9 @@ export function actorText({ kind, id, name }: Actor): string {
 }
 
 /**
- * The actor of a text that {@link actorText} made. For records that are sealed as text, such as the erasure
- * journal; everything else has columns. Any other text is an operator's without an id, so that it is never
- * taken for a person or a token; {@link actorText} returns it unchanged.
+ * Parses a text of {@link actorText}. For records that are sealed as text, such as the erasure journal;
+ * everything else has columns. Any other text becomes an operator without an id, so that it is never taken
+ * for a person or a token; {@link actorText} returns it unchanged.
  */
 export function readActorText(text: string): Actor {
   const token = /^token:(?<name>.*) \((?<id>tok_[0-9a-z]+)\)$/s.exec(text)?.groups

@@ -1,17 +1,17 @@
-// The two refusals that a feature may throw, and nothing else reaches a client as more than `internal`.
-// The world's failures are AppErrors with a code of the catalogue; our own mistakes are assertions.
+// The two refusals that a feature may throw. Any other error reaches a client only as `internal`. Failures
+// from outside are AppErrors with a code of the catalogue; our own mistakes are assertions.
 
 import { type ErrorCode, errorCatalogue, type ValidationProblem } from '../../contract/errors.ts'
 import { shortText, shortValue } from './shortened.ts'
 import type { StorageFault } from './storage-fault.ts'
 
 interface AppErrorOptions {
-  /** Replaces the catalogue's sentence where more can be said. Never a secret, never telemetry. */
+  /** Replaces the sentence of the catalogue where more is known. Never a secret, never telemetry. */
   readonly sentence?: string
   readonly cause?: unknown
   /** Seconds, sent as Retry-After. */
   readonly retryAfterSeconds?: number
-  /** Joins `detail` and `code` in the body. Never a secret. */
+  /** Added to `detail` and `code` in the body. Never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>
 }
 
@@ -32,22 +32,19 @@ export class AppError extends Error {
 }
 
 /**
- * Long enough that senders don't add to the load of a disk in trouble, short enough to go on
- * soon after it is mended.
+ * Long enough that senders do not add load to a failing disk, short enough to continue soon after it is
+ * repaired.
  */
 export const storageRetrySeconds = 10
 
-/** The refusal that a fault of the disk is for whoever asked for something to be written. */
+/** Returns the refusal for a client whose write failed because of the disk. */
 export function storageRefusal(fault: StorageFault, cause: unknown): AppError {
   return fault === 'full'
     ? new AppError('storage_full', { cause })
     : new AppError('storage_unavailable', { cause, retryAfterSeconds: storageRetrySeconds })
 }
 
-/**
- * Input that breaks a rule: answered with status 422 and the problems found, as many as an answer has room
- * for.
- */
+/** Input that breaks a rule: status 422 with the problems, as many as a response may contain. */
 export class InvalidInput extends Error {
   readonly problems: readonly ValidationProblem[]
 
@@ -59,27 +56,29 @@ export class InvalidInput extends Error {
   }
 }
 
-/** Problems in one answer: more than anybody mends at a time. */
+/** The most problems in one response: more than a person corrects at once. */
 export const problemsMax = 50
 
-/** Bytes of JSON of all problems of an answer: as large as the bodies that they are about. */
+/** Bytes of JSON of all problems in a response: as large as the bodies that they are about. */
 const problemsBytesMax = 64 * 1024
 
 /** Characters of one part of a place. */
 const partMax = 100
 
-/** Characters of a message, and of the texts in `ctx`: ours, as the words that a field takes. */
+/**
+ * Characters of a message, and of the texts in `ctx`, which are ours, such as the words that a field accepts.
+ */
 const ownMax = 1_000
 
-/** Characters of the texts in `input`, and of one of them. */
+/** Characters of all texts in `input`, and of one of them. */
 const [inputMax, inputTextMax] = [500, 300]
 
-/** Parts of a place; bodies have places of six. */
+/** Parts of a place; places in bodies have up to six. */
 const partsMax = 12
 
 /**
- * One problem of a body or parameter, with the defaults that most rules need. An absent input is null on the
- * wire; what is long is cut, since a problem may quote the whole body.
+ * Returns one problem of a body or parameter, with the defaults that most rules need. An absent input is null
+ * on the wire. Long values are cut, because a problem may quote the whole body.
  */
 export function problem(
   loc: readonly string[],
@@ -105,10 +104,11 @@ function shortPlace(loc: readonly string[]): string[] {
 const restType = 'more_problems'
 
 /**
- * The first problems, and where there are more than an answer has room for, a last one that counts them. The
- * others are never made, so that a body of 30,000 mistakes costs no more than one of fifty.
+ * Returns the first problems and, where there are more than a response may contain, a last one that counts
+ * the others. The others are never created, so that a body with 30,000 mistakes costs no more than one with
+ * fifty.
  *
- * @param part of the request, such as `body`
+ * @param part the part of the request, such as `body`
  */
 export function firstProblems(part: string, makers: Iterable<() => ValidationProblem>): ValidationProblem[] {
   const made: ValidationProblem[] = []
@@ -120,7 +120,10 @@ export function firstProblems(part: string, makers: Iterable<() => ValidationPro
   return more === 0 ? made : [...made, restOf(part, more)]
 }
 
-/** Within the bounds of one answer; the counts of several lists that {@link firstProblems} cut become one. */
+/**
+ * Limits the problems to those of one response; combines the counts where {@link firstProblems} cut several
+ * lists.
+ */
 function withinAnswer(found: readonly ValidationProblem[]): ValidationProblem[] {
   const kept: ValidationProblem[] = []
   let [bytes, more, part] = [0, 0, '']
@@ -139,6 +142,6 @@ function withinAnswer(found: readonly ValidationProblem[]): ValidationProblem[] 
 }
 
 function restOf(part: string, more: number): ValidationProblem {
-  const sentence = `${more} more problems are not shown; mend the others and send it again`
+  const sentence = `${more} more problems are not shown; correct the others and send it again`
   return { loc: [part], msg: sentence, type: restType, input: null, ctx: { more } }
 }

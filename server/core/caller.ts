@@ -1,5 +1,5 @@
-// Who is asking: the one answer of authentication, whichever way it was given, and all that features may
-// decide by. It carries the organisation's place in the engine, so that nobody looks it up twice.
+// The caller: the result of every kind of authentication, and all that features may decide by. It contains
+// the organisation's placement in the engine, so that it is not looked up twice.
 
 import type { Role } from '../../contract/tenancy.ts'
 import type { Actor } from './actor.ts'
@@ -9,8 +9,8 @@ export interface Caller {
   readonly placement: number
   readonly organisationName: string
   readonly role: Role
-  /** Who acts, as acts are recorded. */
+  /** The actor, as in records. */
   readonly requester: Actor
-  /** Aborts when whoever asked has gone before the answer; absent where nobody can tell. */
+  /** Aborts where the client has disconnected before the response; absent where that is unknown. */
   readonly signal?: AbortSignal
 }

@@ -1,11 +1,11 @@
-// The real clock, as far as it can be held without waiting: what ends a sleep, and the text of an instant.
+// The real clock, as far as it can be tested without waiting: the end of a sleep, and the text of an instant.
 
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { instantText, systemClock } from './clock.ts'
 
-test('a sleep ends when it is aborted, and leaves no listener behind', async () => {
+test('a sleep ends when it is aborted, and leaves no listener', async () => {
   const stop = new AbortController()
   const sleeping = systemClock.sleep(2 ** 30, stop.signal)
   stop.abort()
@@ -14,7 +14,7 @@ test('a sleep ends when it is aborted, and leaves no listener behind', async () 
   await systemClock.sleep(2 ** 30, stop.signal)
 })
 
-test('a sleep that ran out leaves no listener behind', async () => {
+test('a sleep that ended by itself leaves no listener', async () => {
   const stop = new AbortController()
   await systemClock.sleep(0, stop.signal)
   assert.equal(getEventListeners(stop.signal, 'abort').length, 0)

@@ -1,32 +1,32 @@
-// The only place where wall time enters the program. Everything else receives a Clock, so that a test decides
-// what time it is and a waiting loop can be driven without waiting. Instants of the control plane are
-// milliseconds; telemetry instants are nanoseconds and exact. People read wall time; it decides no order.
+// The only place where wall time enters the program. Everything else receives a Clock, so that a test
+// controls the time and a waiting loop runs without waiting. Instants of the control plane are milliseconds;
+// instants of telemetry are nanoseconds and exact. Wall time is for people; it decides no order.
 
 import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { newSecret } from './ids.ts'
 
-/** A reading of a clock that nobody sets: how long the machine has been on, time asleep included. */
+/** A reading of a clock that can't be set: how long the machine has been running, including sleep. */
 export interface SteadyTime {
-  /** Which start of the machine it counts from; readings of two starts have no distance. */
+  /** Identifies the start of the machine from which it counts; readings of two starts can't be compared. */
   readonly boot: string
   readonly ms: number
 }
 
 export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z. May step backwards when the operator corrects the machine. */
+  /** Milliseconds since 1970-01-01T00:00:00Z. Goes back where the operator corrects the machine's clock. */
   nowMs(): number
   /** The same instant in nanoseconds, at millisecond resolution. */
   nowNs(): bigint
-  /** Never steps; what wall time is checked against. */
+  /** Never goes back; wall time is checked against it. */
   steady(): SteadyTime
-  /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
+  /** Resolves after `ms`, or at once where `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
 /**
- * Linux names each start of the machine. Elsewhere each process has its own, and nothing is
- * known of what was before.
+ * Linux identifies each start of the machine. Elsewhere each process has an identity of its own, and earlier
+ * readings can't be compared.
  */
 function readBoot(): string {
   try {
@@ -57,15 +57,16 @@ export const systemClock: Clock = {
 }
 
 /**
- * Milliseconds, with fractions, of a clock that never steps: for how long something took.
- * It has no known beginning.
+ * Milliseconds, with fractions, of a clock that never goes back, to measure how long something took. Its
+ * start is unspecified.
  */
 export function elapsedMs(): number {
   return performance.now()
 }
 
 /**
- * RFC 3339 in UTC with milliseconds and `Z`: the form of every control-plane instant on the wire and at rest.
+ * Formats an instant as RFC 3339 in UTC with milliseconds and `Z`: the form of all control-plane instants on
+ * the wire and in storage.
  */
 export function instantText(ms: number): string {
   return new Date(ms).toISOString()

@@ -1,4 +1,4 @@
-// Cursors go out opaque and come back unread; what comes back is checked, because clients do write their own.
+// Cursors are opaque to clients; a cursor from a client is checked, because clients do write their own.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -26,7 +26,7 @@ const forged = (text: string, parts = 1) => {
 }
 const base64url = (text: string) => Buffer.from(text).toString('base64url')
 
-test('a position of any texts comes back as it went out, in characters a query string takes', () => {
+test('a position of any texts is returned unchanged, in characters that a query string accepts', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 4 }), (position) => {
       const cursor = encodeCursor(position)
@@ -36,7 +36,7 @@ test('a position of any texts comes back as it went out, in characters a query s
   )
 })
 
-test('a cursor that nests, or has more than a cursor has, is refused before it is read', () => {
+test('a cursor with nesting, or with more than a cursor has, is refused before it is parsed', () => {
   forged(base64url(`${'['.repeat(100)}${']'.repeat(100)}`))
   forged(base64url(`[${'"",'.repeat(60)}""]`), 61)
   forged(base64url('[{}]'))
@@ -59,7 +59,7 @@ test('forged cursors are refused like any wrong input', () => {
   forged(encodeCursor(['a']), 2)
 })
 
-test('no text at all makes the reader fail in another way', () => {
+test('no text makes the reader fail in another way', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       try {
@@ -71,7 +71,7 @@ test('no text at all makes the reader fail in another way', () => {
   )
 })
 
-test('pages cut from one row more than the limit show each row once, and the last has no cursor', () => {
+test('pages from one row more than the limit have each row once, and the last page has no cursor', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 30 }), fc.integer({ min: 1, max: 8 }), (count, limit) => {
       const all = Array.from({ length: count }, (_, i) => i)
@@ -95,7 +95,7 @@ test('pages cut from one row more than the limit show each row once, and the las
   )
 })
 
-test('pages of items of any size end at their bytes, never without an item, and are the whole list', () => {
+test('pages of items of any size end at their limit of bytes, never without an item, and are the whole list', () => {
   const lists = fc.array(fc.string({ maxLength: 60 }), { maxLength: 40 })
   fc.assert(
     fc.property(

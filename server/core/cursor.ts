@@ -1,10 +1,10 @@
-// Opaque cursors: where the page before ended, in text a client hands back unread. A cursor is checked like
-// any other input, because clients do write their own.
+// Opaque cursors: the end of the previous page, as a text that a client sends back unread. A cursor is
+// checked like any other input, because clients do write their own.
 
 import { InvalidInput, problem } from './app-error.ts'
 import { parseBoundedJson } from './json-bounds.ts'
 
-/** A list of texts; ours have four at most. */
+/** A list of texts; ours have at most four. */
 const cursorBounds = { depth: 1, values: 16, containers: 1, shapes: 0 }
 
 export function encodeCursor(position: readonly string[]): string {
@@ -12,8 +12,8 @@ export function encodeCursor(position: readonly string[]): string {
 }
 
 /**
- * The `parts` texts of a cursor, or null where none was given. Throws InvalidInput on
- * anything we didn't make.
+ * Returns the `parts` texts of a cursor; null where none was given. Throws InvalidInput on any text that we
+ * did not create.
  */
 export function decodeCursor(cursor: string | undefined, parts: number): string[] | null {
   if (cursor === undefined) return null
@@ -28,12 +28,12 @@ export function decodeCursor(cursor: string | undefined, parts: number): string[
       return position
     }
   } catch {
-    // Falls through to the one refusal below: why it can't be read helps nobody.
+    // Continues to the one refusal below: the reason would help nobody.
   }
   throw invalidCursor(cursor)
 }
 
-/** The refusal of a cursor that isn't one of ours, for those who read its parts. */
+/** Returns the refusal of a foreign cursor, for code that parses its parts. */
 export function invalidCursor(cursor: string | undefined): InvalidInput {
   return new InvalidInput([
     problem(['query', 'cursor'], 'value_error', 'Pass next_cursor of the page before, unchanged', cursor),
@@ -42,18 +42,18 @@ export function invalidCursor(cursor: string | undefined): InvalidInput {
 
 /**
  * JSON of the items of a page, bytes. A browser reads it, and the event loop writes it, in some tens of
- * milliseconds, and a thousand clients that read slowly hold 4 GB and not 200.
+ * milliseconds. A thousand clients that read slowly then occupy 4 GB and not 200.
  */
 export const pageBytes = 4 << 20
 
-/** Bytes of an item in an answer, with what stands between items. */
+/** Bytes of an item in a response, with the separator after it. */
 export function jsonBytes(item: unknown): number {
   return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 
 /**
- * How many of the first items fit into a page: at least one where there is one, so that
- * every list comes to its end.
+ * Returns how many of the first items fit into a page: at least one where there is one, so that every list
+ * can be read to its end.
  */
 export function fitting(items: readonly unknown[], bytes: number): number {
   let left = bytes
@@ -65,8 +65,8 @@ export function fitting(items: readonly unknown[], bytes: number): number {
 }
 
 /**
- * A page of `limit` items, or fewer where they are long, cut from up to `limit + 1` rows read; `positionOf`
- * the last shown row becomes the cursor.
+ * Returns a page of `limit` items, or fewer where they are long, from up to `limit + 1` rows; `positionOf`
+ * the last row of the page becomes the cursor.
  */
 export function pageOfRows<Row, Item>(
   rows: readonly Row[],

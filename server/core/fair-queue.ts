@@ -1,21 +1,19 @@
-// Work that is done one piece at a time, queued by holder, such as an organisation: the next piece is
-// always of the holder that was given the least. Start-time fair queueing (Goyal, Vin and Cheng,
-// "Start-time Fair Queuing", SIGCOMM
-// 1996) with equal weights. However much one holder has waiting, a piece of another one waits for
-//       at most one piece of
-// each of the others.
+// A queue of work that is done one piece at a time, by owner, such as an organisation: the next piece is
+// always of the owner that was served least. Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair
+// Queuing", SIGCOMM 1996) with equal weights. However much one owner has waiting, a piece of another owner
+// waits for at most one piece of each of the others.
 
 interface Lane<T> {
   readonly waiting: { readonly cost: number; readonly item: T }[]
   /**
-   * Virtual time at which its first one starts: what each of those who always waited has been given until
+   * Virtual time at which its first piece starts: what an owner that always waited has been served until
    * then.
    */
   start: number
 }
 
 export class FairQueue<T> {
-  /** Of holders that wait, and of those that were given more than the virtual time says. */
+  /** Owners that wait, and those that were served more than the virtual time. */
   readonly #lanes = new Map<string, Lane<T>>()
   #waiting = 0
   #virtual = 0
@@ -24,33 +22,33 @@ export class FairQueue<T> {
     return this.#waiting
   }
 
-  push(holder: string, cost: number, item: T): void {
-    this.#laneOf(holder).waiting.push({ cost, item })
+  push(owner: string, cost: number, item: T): void {
+    this.#laneOf(owner).waiting.push({ cost, item })
     this.#waiting++
   }
 
-  /** Counts what the holder was given without waiting. */
-  charge(holder: string, cost: number): void {
-    const lane = this.#laneOf(holder)
+  /** Counts a cost that the owner used without waiting. */
+  charge(owner: string, cost: number): void {
+    const lane = this.#laneOf(owner)
     this.#virtual = lane.start
     lane.start += cost
   }
 
-  /** Counts cost that was not known when the piece was pushed. */
-  addCost(holder: string, cost: number): void {
-    this.#laneOf(holder).start += cost
+  /** Counts a cost that was not known when the piece was pushed. */
+  addCost(owner: string, cost: number): void {
+    this.#laneOf(owner).start += cost
   }
 
-  /** Takes out what is next; undefined where nothing waits. */
-  shift(): { readonly cost: number; readonly item: T; readonly holder: string } | undefined {
+  /** Removes and returns the next piece; undefined where nothing waits. */
+  shift(): { readonly cost: number; readonly item: T; readonly owner: string } | undefined {
     let next: Lane<T> | undefined
-    let owner = ''
-    for (const [holder, lane] of this.#lanes) {
+    let nextOwner = ''
+    for (const [owner, lane] of this.#lanes) {
       if (lane.waiting.length === 0) {
-        if (lane.start <= this.#virtual) this.#lanes.delete(holder)
+        if (lane.start <= this.#virtual) this.#lanes.delete(owner)
       } else if (lane.start < (next?.start ?? Number.POSITIVE_INFINITY)) {
         next = lane
-        owner = holder
+        nextOwner = owner
       }
     }
     const first = next?.waiting.shift()
@@ -58,24 +56,24 @@ export class FairQueue<T> {
     this.#waiting--
     this.#virtual = next.start
     next.start += first.cost
-    return { ...first, holder: owner }
+    return { ...first, owner: nextOwner }
   }
 
   /**
-   * Who was given what is forgotten. To be called where nothing waits, so that nobody has to
-   * be held against another.
+   * Forgets what owners were served. Call it where nothing waits, so that no owner has to be compared with
+   * another.
    */
   forget(): void {
     this.#lanes.clear()
     this.#virtual = 0
   }
 
-  #laneOf(holder: string): Lane<T> {
-    const known = this.#lanes.get(holder)
+  #laneOf(owner: string): Lane<T> {
+    const known = this.#lanes.get(owner)
     const lane = known ?? { waiting: [], start: this.#virtual }
-    // Nobody saves turns for later by not taking any.
+    // An owner gains nothing by being idle.
     if (lane.waiting.length === 0) lane.start = Math.max(lane.start, this.#virtual)
-    if (known === undefined) this.#lanes.set(holder, lane)
+    if (known === undefined) this.#lanes.set(owner, lane)
     return lane
   }
 }

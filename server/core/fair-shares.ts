@@ -1,11 +1,11 @@
-// A bounded resource, such as memory, that several holders share by max-min fairness. While there is room
-// everybody gets what they ask for. When there is none, whoever holds the most gives way: a holder that asks
-// is refused where nobody holds more than it would, and otherwise the youngest shares of those that hold more
-// are cut until it fits. So one holder alone may have everything, n that all want as much as they can get
-// have an n-th each, and a holder that stays below that is never refused. Max-min fairness: Bertsekas and
-// Gallager, "Data Networks", section 6.5.2.
+// A limited resource, such as memory, that several owners share by max-min fairness. While some of it is
+// free, everybody gets what they request. When nothing is free, the owner with the most loses shares: a
+// request is refused where no owner has more than the requester would have; otherwise the youngest shares of
+// those with more are cut until it fits. So a single owner may have everything, n owners that all want as
+// much as possible have an n-th each, and an owner below that is never refused. Max-min fairness: Bertsekas
+// and Gallager, "Data Networks", section 6.5.2.
 
-interface Holder {
+interface Owner {
   readonly name: string
   units: number
   /** Oldest first. */
@@ -14,88 +14,92 @@ interface Holder {
 
 export class FairShares {
   readonly #limit: number
-  readonly #holders = new Map<string, Holder>()
-  #held = 0
+  readonly #owners = new Map<string, Owner>()
+  #reserved = 0
 
-  /** @param limit units, such as bytes, of all holders together */
+  /** @param limit units, such as bytes, of all owners together */
   constructor(limit: number) {
     this.#limit = limit
   }
 
-  /** Of all holders, units. */
-  get held(): number {
-    return this.#held
+  /** Units of all owners. */
+  get reserved(): number {
+    return this.#reserved
   }
 
-  heldBy(name: string): number {
-    return this.#holders.get(name)?.units ?? 0
+  reservedBy(name: string): number {
+    return this.#owners.get(name)?.units ?? 0
   }
 
-  /** How many shares the holder has. */
+  /** Number of shares of the owner. */
   countOf(name: string): number {
-    return this.#holders.get(name)?.shares.size ?? 0
+    return this.#owners.get(name)?.shares.size ?? 0
   }
 
   /**
-   * An empty share, which is released by whoever opens it.
+   * Opens an empty share; the caller must release it.
    *
-   * @param onCut called when the share is taken away for a holder with less, after it was
-   *   released. Must not throw.
+   * @param onCut called when the share was cut for an owner with less; it is released by then. Must not
+   * throw.
    */
   open(name: string, onCut: () => void): Share {
-    const known = this.#holders.get(name)
-    const holder = known ?? { name, units: 0, shares: new Set() }
-    if (known === undefined) this.#holders.set(name, holder)
+    const known = this.#owners.get(name)
+    const owner = known ?? { name, units: 0, shares: new Set() }
+    if (known === undefined) this.#owners.set(name, owner)
     const share: Share = new Share(onCut, {
-      take: (units) => this.#take(holder, share, units),
-      leave: () => this.#leave(holder, share),
+      take: (units) => this.#take(owner, share, units),
+      leave: () => this.#leave(owner, share),
     })
-    holder.shares.add(share)
+    owner.shares.add(share)
     return share
   }
 
-  /** True where a new share of so many units would be refused now. */
+  /** True where a new share of `units` units would be refused now. */
   refuses(name: string, units: number): boolean {
-    const missing = this.#held + units - this.#limit
-    return missing > 0 && this.#held > 0 && this.#planCuts(name, this.heldBy(name) + units, missing) === null
+    const missing = this.#reserved + units - this.#limit
+    return (
+      missing > 0 &&
+      this.#reserved > 0 &&
+      this.#planCuts(name, this.reservedBy(name) + units, missing) === null
+    )
   }
 
-  #take(holder: Holder, share: Share, units: number): boolean {
-    const missing = this.#held + units - this.#limit
-    const isAlone = this.#held === share.units
+  #take(owner: Owner, share: Share, units: number): boolean {
+    const missing = this.#reserved + units - this.#limit
+    const isAlone = this.#reserved === share.units
     if (missing > 0 && units > 0 && !isAlone) {
-      const cuts = this.#planCuts(holder.name, holder.units + units, missing)
+      const cuts = this.#planCuts(owner.name, owner.units + units, missing)
       if (cuts === null) return false
       for (const other of cuts) other.cut()
     }
-    holder.units += units
-    this.#held += units
+    owner.units += units
+    this.#reserved += units
     return true
   }
 
-  #leave(holder: Holder, share: Share): void {
-    if (!holder.shares.delete(share)) return
-    holder.units -= share.units
-    this.#held -= share.units
-    if (holder.shares.size === 0) this.#holders.delete(holder.name)
+  #leave(owner: Owner, share: Share): void {
+    if (!owner.shares.delete(share)) return
+    owner.units -= share.units
+    this.#reserved -= share.units
+    if (owner.shares.size === 0) this.#owners.delete(owner.name)
   }
 
   /**
-   * The shares whose cut brings back what is missing; null where that would take more than fairness allows.
+   * Returns the shares to cut for the missing units; null where fairness does not allow that many.
    *
-   * @param own what the one that asks would hold
+   * @param own the units that the requester would have
    */
   #planCuts(name: string, own: number, missing: number): readonly Share[] | null {
-    const richer = [...this.#holders.values()]
-      .filter((holder) => holder.name !== name && holder.units > own)
+    const richer = [...this.#owners.values()]
+      .filter((owner) => owner.name !== name && owner.units > own)
       .map(({ units, shares }) => ({ units, shares: [...shares].filter((share) => share.canBeCut) }))
     const cuts: Share[] = []
     let left = missing
     while (left > 0) {
       let richest: (typeof richer)[number] | undefined
-      for (const holder of richer) {
-        const isRicher = holder.units > (richest?.units ?? own)
-        if (isRicher && holder.shares.length > 0) richest = holder
+      for (const owner of richer) {
+        const isRicher = owner.units > (richest?.units ?? own)
+        if (isRicher && owner.shares.length > 0) richest = owner
       }
       const share = richest?.shares.pop()
       if (richest === undefined || share === undefined) return null
@@ -131,8 +135,7 @@ export class Share {
   }
 
   /**
-   * False where there is no room for it; the share is then as large as before. Of a share
-   * that is released, nothing.
+   * Returns false where nothing is free; the share then keeps its size. Does nothing for a released share.
    */
   grow(units: number): boolean {
     if (this.#isReleased) return true
@@ -141,7 +144,7 @@ export class Share {
     return true
   }
 
-  /** From now on nobody takes it away. */
+  /** From here on the share can't be cut. */
   keep(): void {
     this.#isKept = true
   }

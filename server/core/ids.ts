@@ -1,5 +1,5 @@
 // Identifiers. An id is opaque to clients; inside it starts with a kind and sorts by creation time (the
-// layout of ULID), so that paging by id is paging by time and a log line tells what an id belongs to.
+// layout of ULID), so that paging by id is paging by time, and a log line shows what an id belongs to.
 
 import { randomBytes } from 'node:crypto'
 
@@ -7,7 +7,7 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 type IdKind = 'del' | 'det' | 'ano' | 'tok' | 'run' | 'req' | 'prv' | 'hld' | 'bak' | 'mut' | 'rch'
 
-/** A new id such as `del_01kb2m…`: 10 characters of milliseconds, 16 of randomness (80 bits). */
+/** Returns a new id such as `del_01kb2m…`: 10 characters of milliseconds, 16 of randomness (80 bits). */
 export function newId(kind: IdKind, nowMs: number): string {
   let time = ''
   for (let rest = nowMs, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) time = alphabet[rest % 32] + time
@@ -16,7 +16,7 @@ export function newId(kind: IdKind, nowMs: number): string {
   return `${kind}_${time}${random}`
 }
 
-/** 256 random bits in URL-safe text, for secrets. */
+/** Returns 256 random bits as URL-safe text, for secrets. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }

@@ -1,29 +1,28 @@
-// Who this service is, to three that ask. One secret in the data folder answers all of them, as long as one
-// process with one folder is the whole service; processes that share a control plane will have a lease holder
-// each, and one journal seal and one certificate issuer together. Whoever needs one of the three is given
-// that one, and none the secret.
+// The identity of this service, for three uses. One secret in the data folder is the source of all three, as
+// long as one process with one folder is the whole service; processes that share a control plane will have a
+// lease holder each, and share a journal seal and a certificate issuer. Each use gets its own value, and none
+// gets the secret.
 
 import { createHash } from 'node:crypto'
 
 interface Instance {
   /**
    * Names this process where it takes leases. It is the same at the next start: the folder belongs to one
-   * process at a time, so a process that finds its own name on a lease follows one that died, and need not
-   * wait for the lease to run out.
+   * process at a time, so a process that finds its own name on a lease succeeds one that has ended, and need
+   * not wait for the lease to expire.
    */
   readonly leaseHolder: string
-  /** Key of the seals in the erasure journal. A secret: who knows it can write a journal that passes. */
-  readonly journalSeal: string
   /**
-   * Names the service in certificates: SHA-256, hexadecimal. The same in every
-   * certificate that it ever issues.
+   * Key of the seals in the erasure journal. Secret: with it one could write a journal that passes the check.
    */
+  readonly journalSeal: string
+  /** Names the service in certificates: SHA-256, hexadecimal. The same in all certificates of the service. */
   readonly certificateIssuer: string
 }
 
 /**
- * The three names of the service whose data folder has this secret. Journals and certificates that exist were
- * made with the same seal and issuer, so neither may ever be derived in another way.
+ * Returns the three names of the service whose data folder has this secret. Existing journals and
+ * certificates were made with the same seal and issuer, so their derivation may never change.
  */
 export function instanceOf(folderSecret: string): Instance {
   return {

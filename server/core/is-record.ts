@@ -1,4 +1,4 @@
-// The one test that most readers of foreign JSON begin with.
+// The first test of most code that reads foreign JSON.
 
 /** A JSON object: neither null nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {

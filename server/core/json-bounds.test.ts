@@ -1,5 +1,4 @@
-// The scanner against a parser that counts by recursion, on JSON and on what was JSON
-// before a byte was changed.
+// Compares the scanner with a parser that counts by recursion, on JSON and on JSON with changed bytes.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,9 +15,7 @@ const wide: JsonBounds = { depth: 1000, values: 1e6, containers: 1e6, shapes: 1e
 const excessOf = (text: string, bounds: Partial<JsonBounds> = {}) =>
   jsonExcess(Buffer.from(text), { ...wide, ...bounds })
 
-/**
- * What a text has of each, counted the plain way: by a walk over its value and its names as they are written.
- */
+/** Counts of a text, by a walk over its value and its names as they are written. */
 function countsOf(text: string): JsonBounds {
   const counts = { depth: 0, values: 0, containers: 0 }
   const shapes = new Set<string>()
@@ -68,7 +65,7 @@ const json = fc.oneof(
 
 const kinds: readonly JsonExcess[] = ['depth', 'values', 'containers', 'shapes']
 
-test('any JSON is within its own counts, and beyond each count that is one smaller', () => {
+test('any JSON is within its own counts, and beyond each count that is smaller by one', () => {
   fc.assert(
     fc.property(json, (text) => {
       const counts = countsOf(text)
@@ -83,7 +80,7 @@ test('any JSON is within its own counts, and beyond each count that is one small
   )
 })
 
-test('no bytes make the scanner throw, and broken JSON is either refused by name or left to the parser', () => {
+test('no bytes make the scanner throw, and broken JSON is either refused with a reason or left to the parser', () => {
   const broken = fc
     .tuple(json, fc.nat(), fc.constantFrom(...'[]{}",:\\ \n0-eE.tnf', '\u0000', 'é'))
     .map(([text, at, put]) => {
@@ -108,14 +105,14 @@ test('no bytes make the scanner throw, and broken JSON is either refused by name
   )
 })
 
-test('what stands in a text counts as the one text', () => {
+test('the content of a text counts as one text', () => {
   assert.equal(excessOf('"[[[[{{{{,,,,1,2,3"', { depth: 0, values: 1, containers: 0 }), null)
   assert.equal(excessOf('"\\"[["', { depth: 0, values: 1 }), null)
   assert.equal(excessOf('"\\\\",[[', { depth: 1 }), 'depth')
   assert.equal(excessOf('"\\\\\\"[["', { depth: 0 }), null)
 })
 
-test('a text of opening brackets alone is refused at the bound and not at its end', () => {
+test('a text of opening brackets is refused at the bound and not at its end', () => {
   assert.equal(excessOf('['.repeat(65)), null)
   assert.equal(excessOf('['.repeat(65), { depth: 64 }), 'depth')
   assert.equal(excessOf('{"a":'.repeat(65), { depth: 64 }), 'depth')
@@ -126,7 +123,7 @@ test('depth is that of one branch, and ends with it', () => {
   assert.equal(excessOf(']]]][[', { depth: 2 }), null)
 })
 
-test('objects of the same names are one shape however many they are, of other names or another order more', () => {
+test('objects with the same names are one shape however many they are; other names or another order are another', () => {
   const objects = (make: (i: number) => string) =>
     `[${Array.from({ length: 300 }, (_, i) => make(i)).join(',')}]`
   assert.equal(

@@ -1,13 +1,13 @@
-// What a JSON text would cost to parse, found by one pass over its bytes before anything is parsed. A few
-// kilobytes of gzip can hold a text that nests eight million arrays: JSON.parse takes seconds and gigabytes
-// for it, and whoever walks the value later falls off the stack. Every text that comes from outside is
-// measured here first. The pass makes no object for a value, and it never throws: on a text that isn't JSON
-// its counts are right as far as the text is JSON, which is as far as a parser goes.
+// Computes what a JSON text would cost to parse, by one pass over its bytes before anything is parsed. A few
+// kilobytes of gzip can contain a text with eight million nested arrays: JSON.parse needs seconds and
+// gigabytes for it, and a recursive walk over the value overflows the stack. Every text from outside is
+// measured here first. The pass creates no object for a value and never throws: on a text that isn't JSON its
+// counts are right as far as the text is JSON, which is as far as a parser reads.
 
 import { randomBytes } from 'node:crypto'
 
 export interface JsonBounds {
-  /** Arrays and objects within each other. */
+  /** Levels of arrays and objects inside each other. */
   readonly depth: number
   /** Arrays, objects, texts, numbers, `true`, `false`, `null`, and the names of members. */
   readonly values: number
@@ -15,16 +15,15 @@ export interface JsonBounds {
   readonly containers: number
   /**
    * Different beginnings of the lists of names in objects: `{"a":1,"b":2}` has two, `a` and `a, b`. V8
-   * keeps a hidden class for each of them, which takes it a thousand times as long as a member of a known
-   * one. Compared by a hash.
+   * creates a hidden class for each of them, which takes a thousand times as long as a member of a known one.
+   * Compared by a hash.
    */
   readonly shapes: number
 }
 
 /**
- * Of a file, or a line of one, that a program of ours wrote, or somebody in its place. A manifest
- * names each file of a backup, so there may be many; ours nest six deep, and whoever walks or compares
- * them does it by recursion.
+ * For a file, or a line of one, that a program of ours should have written. A manifest names each file of a
+ * backup, so there may be many; ours have six levels, and code that walks or compares them is recursive.
  */
 export const fileBounds: JsonBounds = {
   depth: 64,
@@ -33,10 +32,10 @@ export const fileBounds: JsonBounds = {
   shapes: 1_000_000,
 }
 
-/** The first bound that a text crosses. */
+/** The first bound that a text exceeds. */
 export type JsonExcess = keyof JsonBounds
 
-/** What an excess is called in a refusal. */
+/** The text of an excess in a refusal. */
 export const excessSentence: Readonly<Record<JsonExcess, string>> = {
   depth: 'nested too deeply',
   values: 'too many values',
@@ -44,7 +43,9 @@ export const excessSentence: Readonly<Record<JsonExcess, string>> = {
   shapes: 'too many different names',
 }
 
-/** A JSON text beyond its bounds; thrown by {@link parseBoundedJson} beside the SyntaxError of JSON.parse. */
+/**
+ * A JSON text that exceeds its bounds. {@link parseBoundedJson} throws it, or the SyntaxError of JSON.parse.
+ */
 export class JsonExcessError extends Error {
   override readonly name = 'JsonExcessError'
   readonly excess: JsonExcess
@@ -56,8 +57,8 @@ export class JsonExcessError extends Error {
 }
 
 /**
- * The value of a JSON text that isn't large, such as a line of a file or a cursor. Throws
- * {@link JsonExcessError}, or SyntaxError where it is no JSON.
+ * Parses a small JSON text, such as a line of a file or a cursor. Throws {@link JsonExcessError}, or
+ * SyntaxError where it is not JSON.
  */
 export function parseBoundedJson(text: string, bounds: JsonBounds): unknown {
   const excess = jsonExcess(Buffer.from(text, 'utf8'), bounds)
@@ -65,7 +66,9 @@ export function parseBoundedJson(text: string, bounds: JsonBounds): unknown {
   return JSON.parse(text)
 }
 
-/** Kinds of bytes outside of texts; 0 is white space, a colon, and whatever has no place in JSON. */
+/**
+ * Kinds of bytes outside of texts; 0 is white space, a colon, and every byte that JSON doesn't allow there.
+ */
 const quote = 1
 const openArray = 2
 const openObject = 3
@@ -90,10 +93,10 @@ function kindsOfBytes(): Uint8Array {
 }
 
 /**
- * The bound that a text crosses first, or null where it is within all of them.
+ * Returns the bound that a text exceeds first; null where it is within all of them.
  *
- * @param longIntegers where given, start and end of each integer of 16 digits or more that is a value are
- * added: what JSON.parse may round
+ * @param longIntegers where given, receives start and end of each value that is an integer of 16 digits or
+ * more: JSON.parse may round it
  */
 export function jsonExcess(
   bytes: Uint8Array,
@@ -134,7 +137,7 @@ export function jsonExcess(
   return null
 }
 
-/** The place of the quote that ends a text, or the end of the bytes. */
+/** Returns the place of the quote that ends a text, or the end of the bytes. */
 function endOfText(bytes: Uint8Array, start: number): number {
   const { length } = bytes
   let at = start
@@ -152,12 +155,12 @@ function endOfWord(bytes: Uint8Array, start: number): number {
   return end
 }
 
-/** Integers below are exact as a double. */
+/** Integers with fewer digits are exact as a double. */
 const longDigits = 16
 
 /**
- * Adds a word that is an integer in the spelling of JSON, and no name: what merely looks
- * like one stays as it is.
+ * Adds a word that is an integer in the syntax of JSON and not a name; ignores anything that only looks like
+ * one.
  */
 function addLongInteger(bytes: Uint8Array, start: number, end: number, into: number[] | undefined): void {
   if (into === undefined) return
@@ -177,10 +180,10 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 
-/** Of the process, so that nobody can prepare names whose hashes are the same. */
+/** Different in each process, so that nobody can prepare names with equal hashes. */
 const seed = randomBytes(4).readInt32LE()
 
-/** Counts the different beginnings of lists of names: a set of hashes, and that of each open object. */
+/** Counts the different beginnings of lists of names: a set of hashes, and the hash of each open object. */
 class Shapes {
   readonly #bytes: Uint8Array
   readonly #limit: number
@@ -192,7 +195,7 @@ class Shapes {
     this.#bytes = bytes
     this.#limit = bounds.shapes
     this.#open = new Int32Array(bounds.depth + 1)
-    // Half full at most; a name with its colon takes three bytes.
+    // At most half full; a name with its colon takes three bytes.
     const most = Math.min(bounds.shapes + 1, Math.ceil(bytes.length / 3))
     this.#table = new Int32Array(2 << Math.ceil(Math.log2(most + 1)))
   }
@@ -201,11 +204,11 @@ class Shapes {
     this.#open[depth] = seed
   }
 
-  /** Adds a name to the object that is open at `depth`; answers whether that is one shape too many. */
+  /** Adds a name to the open object at `depth`; returns whether that is one shape too many. */
   add(depth: number, start: number, end: number): boolean {
     let hash = this.#open[depth] as number
     for (let at = start; at < end; at++) hash = Math.imul(hash ^ (this.#bytes[at] as number), 0x01000193)
-    // Marks the end of a name, so that `ab` isn't `a, b`.
+    // Marks the end of a name, so that `ab` differs from `a, b`.
     hash = Math.imul(hash ^ 0xff ^ (hash >>> 15), 0x2c1b3c6d)
     this.#open[depth] = hash
     const table = this.#table

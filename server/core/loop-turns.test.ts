@@ -1,18 +1,18 @@
-// Requests of many holders share the rounds of the event loop by what they use of it.
+// Requests of many owners share the rounds of the event loop by the time that they use.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { LoopTurns } from './loop-turns.ts'
 
-/** Turns by a clock that only the work moves, and who had them in which order. */
+/** Turns with a clock that only the work advances, and the order in which they were given. */
 function world(turnMs = 2) {
   let ms = 0
   const order: string[] = []
   const turns = new LoopTurns({ nowMs: () => ms, turnMs })
-  const ask = (holder: string, costMs: number) =>
-    turns.take(holder, () => {
-      order.push(holder)
+  const ask = (owner: string, costMs: number) =>
+    turns.take(owner, () => {
+      order.push(owner)
       ms += costMs
     })
   const done = async () => {
@@ -21,7 +21,7 @@ function world(turnMs = 2) {
   return { turns, order, ask, done, work: (costMs: number) => (ms += costMs) }
 }
 
-test('a request never begins before the call that asked for its turn has returned', async () => {
+test('a request never begins before the call that requests its turn has returned', async () => {
   const { ask, order, done } = world()
   ask('acme', 1)
   assert.deepEqual(order, [])
@@ -29,7 +29,7 @@ test('a request never begins before the call that asked for its turn has returne
   assert.deepEqual(order, ['acme'])
 })
 
-test('whoever has used little is next, however many requests another one has waiting', async () => {
+test('an owner that has used little is next, however many requests another one has waiting', async () => {
   const { ask, order, done } = world()
   for (let i = 0; i < 300; i++) ask('flood', 1)
   ask('calm', 1)
@@ -41,17 +41,17 @@ test('whoever has used little is next, however many requests another one has wai
   assert.equal(order.length, 302)
 })
 
-test('holders that always wait are given as much time, not as many requests', async () => {
+test('owners that always wait get equal time, not equal numbers of requests', async () => {
   const { ask, order, done } = world()
   for (let i = 0; i < 100; i++) ask('dear', 10)
   for (let i = 0; i < 100; i++) ask('cheap', 1)
   await done()
   const beforeLastCheap = order.slice(0, order.lastIndexOf('cheap'))
-  const dear = beforeLastCheap.filter((holder) => holder === 'dear').length
+  const dear = beforeLastCheap.filter((owner) => owner === 'dear').length
   assert.ok(dear >= 8 && dear <= 12, `${dear} dear ones`)
 })
 
-test('a round of the loop begins no more than its share, and others come round between', async () => {
+test('a round of the loop begins no more than its share, and other work runs between rounds', async () => {
   const { ask, order } = world(2)
   for (let i = 0; i < 9; i++) ask('flood', 1)
   const seen: number[] = []
@@ -66,11 +66,11 @@ test('a round of the loop begins no more than its share, and others come round b
   )
 })
 
-test('what a request goes on to do without waiting counts as its cost', async () => {
+test('what a request does after its beginning without waiting counts as its cost', async () => {
   const { turns, order, work, done } = world(100)
-  const ask = (holder: string, costMs: number) =>
-    void turns.turnOf(holder).then(async () => {
-      order.push(holder)
+  const ask = (owner: string, costMs: number) =>
+    void turns.turnOf(owner).then(async () => {
+      order.push(owner)
       await null
       work(costMs)
     })
@@ -78,6 +78,6 @@ test('what a request goes on to do without waiting counts as its cost', async ()
   for (let i = 0; i < 20; i++) ask('cheap', 1)
   await done()
   await nextRound()
-  const dear = order.slice(0, order.lastIndexOf('cheap')).filter((holder) => holder === 'dear').length
+  const dear = order.slice(0, order.lastIndexOf('cheap')).filter((owner) => owner === 'dear').length
   assert.ok(dear <= 4, `${dear} dear ones before the last cheap one: ${order}`)
 })

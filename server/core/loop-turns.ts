@@ -1,26 +1,26 @@
-// Requests take turns on the event loop. Everything that the service does has steps that wait for the loop to
-// come round: a commit has some ten, an erasure a hundred. Where every request begins as soon as it has
-// arrived, three hundred of one client take a quarter of a second in each round, and everybody else waits
-// that long for each step. So requests wait here, the next one is always of whoever has used the loop least
-// (fair-queue.ts), and no round of the loop begins more requests than some milliseconds' worth. Costs are
-// measured: for how long a request keeps the loop.
+// Requests take turns on the event loop. All work of the service has steps that wait for the next round of
+// the loop: a commit has some ten, an erasure a hundred. If every request began as soon as it has arrived,
+// three hundred of one client would take a quarter of a second in each round, and all others would wait that
+// long for each step. So requests wait here, the next one is always of the owner that has used the loop least
+// (fair-queue.ts), and a round of the loop begins only as many requests as take some milliseconds. Costs are
+// measured: for how long a request occupies the loop.
 
 import { FairQueue } from './fair-queue.ts'
 
 interface LoopTurnsOptions {
-  /** A clock that never steps back, milliseconds. */
+  /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
-  /** No request begins in a round of the loop in which others have used so much of it, milliseconds. */
+  /** No request begins in a round of the loop after others have used this much of it, milliseconds. */
   readonly turnMs?: number
 }
 
 /**
- * Long enough for several requests, so that a round's system calls are shared between them. An erasure's
- * hundred steps beside a full loop wait for less than half a second.
+ * Long enough for several requests, so that they share the system calls of a round. The hundred steps of an
+ * erasure beside a full loop take less than half a second.
  */
 const usualTurnMs = 2
 
-/** Requests that begin in one round at most. The cheapest take some 0.3 ms. */
+/** The most requests that begin in one round. The cheapest take some 0.3 ms. */
 const perRound = 16
 
 export class LoopTurns {
@@ -29,7 +29,7 @@ export class LoopTurns {
   readonly #turnMs: number
   #isScheduled = false
   #usedMs = 0
-  #current: { readonly holder: string; readonly startedMs: number } | null = null
+  #current: { readonly owner: string; readonly startedMs: number } | null = null
 
   constructor({ nowMs, turnMs = usualTurnMs }: LoopTurnsOptions) {
     this.#nowMs = nowMs
@@ -42,24 +42,24 @@ export class LoopTurns {
   }
 
   /**
-   * Calls `begin` when the holder's turn has come, never before this call returns. `begin` must not throw.
+   * Calls `begin` at the owner's turn, never before this call returns. `begin` must not throw.
    *
-   * @param holder an organisation, or the address of a client that has shown no valid token
+   * @param owner an organisation, or the address of a client without a valid token
    */
-  take(holder: string, begin: () => void): void {
-    this.#queue.push(holder, 0, begin)
+  take(owner: string, begin: () => void): void {
+    this.#queue.push(owner, 0, begin)
     if (!this.#isScheduled) this.#schedule()
   }
 
-  /** Resolves when the holder's turn has come; the work is to be done at once. */
-  turnOf(holder: string): Promise<void> {
-    return new Promise((resolve) => this.take(holder, resolve))
+  /** Resolves at the owner's turn; the caller must do the work at once. */
+  turnOf(owner: string): Promise<void> {
+    return new Promise((resolve) => this.take(owner, resolve))
   }
 
   /**
    * Callbacks of `setImmediate` that are scheduled together run in the same round of the loop, and Node runs
    * the continuations of promises between any two of them. So the time from one callback to the next is what
-   * a request has used, with everything that it did without waiting.
+   * a request has used, including everything that it did without waiting.
    */
   #schedule(): void {
     this.#isScheduled = true
@@ -73,7 +73,7 @@ export class LoopTurns {
     if (this.#usedMs >= this.#turnMs) return
     const next = this.#queue.shift()
     if (next === undefined) return
-    this.#current = { holder: next.holder, startedMs: this.#nowMs() }
+    this.#current = { owner: next.owner, startedMs: this.#nowMs() }
     next.item()
   }
 
@@ -87,10 +87,10 @@ export class LoopTurns {
 
   #settle(): void {
     if (this.#current === null) return
-    const { holder, startedMs } = this.#current
+    const { owner, startedMs } = this.#current
     this.#current = null
     const usedMs = this.#nowMs() - startedMs
     this.#usedMs += usedMs
-    this.#queue.addCost(holder, usedMs)
+    this.#queue.addCost(owner, usedMs)
   }
 }

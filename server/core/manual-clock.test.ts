@@ -1,10 +1,10 @@
-// The clock of the tests, because a test is worth no more than its clock.
+// The clock of the tests.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ManualClock } from './manual-clock.ts'
 
-test('time stands still until it is moved, in both units', async () => {
+test('time stops until it is advanced, in both units', async () => {
   const clock = new ManualClock(1_000)
   assert.deepEqual([clock.nowMs(), clock.nowNs()], [1_000, 1_000_000_000n])
   await clock.advance(5)
@@ -13,7 +13,7 @@ test('time stands still until it is moved, in both units', async () => {
   assert.equal(clock.nowMs(), 995)
 })
 
-test('sleepers wake in the order of their deadlines, and only when those have come', async () => {
+test('sleepers wake in the order of their deadlines, and only when those have passed', async () => {
   const clock = new ManualClock(0)
   const woken: number[] = []
   for (const ms of [30, 10, 20]) void clock.sleep(ms).then(() => woken.push(ms))
@@ -26,7 +26,7 @@ test('sleepers wake in the order of their deadlines, and only when those have co
   assert.deepEqual([woken, clock.waiting], [[10, 20, 30], 0])
 })
 
-test('a sleeper that sleeps again within the time passed wakes again', async () => {
+test('a sleeper that sleeps again within the advanced time wakes again', async () => {
   const clock = new ManualClock(0)
   const woken: string[] = []
   const sleepTwice = async () => {
@@ -41,7 +41,7 @@ test('a sleeper that sleeps again within the time passed wakes again', async () 
   assert.deepEqual(woken, ['first', 'second'])
 })
 
-test('an aborted sleep ends at once and is no longer waiting, and an aborted signal never sleeps', async () => {
+test('an aborted sleep ends at once and no longer waits, and an aborted signal never sleeps', async () => {
   const clock = new ManualClock(0)
   const stop = new AbortController()
   const sleeping = clock.sleep(1_000, stop.signal)

@@ -1,6 +1,6 @@
-// A clock that moves only when told to, for tests and for replay. Sleepers wake in the order of their
-// deadlines, and `advance` lets each of them run before the next, so a test sees what a real wait would do
-// without waiting.
+// A clock that advances only when told to, for tests and for replay. Sleepers wake in the order of their
+// deadlines, and `advance` lets each of them run before the next, so a test sees the same as with a real
+// wait.
 
 import type { Clock, SteadyTime } from './clock.ts'
 
@@ -46,20 +46,20 @@ export class ManualClock implements Clock {
     })
   }
 
-  /** How many sleepers are waiting; a test waits for this before it moves time. */
+  /** Number of waiting sleepers; a test waits for this before it advances time. */
   get waiting(): number {
     return this.#sleepers.length
   }
 
-  /** Somebody sets the clock by this much; no time passes, and nobody wakes. */
+  /** Sets the wall clock by `byMs`; no time passes, and nobody wakes. */
   set(byMs: number): void {
     this.#nowMs += byMs
   }
 
-  /** Moves time, also backwards (a corrected clock), and wakes whoever is due. */
+  /** Advances time, or sets it back (a corrected clock), and wakes sleepers that are due. */
   async advance(ms: number): Promise<void> {
     this.#nowMs += ms
-    // Only a clock can go back.
+    // Only the wall clock can go back.
     this.#steadyMs += Math.max(0, ms)
     for (;;) {
       this.#sleepers.sort((a, b) => a.atMs - b.atMs)

@@ -1,5 +1,4 @@
-// What is left of a part of a request that its schema refuses: the fields that are good, each as
-// its own schema reads it.
+// The valid fields of a part of a request that its schema refuses, each as its own schema parses it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,7 +23,7 @@ test('an accepted part has all its fields, with defaults, and no problem', () =>
   assert.deepEqual(readPart('body', Body, { range_end: end.text }), { value, fields: value, problems: [] })
 })
 
-test('a refused part still has the fields that are good, read', () => {
+test('a refused part still has its valid fields, parsed', () => {
   const { fields, problems, value } = readPart('body', Body, {
     range_start: 'yesterday',
     range_end: end.text,
@@ -41,12 +40,12 @@ test('a refused part still has the fields that are good, read', () => {
   )
 })
 
-test('what a field inherits from every object was not sent', () => {
+test('a property that every object inherits was not sent', () => {
   const Odd = z.strictObject({ toString: z.unknown(), a: z.string() })
   assert.deepEqual(readPart('body', Odd, { a: 1 }).fields, {})
 })
 
-test('of what is no object there are no fields', () => {
+test('what is not an object has no fields', () => {
   for (const input of [undefined, null, 'x', [end.text], 5]) {
     const { fields, problems } = readPart('body', Body, input)
     assert.deepEqual(fields, {})

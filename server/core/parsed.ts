@@ -1,5 +1,5 @@
-// Parse, don't check: what reads input returns the value that the rest works with, or every problem of the
-// input, and never a yes or no after which the input is read again.
+// Parse, don't check: a function that reads input returns the value that later code uses, or every problem of
+// the input. It never returns only a boolean after which the input must be read again.
 
 import { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -8,28 +8,28 @@ import { problemsOf } from './schema-problems.ts'
 
 export type Parsed<T> = { readonly value: T } | { readonly problems: readonly ValidationProblem[] }
 
-/** A body as it was sent and as its schema reads it, for rules across its fields. */
+/** A body as it was sent and as its schema parses it, for rules across its fields. */
 export interface SentBody<Body> {
   /** Undefined where the schema refuses it. */
   readonly body: Body | undefined
-  /** The fields that the schema accepts, each read. */
+  /** The fields that the schema accepts, parsed. */
   readonly fields: Partial<Body>
   /** The body as it was sent, under the current names of its fields. */
   readonly raw: unknown
 }
 
-/** One part of a request, read by its schema. */
+/** One part of a request, parsed by its schema. */
 export interface ReadPart<T> {
   /** Undefined where the schema refuses it. */
   readonly value: T | undefined
-  /** The fields that the schema accepts, each read: all of them where it accepts the whole. */
+  /** The fields that the schema accepts, parsed: all of them where it accepts the whole part. */
   readonly fields: Partial<T>
   readonly problems: readonly ValidationProblem[]
 }
 
 /**
- * Reads one part of a request. Where it is refused, its good fields are still there for rules across fields,
- * so that one answer names the problems of both.
+ * Parses one part of a request. Where it is refused, its valid fields are still returned for rules across
+ * fields, so that one response has the problems of both.
  *
  * @param part `body`, `path`, `query` or `header`
  */
@@ -44,7 +44,7 @@ export function readPart<T extends z.ZodType>(
   return { value: undefined, fields: acceptedFields(schema, input), problems }
 }
 
-/** Only an object has fields; of everything else there is only the whole. */
+/** Only an object has fields. */
 function fieldsOf<T>(value: T): Partial<T> {
   return isRecord(value) ? value : {}
 }
@@ -56,6 +56,6 @@ function acceptedFields<T extends z.ZodType>(schema: T, input: unknown): Partial
     const result = field.safeParse(Object.hasOwn(input, name) ? input[name] : undefined)
     if (result.success && result.data !== undefined) fields[name] = result.data
   }
-  // The shape made each field under its own name, which the type of a lookup by name can't express.
+  // Each field was parsed by the schema of its own name, which the type of a lookup by name can't express.
   return fields as Partial<z.output<T>>
 }

@@ -1,6 +1,6 @@
-// From Zod's issues to problems on the wire, one test per kind of issue, and all of them at once.
-// What is asserted is the documented shape: a place of strings, a type in Pydantic's vocabulary, the
-// input, and facts in ctx.
+// Zod's issues as problems on the wire, one test for each kind of issue, and all of them at once. The tests
+// assert the documented form: a place of strings, a type in Pydantic's vocabulary, the input, and facts in
+// ctx.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -22,7 +22,7 @@ const wrong = (schema: z.ZodType, a: unknown) => {
   return { type: first?.type, input: first?.input, ctx: first?.ctx, msg: first?.msg }
 }
 
-test('a missing field is missing from what should hold it', () => {
+test('a missing field has the value that should contain it as input', () => {
   const required = { loc: ['body', 'a'], type: 'missing', msg: 'Field required', input: {}, ctx: {} }
   for (const schema of [z.string(), z.number(), z.boolean(), z.array(z.string()), z.strictObject({})]) {
     assert.deepEqual(absent(schema), required)
@@ -32,20 +32,20 @@ test('a missing field is missing from what should hold it', () => {
   assert.deepEqual(absent(InstantInput), required)
 })
 
-test('a body that is absent is missing as a whole', () => {
+test('an absent body is missing as a whole', () => {
   assert.deepEqual(problems(z.strictObject({}), undefined), [
     { loc: ['body'], type: 'missing', msg: 'Field required', input: null, ctx: {} },
   ])
 })
 
-test('what every object inherits is missing all the same', () => {
+test('a property that every object inherits is missing too', () => {
   for (const name of ['toString', 'constructor', 'hasOwnProperty']) {
     const [found] = problems(z.strictObject({ [name]: z.string() }), {})
     assert.deepEqual([found?.loc, found?.type], [['body', name], 'missing'])
   }
 })
 
-test('of a value of the wrong type only that is said', () => {
+test('a value of the wrong type has no other problem', () => {
   assert.deepEqual(
     problems(z.strictObject({ a: z.string().min(3).max(5) }), { a: ['x'] }).map(({ type }) => type),
     ['string_type'],
@@ -57,7 +57,7 @@ test('null is not missing but of the wrong type', () => {
   assert.equal(wrong(z.enum(['x']), null).type, 'enum')
 })
 
-test('each wrong type has its name in Pydantic’s vocabulary, and says what should be there', () => {
+test('each wrong type has its name in Pydantic’s vocabulary, and names the expected type', () => {
   for (const [schema, input, type, words] of [
     [z.string(), 5, 'string_type', 'string'],
     [z.number(), '5', 'float_type', 'number'],
@@ -74,7 +74,7 @@ test('each wrong type has its name in Pydantic’s vocabulary, and says what sho
   }
 })
 
-test('a word outside a list is told the list', () => {
+test('a word outside a list is refused with the list', () => {
   const found = wrong(z.enum(['range', 'all', 'none']), 'every')
   assert.deepEqual(found, {
     type: 'enum',
@@ -85,7 +85,7 @@ test('a word outside a list is told the list', () => {
   assert.equal(wrong(z.literal('all'), 'every').ctx?.expected, "'all'")
 })
 
-test('a crossed bound is named in ctx, for numbers, texts and lists', () => {
+test('a limit that was exceeded is named in ctx, for numbers, texts and lists', () => {
   for (const [schema, input, type, ctx] of [
     [z.int().min(1), 0, 'greater_than_equal', { ge: 1 }],
     [z.int().max(10), 11, 'less_than_equal', { le: 10 }],
@@ -99,7 +99,7 @@ test('a crossed bound is named in ctx, for numbers, texts and lists', () => {
   }
 })
 
-test('bounds that exclude themselves are not called inclusive', () => {
+test('exclusive bounds are not called inclusive', () => {
   assert.deepEqual(
     [wrong(z.number().gt(0), 0).type, wrong(z.number().gt(0), 0).ctx],
     ['greater_than', { gt: 0 }],
@@ -133,14 +133,14 @@ test('a field named __proto__ is an unknown field and not the prototype', () => 
   )
 })
 
-test('a union says what it would take', () => {
+test('a union names what it accepts', () => {
   const found = wrong(z.union([z.string(), z.number()]), true)
   assert.equal(found.type, 'value_error')
   assert.equal(found.msg, 'Input should be one of: string, number')
   assert.equal(found.input, true)
 })
 
-test('rules of our own speak with their own type and context', () => {
+test('our own rules have their own type and context', () => {
   const even = z.int().transform((value, context) => {
     return value % 2 === 0 ? value : refuse(context, 'value_error', 'Input should be even', { remainder: 1 })
   })
@@ -159,7 +159,7 @@ test('patterns and formats are value errors with their sentence', () => {
   assert.deepEqual(found, { type: 'value_error', msg: 'Use only a.', input: 'b', ctx: {} })
 })
 
-test('text of a query string that is no integer says int_parsing, and bounds say which', () => {
+test('text of a query string that is not an integer has int_parsing, and bounds have their own types', () => {
   const limit = queryInt({ min: 1, max: 500, fallback: 50, describe: '' })
   for (const text of ['', 'x', '1.0', '1e2', ' 1', '+1', '9'.repeat(16)]) {
     assert.equal(wrong(limit, text).type, 'int_parsing', JSON.stringify(text))
@@ -170,14 +170,14 @@ test('text of a query string that is no integer says int_parsing, and bounds say
   assert.equal(wrong(limit, ['1', '2']).type, 'string_type')
 })
 
-test('every place is of strings, list positions included, and begins with the part of the request', () => {
+test('every place consists of strings, list positions included, and begins with the part of the request', () => {
   const schema = z.strictObject({ list: z.array(z.strictObject({ x: z.int() })) })
   const found = problems(schema, { list: [{ x: 1 }, { x: 'two' }] }, 'query')
   assert.deepEqual(found[0]?.loc, ['query', 'list', '1', 'x'])
   assert.equal(found[0]?.input, 'two')
 })
 
-test('all problems of an input are in one answer', () => {
+test('all problems of an input are in one response', () => {
   const schema = z.strictObject({
     name: z.string().min(1),
     role: z.enum(['owner', 'viewer']),
@@ -194,7 +194,7 @@ test('all problems of an input are in one answer', () => {
   ])
 })
 
-test('an input of the type of one branch of a union is told what that branch wants', () => {
+test('an input with the type of one branch of a union has the problems of that branch', () => {
   const key = z.string().min(1)
   const schema = z.strictObject({ by: z.union([key, z.array(key).max(2)]) })
   const told = (by: unknown) =>

@@ -1,5 +1,5 @@
-// From Zod's issues to the validation error of the interface: every problem in one answer, each with its
-// place, the mend, a type in the vocabulary of Pydantic v2, the offending input and its context.
+// Converts Zod's issues to the validation error of the interface: every problem in one response, each with
+// its place, the correction, a type in the vocabulary of Pydantic v2, the wrong input and its context.
 
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -8,13 +8,13 @@ import { isRecord } from './is-record.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** Makes a problem when it is certain that it will be shown: a body may have tens of thousands. */
+/** Creates a problem only where it will be shown: a body may have tens of thousands. */
 type ProblemMaker = () => ValidationProblem
 
 /**
- * Problems of one part of a request, the first of them where they are many; `part` is `body`, `path`,
- * `query` or `header`. Of a value that has the wrong type nothing else is said: a text where a list
- * belongs isn't too long a list.
+ * Returns the problems of one part of a request, limited to the first ones; `part` is `body`, `path`, `query`
+ * or `header`. A value of the wrong type has no other problem: a text in place of a list isn't too long a
+ * list.
  */
 export function problemsOf(part: string, issues: readonly Issue[], input: unknown): ValidationProblem[] {
   return firstProblems(part, makersOf(part, issues, input))
@@ -29,8 +29,8 @@ function* makersOf(part: string, issues: readonly Issue[], input: unknown): Gene
 }
 
 /**
- * A set of places in a value. A tree and not a set of texts: in a text each name would be copied for every
- * place below it, and names may be as long as the body.
+ * A set of places in a value. It is a tree and not a set of texts: in texts each name would be copied for
+ * every place below it, and names may be as long as the body.
  */
 class Places {
   readonly #root: PlaceNode = { isMember: false }
@@ -58,7 +58,7 @@ interface PlaceNode {
   below?: Map<PropertyKey, PlaceNode>
 }
 
-/** @param outer the place of `whole`, in which the issue's path begins */
+/** @param outer the place of `whole`, where the issue's path begins */
 function* makersOfIssue(outer: readonly string[], issue: Issue, whole: unknown): Generator<ProblemMaker> {
   if (issue.code === 'unrecognized_keys') {
     for (const key of issue.keys) yield () => unknownField(outer, [...issue.path, key], whole)
@@ -74,7 +74,7 @@ function unknownField(
   path: readonly PropertyKey[],
   whole: unknown,
 ): ValidationProblem {
-  const sentence = 'This field is not known; remove it or mend its spelling'
+  const sentence = 'This field is not known; remove it or correct its spelling'
   return problem([...outer, ...path.map(String)], 'extra_forbidden', sentence, valueAt(whole, path))
 }
 
@@ -128,12 +128,12 @@ function typeProblem(
   return problem(loc, type, `Input should be ${words}`, input)
 }
 
-/** The input of a missing field is what it is missing from. */
+/** The input of a missing field is the value that should contain it. */
 function missing(loc: string[], whole: unknown, path: readonly PropertyKey[]): ValidationProblem {
   return problem(loc, 'missing', 'Field required', valueAt(whole, path.slice(0, -1)) ?? null)
 }
 
-/** Type and context key of a crossed bound, by what was measured. */
+/** Type and context key of a size limit, by what was measured. */
 const sizeNames = {
   text: { min: ['string_too_short', 'min_length'], max: ['string_too_long', 'max_length'] },
   list: { min: ['too_short', 'min_length'], max: ['too_long', 'max_length'] },
@@ -154,7 +154,7 @@ function sizeProblem(
   return problem(loc, type, issue.message, input, { [key]: bound })
 }
 
-/** Where the input is of the type of one branch, that branch says what is wrong with it. */
+/** Where the input has the type of one branch, the problems of that branch are returned. */
 function* makersOfUnion(
   loc: readonly string[],
   { errors }: z.core.$ZodIssueInvalidUnion,

@@ -1,23 +1,22 @@
-// What a sender gave, in the size that an answer has room for. Whoever quotes input quotes it through
-// here: a name of 60 kB that stands in each of a thousand quotations is 60 MB. What was cut says so,
-// and how much is missing.
+// Shortens input to the size that a response may contain. All quoted input must go through here: a name of 60
+// kB in each of a thousand quotations is 60 MB. A shortened text says how much is missing.
 
-/** A text of `limit` characters at most, and then how many more it has. */
+/** Returns at most `limit` characters of a text, followed by the number of the others. */
 export function shortText(text: string, limit: number): string {
   if (text.length <= limit) return text
   return `${text.slice(0, limit).toWellFormed()}… (${text.length - limit} more characters)`
 }
 
 /**
- * Characters that a value takes beside those of its texts: quotes, commas, a number. So
- * nesting has an end as well.
+ * Characters that count for a value besides those of its texts: quotes, commas, a number. So nesting is
+ * limited too.
  */
 const valueCost = 4
 
 /**
- * A copy of a JSON value with texts and names of about `limit` characters in all, and of `textLimit` each.
- * The first of its items and members are kept; an item or a member named `…` says how many are missing. What
- * JSON can't say becomes text.
+ * Returns a copy of a JSON value with about `limit` characters in all its texts and names, and `textLimit` in
+ * each. Keeps the first items and members; an item or a member named `…` says how many are missing. What JSON
+ * can't represent becomes text.
  */
 export function shortValue(value: unknown, limit: number, textLimit: number): unknown {
   return new Shortener(limit, textLimit).copy(value)
@@ -65,7 +64,7 @@ class Shortener {
       }
       kept.push([this.#text(name), this.copy(Reflect.get(object, name))])
     }
-    // Defines each name as its own, also one that every object inherits.
+    // Defines each name as an own property, also a name that every object inherits.
     return Object.fromEntries(kept)
   }
 }

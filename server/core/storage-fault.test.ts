@@ -1,5 +1,5 @@
-// The codes by which stores and the file system say that the disk is at fault, as they come:
-// wrapped in other errors.
+// The codes by which stores and the file system report a fault of the disk, wrapped in other errors as in
+// reality.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import { storageFaultOf } from './storage-fault.ts'
 const withFields = (fields: Record<string, unknown>, cause?: unknown) =>
   Object.assign(new Error('it failed', { cause }), fields)
 
-test('a lack of room and a disk that takes no writes are told apart, whichever store says it', () => {
+test('a full disk and a disk that refuses writes are distinguished, whichever store reports it', () => {
   const cases: readonly (readonly [Record<string, unknown>, string | null])[] = [
     [{ code: 'ENOSPC' }, 'full'],
     [{ code: 'EDQUOT' }, 'full'],
@@ -32,7 +32,7 @@ test('a lack of room and a disk that takes no writes are told apart, whichever s
   }
 })
 
-test('what is no error, and an error that causes itself, says nothing', () => {
+test('a value that is not an error, and an error that is its own cause, have no fault', () => {
   assert.equal(storageFaultOf(undefined), null)
   assert.equal(storageFaultOf('ENOSPC'), null)
   const circular = new Error('round')

@@ -1,13 +1,13 @@
-// What an error says of the disk. The driver of the control plane, the engine and the file system each have
-// codes of their own for a disk that has no room or takes no writes; here they become two words. It decides
-// by codes, never by text, so of an error that has no such code it says nothing.
+// Tells from an error whether the disk is at fault. The driver of the control plane, the engine and the file
+// system each have codes for a disk that is full or refuses writes; here they become two words. It uses
+// codes, never texts, and returns nothing for an error without such a code.
 
-/** `full`: there is no room. `failing`: the disk is read-only or returns errors. */
+/** `full`: there is no space. `failing`: the disk is read-only or returns errors. */
 export type StorageFault = 'full' | 'failing'
 
 /**
- * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that may grow no
- * further, by a limit or a quota, needs the same mend as a full disk.
+ * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that can't grow
+ * because of a limit or a quota needs the same correction as a full disk.
  */
 const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>([
   ['ENOSPC', 'full'],
@@ -19,7 +19,8 @@ const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>
 ])
 
 /**
- * Extended codes of SQLite: a system call failed because there was no room, which SQLite does not call FULL.
+ * Extended codes of SQLite: a system call failed because there was no space, which SQLite does not report as
+ * FULL.
  */
 const sqliteShmSize = 4874
 
@@ -30,10 +31,10 @@ const sqliteCodes: ReadonlyMap<number, StorageFault> = new Map([
   [10, 'failing'],
 ])
 
-/** An error wraps the one that caused it; no error of ours wraps more. */
+/** An error has its cause; no error of ours has more causes than this. */
 const causesMax = 8
 
-/** The fault that an error or one of its causes names; null where none does. */
+/** Returns the fault that an error or one of its causes names; null where none does. */
 export function storageFaultOf(error: unknown): StorageFault | null {
   let at: unknown = error
   for (let depth = 0; depth < causesMax && at instanceof Error; depth++) {

@@ -1,4 +1,4 @@
-// Priorities of threads, as the kernel has them.
+// Priorities of threads, as the kernel reports them.
 
 import assert from 'node:assert/strict'
 import { getPriority, platform } from 'node:os'

@@ -1,6 +1,6 @@
-// The priority of threads that compute. The event loop answers everybody, and on a machine with few cores it
+// The priority of threads that compute. The event loop serves everybody, and on a machine with few cores it
 // shares them with the threads that decode bodies and evaluate detectors. So those have a lower priority:
-// where a core is free they run as before, and where none is the loop comes first.
+// where a core is free they run as before, and where none is free the loop runs first.
 
 import { readlinkSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
@@ -19,6 +19,6 @@ export function lowerThreadPriority(): void {
     const threadId = Number(basename(readlinkSync('/proc/thread-self')))
     setPriority(threadId, Math.min(mostNice, getPriority(threadId) + niceSteps))
   } catch {
-    // The thread works as well with the usual priority.
+    // The thread also works with the usual priority.
   }
 }

@@ -1,5 +1,5 @@
-// Half-open ranges against their definition: an instant is in `[start, end)` or it isn't. The properties
-// compare with a plain walk over small instants, so that every combination of touching bounds is met.
+// Half-open ranges and their definition: an instant is in `[start, end)` or it isn't. The properties compare
+// with a walk over small instants, so that every combination of adjacent bounds occurs.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -22,13 +22,13 @@ const ranges = fc
   .record({ startNs: bound, endNs: bound })
   .filter(({ startNs, endNs }) => startNs === null || endNs === null || startNs < endNs)
 
-/** One instant on either side of the bounds stands for everything beyond them. */
+/** One instant on either side of the bounds represents everything beyond them. */
 const instants = Array.from({ length: 12 }, (_, i) => BigInt(i - 1))
 
 const holds = ({ startNs, endNs }: TimeRange, ns: bigint) =>
   (startNs === null || ns >= startNs) && (endNs === null || ns < endNs)
 
-test('a range touches rows from a first to a last instant when it holds one between them', () => {
+test('a range touches rows from a first to a last instant when it contains one between them', () => {
   fc.assert(
     fc.property(ranges, small, small, (range, a, b) => {
       const [minNs, maxNs] = a < b ? [a, b] : [b, a]
@@ -38,7 +38,7 @@ test('a range touches rows from a first to a last instant when it holds one betw
   )
 })
 
-test('a range covers another when it holds every instant of it', () => {
+test('a range covers another when it contains every instant of it', () => {
   fc.assert(
     fc.property(ranges, small, small, (range, a, b) => {
       fc.pre(a !== b)
@@ -49,7 +49,7 @@ test('a range covers another when it holds every instant of it', () => {
   )
 })
 
-test('ranges overlap when they share an instant, whichever is named first', () => {
+test('ranges overlap when they share an instant, in either order', () => {
   fc.assert(
     fc.property(ranges, ranges, (a, b) => {
       const isShared = instants.some((ns) => holds(a, ns) && holds(b, ns))
@@ -59,7 +59,7 @@ test('ranges overlap when they share an instant, whichever is named first', () =
   )
 })
 
-test('ranges cover together what at least one of them holds, each instant once', () => {
+test('ranges together cover what at least one of them contains, each instant once', () => {
   const bounded = fc
     .record({ startNs: small, endNs: small })
     .map(({ startNs, endNs }) => (startNs < endNs ? { startNs, endNs } : { startNs: endNs, endNs: startNs }))
@@ -71,7 +71,7 @@ test('ranges cover together what at least one of them holds, each instant once',
   )
 })
 
-test('the start is inside, the end is not, and neighbours share nothing', () => {
+test('the start is inside, the end is not, and adjacent ranges share nothing', () => {
   const range = { startNs: 10n, endNs: 20n }
   assert.ok(touches(range, 10n, 10n))
   assert.ok(touches(range, 19n, 19n))
@@ -103,7 +103,7 @@ test('an instant for the engine has ten digits of seconds and nine of fraction, 
   )
 })
 
-test('what is left without the holes is what lies in none of them, in order and without overlaps', () => {
+test('what remains without the holes is in none of them, in order and without overlaps', () => {
   fc.assert(
     fc.property(ranges, fc.array(ranges, { maxLength: 4 }), (range, holes) => {
       const left = without(range, holes)

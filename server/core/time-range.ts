@@ -1,5 +1,5 @@
-// Half-open ranges of telemetry time, in nanoseconds since 1970. A range is exactly what was
-// asked for, never clamped to the data seen so far, so that what arrives late still falls inside it.
+// Half-open ranges of telemetry time, in nanoseconds since 1970. A range is exactly what was requested, never
+// limited to existing data, so that late data is still inside it.
 
 import type { Ns } from '../../contract/instant.ts'
 
@@ -17,12 +17,12 @@ export interface BoundedRange {
 
 export const allTime: TimeRange = { startNs: null, endNs: null }
 
-/** Whether some instant of `[minNs, maxNs]` (both inclusive) lies in the range. */
+/** Whether some instant of `[minNs, maxNs]` (both inclusive) is in the range. */
 export function touches(range: TimeRange, minNs: Ns, maxNs: Ns): boolean {
   return (range.startNs === null || maxNs >= range.startNs) && (range.endNs === null || minNs < range.endNs)
 }
 
-/** Whether every instant of `narrow` lies in `wide`. */
+/** Whether every instant of `narrow` is in `wide`. */
 export function covers(wide: TimeRange, narrow: TimeRange): boolean {
   const startsBefore = wide.startNs === null || (narrow.startNs !== null && wide.startNs <= narrow.startNs)
   const endsAfter = wide.endNs === null || (narrow.endNs !== null && narrow.endNs <= wide.endNs)
@@ -37,8 +37,8 @@ export function overlaps(a: TimeRange, b: TimeRange): boolean {
 }
 
 /**
- * How much time the ranges cover together, nanoseconds: what several of them cover counts
- * once. All have both bounds.
+ * Returns how much time the ranges cover together, nanoseconds; overlapping time counts once. All have both
+ * bounds.
  */
 export function coveredNs(ranges: readonly BoundedRange[]): bigint {
   const ordered = ranges.toSorted((a, b) => (a.startNs < b.startNs ? -1 : a.startNs > b.startNs ? 1 : 0))
@@ -52,7 +52,7 @@ export function coveredNs(ranges: readonly BoundedRange[]): bigint {
   return sumNs
 }
 
-/** What is left of a range outside the holes, in order of time; empty where nothing is. */
+/** Returns the parts of a range outside the holes, in order of time; empty where none remain. */
 export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRange[] {
   const cut = (part: TimeRange, hole: TimeRange): TimeRange[] => {
     if (!overlaps(part, hole)) return [part]
@@ -66,7 +66,7 @@ export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRang
   return holes.reduce((left, hole) => left.flatMap((part) => cut(part, hole)), [range])
 }
 
-/** The same instants as disjoint ranges in order of time; ranges that touch are one. */
+/** Returns the same instants as disjoint ranges in order of time; adjacent ranges become one. */
 export function union(ranges: readonly TimeRange[]): TimeRange[] {
   const sorted = ranges.toSorted((a, b) => compareStarts(a.startNs, b.startNs))
   const merged: TimeRange[] = []
@@ -87,7 +87,8 @@ function compareStarts(a: Ns | null, b: Ns | null): number {
 }
 
 /**
- * The engine's text for a DateTime64(9): seconds padded to ten digits, because fewer are refused or misread.
+ * Formats an instant for a DateTime64(9) of the engine: seconds padded to ten digits, because fewer are
+ * refused or misread.
  */
 export function engineInstant(ns: Ns): string {
   const digits = ns.toString().padStart(19, '0')

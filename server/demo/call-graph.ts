@@ -1,8 +1,8 @@
-// Who calls whom in the demo shop. Each flow is what one visitor's request sets in motion: a tree of
-// steps, in the order in which they happen, and each step becomes one span. Traces, request counts,
-// latencies and error propagation are all read from these trees, so the three signals can't disagree about
-// the shape of the shop. Span and attribute names follow the OpenTelemetry semantic conventions 1.37
-// (HTTP, database, messaging).
+// Which service calls which in the demo shop. Each flow is the tree of steps that one visitor's request
+// causes, in the order in which they happen; each step becomes one span. Traces, request counts, latencies
+// and error propagation are all computed from these trees, so the three signals agree about the structure of
+// the shop. Span and attribute names follow the OpenTelemetry semantic conventions 1.37 (HTTP, database,
+// messaging).
 
 export const serviceNames = [
   'storefront',
@@ -30,12 +30,12 @@ export interface Step {
   readonly service: ServiceName
   readonly kind: (typeof spanKind)[keyof typeof spanKind]
   readonly name: string
-  /** Median time spent in the step itself, without the steps it calls, milliseconds on a calm day. */
+  /** Median time of the step itself, without the steps it calls, milliseconds, outside incidents. */
   readonly medianMs: number
   readonly attributes: Attributes
-  /** One after another, never at the same time. */
+  /** Calls that run one after another, never at the same time. */
   readonly calls: readonly Step[]
-  /** Work another service does later because of a message; a trace of its own with a link back. */
+  /** Work that another service does later because of a message; its own trace, with a link back. */
   readonly causes?: Step
 }
 
@@ -45,13 +45,12 @@ export interface Flow {
   /** Requests per minute, averaged over a week. */
   readonly requestsPerMinute: number
   /**
-   * One request of this many is traced, at every hour alike: a changing share would
-   * itself look like an anomaly.
+   * One request in this many is traced, at all hours, because a changing share would look like an anomaly.
    */
   readonly tracedOneIn: number
 }
 
-/** What a service says when it is itself the one that fails. */
+/** The error of a service that fails by itself. */
 interface Failure {
   readonly type: string
   readonly message: string
@@ -84,7 +83,7 @@ const serve = (
   calls,
 })
 
-/** A call over the network: the caller's CLIENT span around the callee's SERVER span. */
+/** A call over the network: the CLIENT span of the caller around the SERVER span of the callee. */
 const call = (service: ServiceName, callee: Step): Step => {
   const method = String(callee.attributes['http.request.method'])
   return {
@@ -121,7 +120,7 @@ const query = (
   calls: [],
 })
 
-/** The gateway is a proxy with one span per request, so its callee's parent is the SERVER span itself. */
+/** The gateway is a proxy with one span per request, so the parent of its callee is the SERVER span. */
 const throughGateway = (callee: Step): Step =>
   call(
     'storefront',
@@ -259,8 +258,9 @@ export const flows: readonly Flow[] = [
 ]
 
 /**
- * The step in which a failure of `server`'s own service shows: its last leaf that reaches out (a database,
- * the card provider). Undefined for a service that has none; then the request fails in `server` itself.
+ * Returns the step in which a failure of `server`'s own service appears: its last leaf that calls another
+ * system (a database, the card provider). Undefined for a service without one; then the request fails in
+ * `server` itself.
  */
 export function failingStep(server: Step): Step | undefined {
   return server.calls.findLast((step) => step.calls.length === 0 && step.kind === spanKind.client)

@@ -1,11 +1,10 @@
-// The detectors of the demo: those the organisation starts with, and two that the demo adds, created over
-// HTTP as anybody would. Every organisation has the built-in metrics of its requests and logs; which of its
-// own metrics matter only it can say. Of this shop it is the memory of its processes, and the count of its
-// visitors: its traces are a sample, its counters are not.
+// The detectors of the demo: those that every organisation starts with, and two that the demo creates over
+// HTTP. Every organisation has built-in metrics of its requests and logs; it chooses itself which of its own
+// metrics to watch. This shop watches the memory of its processes and the count of its visitors; for the
+// count it uses counters, because its traces are a sample.
 //
-// A detector tells of its whole window at its first run over it, and afterwards only of what came
-// since. So all are kept from running while the history comes in, are then run once each, and from then
-// on follow their schedule.
+// The first run of a detector reports anomalies of its whole window, later runs only of new data. So all
+// detectors are disabled while the history is loaded, then run once each, and then follow their schedule.
 
 import type { z } from 'zod'
 import { pageOf } from '../../contract/common.ts'
@@ -25,7 +24,7 @@ export const demoDetectors = [
     schedule_minutes: 15,
   },
   {
-    // By the hour, and at most one false alarm a day: visitors are what a shop lives on.
+    // By the hour, and with at most one false alarm a day, because visitors are the main metric of a shop.
     name: 'Visitors of storefront by the hour',
     metric_key: 'http.server.request.count',
     method_key: 'seasonal_band',
@@ -46,12 +45,12 @@ export const demoDetectors = [
 interface Api {
   /** Base URL of the service, such as `http://127.0.0.1:8080`. */
   readonly endpoint: string
-  /** Of an owner. */
+  /** The token of an owner. */
   readonly token: string
   readonly fetch?: Fetch
 }
 
-/** Switches off the detectors of the organisation, and answers their ids. */
+/** Disables the detectors of the organisation and returns their ids. */
 export async function pauseDetectors(api: Api): Promise<string[]> {
   const { items } = await call(api, 'GET', '/anomalies/detectors?limit=100', pageOf(Detector))
   for (const { id } of items) await patch(api, id, { enabled: false })
@@ -59,8 +58,8 @@ export async function pauseDetectors(api: Api): Promise<string[]> {
 }
 
 /**
- * Adds the demo's own detectors to those that were paused, runs each once over the history, and switches them
- * on. Answers what they found, latest first, at most 100.
+ * Adds the demo's own detectors to those that were disabled, runs each once over the history, and enables
+ * them. Returns the anomalies, latest first, at most 100.
  */
 export async function runOverHistory(api: Api, pausedIds: readonly string[]): Promise<ListedAnomaly[]> {
   const ids = [...pausedIds]
@@ -78,7 +77,7 @@ function patch(api: Api, id: string, body: object): Promise<Detector> {
   return call(api, 'PATCH', `/anomalies/detectors/${id}`, Detector, body)
 }
 
-/** Throws with the answer's own words where it is a refusal. */
+/** Throws an error with the text of the response where it is a refusal. */
 async function call<T extends z.ZodType>(
   { endpoint, fetch: send = fetch, token }: Api,
   method: string,

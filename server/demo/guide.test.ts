@@ -1,11 +1,12 @@
-// The page the demo ends with, and the line it shows while it loads: what can be pasted has to be right.
+// The guide at the end of the demo, whose commands must be valid when pasted, and the progress line of its
+// loading.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { GuideFacts } from './guide.ts'
-import { openProgressLine, renderGuide, shellWord, storyOf } from './guide.ts'
+import { incidentFacts, openProgressLine, renderGuide, shellWord } from './guide.ts'
 import { openShop } from './shop.ts'
 
 const facts: GuideFacts = {
@@ -16,23 +17,23 @@ const facts: GuideFacts = {
   anomalyId: 'anm_7',
   detectorId: 'det_3',
   eraseBefore: '2025-11-12T00:00:00Z',
-  story: [
+  incidents: [
     {
       at: '2025-11-19T00:07:00Z',
       sentence: 'payments is slow',
-      told: [
+      reasons: [
         'error ratio of payments 0.500 (12 of 24 requests failed), expected 0 to 0.0500; 1 hour 15 minutes high from 23:55 to 01:10 UTC',
         'error logs of payments 105, expected 0 to 20.0',
         'p95 latency of gateway 2,535 ms',
         'p95 latency of storefront 2,547 ms',
       ],
     },
-    { at: '2025-11-19T00:08:00Z', sentence: 'nobody noticed', told: [] },
+    { at: '2025-11-19T00:08:00Z', sentence: 'nobody noticed', reasons: [] },
   ],
   nextIncidentMinutes: 3.2,
 }
 
-/** The JSON bodies of a guide, read the way the shell hands them to curl. */
+/** Returns the JSON bodies of a guide, as the shell passes them to curl. */
 function bodiesIn(guide: string): unknown[] {
   return [...guide.matchAll(/^ +-d (.*?)\)?(?:; echo .*)?$/gm)].map(([, word]) => {
     const text = execFileSync('sh', ['-c', `printf %s ${word}`], { encoding: 'utf8' })
@@ -41,7 +42,7 @@ function bodiesIn(guide: string): unknown[] {
 }
 
 describe('the guide', () => {
-  test('has bodies that are valid JSON and say what the service expects', () => {
+  test('has bodies that are valid JSON in the form that the service expects', () => {
     assert.deepEqual(bodiesIn(renderGuide(facts)), [
       { window_minutes: 4320, schedule_minutes: 10 },
       { scope: 'range', range_end: '2025-11-12T00:00:00Z', confirm: 'org_01J9' },
@@ -58,7 +59,7 @@ describe('the guide', () => {
     )
   })
 
-  test('is a script that a shell can parse, from the settings to the last command', () => {
+  test('is a script that a shell can parse', () => {
     const commands = renderGuide(facts)
       .split('\n')
       .filter((line) => /^ {2}(export|curl|ANSWER|ID|until| {2}["|-]| {2}-)/.test(line))
@@ -67,7 +68,7 @@ describe('the guide', () => {
     execFileSync('sh', ['-n'], { input: commands })
   })
 
-  test('finds the request id of a deletion answer with the very command it prints', () => {
+  test('has a command that finds the request id in the response of a deletion', () => {
     const line = renderGuide(facts)
       .split('\n')
       .find((each) => each.trim().startsWith('ID='))
@@ -79,7 +80,7 @@ describe('the guide', () => {
     assert.equal(found, 'del_42')
   })
 
-  test('points any OpenTelemetry SDK at the service, with the write-only token encoded as the specification asks', () => {
+  test('configures any OpenTelemetry SDK, with the ingest token encoded as the specification requires', () => {
     const guide = renderGuide(facts)
     assert.match(guide, /^ +export OTEL_EXPORTER_OTLP_ENDPOINT=http:\/\/127\.0\.0\.1:8080$/m)
     assert.match(
@@ -89,7 +90,7 @@ describe('the guide', () => {
     assert.match(guide, /^ +export OTEL_EXPORTER_OTLP_PROTOCOL=http\/protobuf$/m)
   })
 
-  test('names the anomaly, the detector, the story and what is about to happen', () => {
+  test('names the anomaly, the detector, the incidents of the past and the next one', () => {
     const guide = renderGuide(facts)
     for (const part of [
       'anomalies/anm_7',
@@ -97,7 +98,7 @@ describe('the guide', () => {
       '- error ratio of payments 0.500',
       '01:10 UTC',
       'and 1 more anomaly',
-      'no detector has told of it',
+      'no detector reported it',
       'payments is slow',
       'in about 4 minutes',
     ]) {
@@ -105,11 +106,11 @@ describe('the guide', () => {
     }
   })
 
-  test('leaves out what is not there', () => {
-    const { anomalyId: _, detectorId: __, story: ___, nextIncidentMinutes: ____, ...bare } = facts
+  test('leaves out absent facts', () => {
+    const { anomalyId: _, detectorId: __, incidents: ___, nextIncidentMinutes: ____, ...bare } = facts
     const guide = renderGuide(bare)
     assert.doesNotMatch(guide, /undefined|PATCH|What happened/)
-    assert.match(guide, /Nothing found yet/)
+    assert.match(guide, /No anomalies yet/)
   })
 
   test('has escape codes only when colour is wanted, and no line too long for a terminal of 110 columns', () => {
@@ -120,7 +121,7 @@ describe('the guide', () => {
   })
 })
 
-test('a shell reads back any word that was quoted for it', () => {
+test('a shell parses any quoted word back to the same text', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[ -~]{0,20}$/), (word) => {
       const read = execFileSync('sh', ['-c', `printf %s ${word === '' ? "''" : shellWord(word)}`], {
@@ -150,7 +151,7 @@ describe('the progress line', () => {
     assert.equal(lines.filter((line) => line.includes('100 %')).length, 1)
   })
 
-  test('on a terminal writes over itself and ends with a line break', () => {
+  test('overwrites itself on a terminal and ends with a line break', () => {
     const pieces = run(true)
     assert.ok(pieces.every((piece) => piece.startsWith('\r')))
     assert.ok(pieces.slice(0, -1).every((piece) => !piece.includes('\n')))
@@ -158,25 +159,25 @@ describe('the progress line', () => {
   })
 })
 
-test('the story tells what has begun, oldest first, and how long until the next', () => {
+test('the facts have the incidents that have begun, oldest first, and the time until the next', () => {
   const shop = openShop({ seed: 7, anchorNs: 1_763_522_220_000_000_000n })
   const nowMs = shop.anchorMinute * 60_000
-  const { story, nextIncidentMinutes } = storyOf(shop, nowMs + 60_000, [])
+  const { incidents, nextIncidentMinutes } = incidentFacts(shop, nowMs + 60_000, [])
   assert.deepEqual(
-    story?.map(({ sentence }) => sentence.split(' ')[0]),
-    ['inventory', 'a', 'the'],
+    incidents?.map(({ sentence }) => sentence.split(' ')[0]),
+    ['inventory', 'because', 'the'],
   )
   assert.deepEqual(
-    story,
-    story?.toSorted((a, b) => a.at.localeCompare(b.at)),
+    incidents,
+    incidents?.toSorted((a, b) => a.at.localeCompare(b.at)),
   )
   assert.equal(nextIncidentMinutes, 4)
-  const later = storyOf(shop, nowMs + 3_600_000, [])
-  assert.equal(later.story?.length, 4)
+  const later = incidentFacts(shop, nowMs + 3_600_000, [])
+  assert.equal(later.incidents?.length, 4)
   assert.equal(later.nextIncidentMinutes, undefined)
 })
 
-test('the story has what was found of each incident, and points at the anomaly with the most company', () => {
+test('the facts have the anomalies of each incident, and the anomaly with the most related ones', () => {
   const shop = openShop({ seed: 7, anchorNs: 1_763_522_220_000_000_000n })
   const [leak, drop] = shop.incidents
   assert(leak && drop)
@@ -188,9 +189,9 @@ test('the story has what was found of each incident, and points at the anomaly w
     related_ids,
   })
   const found = [during(drop, 'b', ['c']), during(leak, 'a', []), { ...during(drop, 'c', []), reason: 'c' }]
-  const { anomalyId, story } = storyOf(shop, shop.anchorMinute * 60_000, found)
+  const { anomalyId, incidents } = incidentFacts(shop, shop.anchorMinute * 60_000, found)
   assert.deepEqual(
-    story?.map(({ told }) => told),
+    incidents?.map(({ reasons }) => reasons),
     [['a is high'], ['b is high', 'c'], []],
   )
   assert.equal(anomalyId, 'b')

@@ -1,7 +1,7 @@
-// What the demo prints: a progress line while it loads, and at the end a page of things to try, as commands
-// that can be pasted into a shell as they stand. Both are pure functions of facts; nothing here asks the
-// service, the clock or the terminal. Without a terminal (a log file, CI) progress is a line per 10 %,
-// never a carriage return.
+// The output of the demo: a progress line while it loads, and at the end a page of things to try, as commands
+// that can be pasted into a shell. Both are pure functions of facts; this file does not use the service, the
+// clock or the terminal. Without a terminal (a log file, CI), progress is a line per 10 %, never a carriage
+// return.
 
 import type { ListedAnomaly } from '../../contract/detection-context.ts'
 import { instantText } from '../core/clock.ts'
@@ -12,38 +12,38 @@ export interface GuideFacts {
   /** Such as `http://127.0.0.1:8080`, without a slash at its end. */
   readonly baseUrl: string
   readonly tenantId: string
-  /** Token of an owner: reads, changes detectors and deletes. */
+  /** Token of an owner, which can read, change detectors and erase. */
   readonly ownerToken: string
   /** Token that can only send telemetry. */
   readonly ingestToken: string
-  /** The anomaly to look at first; absent when none was found. */
+  /** The anomaly to look at first; absent where none was found. */
   readonly anomalyId?: string
-  /** A detector to change; absent when there is none. */
+  /** A detector to change; absent where there is none. */
   readonly detectorId?: string
   /** RFC 3339 with an offset; the deletion to try removes everything before it. */
   readonly eraseBefore: string
-  /** What happened in the shop, oldest first. */
-  readonly story?: readonly Chapter[]
-  /** Minutes until the incident that is still to come; absent when it is past. */
+  /** Incidents of the shop, oldest first. */
+  readonly incidents?: readonly PastIncident[]
+  /** Minutes until the next incident; absent when it is past. */
   readonly nextIncidentMinutes?: number
 }
 
-/** An incident of the shop, and what the detectors say of it. */
-interface Chapter {
+/** An incident of the shop, and the anomalies of its time. */
+interface PastIncident {
   readonly at: string
   readonly sentence: string
-  /** Reasons of the anomalies of its time, the earliest first. */
-  readonly told: readonly string[]
+  /** Reasons of the anomalies, the earliest first. */
+  readonly reasons: readonly string[]
 }
 
-/** What the guide needs to know of an anomaly. */
+/** The fields of an anomaly that the guide uses. */
 type Found = Pick<ListedAnomaly, 'id' | 'started_at' | 'seen_until' | 'reason' | 'related_ids'>
 
 /** The guide as text with a line break at its end; `colour` adds ANSI bold and dim. */
 export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: boolean } = {}): string {
   const sections = [
     access(facts),
-    story(facts),
+    happened(facts),
     anomalies(facts),
     detector(facts),
     deletion(facts),
@@ -56,32 +56,32 @@ export function renderGuide(facts: GuideFacts, { colour = false }: { colour?: bo
 }
 
 /**
- * The story of a shop as facts for the guide: what is over or under way at `nowMs` with what was found of it,
- * the anomaly with the most company, and the wait for what is to come.
+ * Returns the facts about the shop's incidents: those that have begun at `nowMs` with their anomalies, the
+ * anomaly with the most related ones, and the time until the next incident.
  */
-export function storyOf(
+export function incidentFacts(
   shop: Shop,
   nowMs: number,
   found: readonly Found[],
-): Pick<GuideFacts, 'story' | 'nextIncidentMinutes' | 'anomalyId'> {
+): Pick<GuideFacts, 'incidents' | 'nextIncidentMinutes' | 'anomalyId'> {
   const nowMinute = nowMs / 60_000
   const byStart = shop.incidents.toSorted((a, b) => a.startMinute - b.startMinute)
   const coming = byStart.find(({ startMinute }) => startMinute > nowMinute)
   const [most] = found.toSorted((a, b) => b.related_ids.length - a.related_ids.length)
   return {
-    story: byStart
+    incidents: byStart
       .filter(({ startMinute }) => startMinute <= nowMinute)
       .map((incident) => ({
         at: instantText(incident.startMinute * 60_000),
         sentence: incident.seen,
-        told: foundIn(incident, found).map(({ reason }) => reason),
+        reasons: foundIn(incident, found).map(({ reason }) => reason),
       })),
     ...(coming === undefined ? {} : { nextIncidentMinutes: coming.startMinute - nowMinute }),
     ...(most === undefined ? {} : { anomalyId: most.id }),
   }
 }
 
-/** The anomalies that overlap an incident in time, the earliest first. */
+/** Returns the anomalies that overlap an incident in time, the earliest first. */
 export function foundIn<T extends Pick<Found, 'started_at' | 'seen_until'>>(
   { endMinute, startMinute }: Pick<ShopIncident, 'startMinute' | 'endMinute'>,
   found: readonly T[],
@@ -118,30 +118,33 @@ function access({ baseUrl, tenantId, ownerToken, ingestToken }: GuideFacts): Sec
   }
 }
 
-function story({ story: chapters = [], nextIncidentMinutes }: GuideFacts): Section | undefined {
-  const lines = chapters.flatMap(({ at, sentence, told }) => [`${at}  ${sentence}`, ...toldLines(told)])
+function happened({ incidents = [], nextIncidentMinutes }: GuideFacts): Section | undefined {
+  const lines = incidents.flatMap(({ at, sentence, reasons }) => [
+    `${at}  ${sentence}`,
+    ...reasonLines(reasons),
+  ])
   if (nextIncidentMinutes !== undefined && nextIncidentMinutes > 0) {
-    lines.push(`in about ${Math.ceil(nextIncidentMinutes)} minutes something will break while you watch`)
+    lines.push(`in about ${Math.ceil(nextIncidentMinutes)} minutes another incident begins`)
   }
   return lines.length === 0
     ? undefined
-    : { title: 'What happened in the shop, and what the detectors say of it', lines }
+    : { title: 'What happened in the shop, and what the detectors reported', lines }
 }
 
-const toldShown = 3
+const reasonsShown = 3
 
-function toldLines(told: readonly string[]): string[] {
-  if (told.length === 0) return ['    (no detector has told of it)']
-  const more = told.length - toldShown
+function reasonLines(reasons: readonly string[]): string[] {
+  if (reasons.length === 0) return ['    (no detector reported it)']
+  const more = reasons.length - reasonsShown
   return [
-    ...told.slice(0, toldShown).flatMap((reason) => bullet(reason)),
+    ...reasons.slice(0, reasonsShown).flatMap((reason) => bullet(reason)),
     ...(more > 0 ? [`    and ${more} more ${more === 1 ? 'anomaly' : 'anomalies'}`] : []),
   ]
 }
 
 const lineLength = 100
 
-/** A sentence as a point of a list, over as many lines as it takes. */
+/** A sentence as an item of a list, over as many lines as it needs. */
 function bullet(sentence: string): string[] {
   const lines = ['']
   for (const word of sentence.split(' ')) {
@@ -156,16 +159,16 @@ function anomalies({ anomalyId }: GuideFacts): Section {
   const list = [...curl(''), '  "$LETHE_URL/anomalies?limit=20"']
   if (anomalyId === undefined) {
     return {
-      title: 'List what the detectors find',
-      lines: ['Nothing found yet; detectors run every few minutes.', ...list],
+      title: 'List anomalies',
+      lines: ['No anomalies yet; detectors run every few minutes.', ...list],
     }
   }
   return {
-    title: 'Look at what the detectors found',
+    title: 'Look at the anomalies',
     lines: [
-      'All of it; "related_ids" names what may be of the same incident:',
+      'All of them; "related_ids" lists anomalies that may belong to the same incident:',
       ...list,
-      'One of it; "context" says what it is related to, and why:',
+      'One of them; "context" lists related anomalies, and why they are related:',
       ...curl(''),
       `  "$LETHE_URL/anomalies/${pathWord(anomalyId)}"`,
     ],
@@ -188,7 +191,7 @@ function detector({ detectorId }: GuideFacts): Section | undefined {
 function deletion({ tenantId, eraseBefore }: GuideFacts): Section {
   const body = { scope: 'range', range_end: eraseBefore, confirm: tenantId }
   return {
-    title: 'Erase telemetry and watch it go',
+    title: 'Erase telemetry and follow the erasure',
     lines: [
       `Everything before ${eraseBefore}; "confirm" is your tenant_id:`,
       'ANSWER=$(curl -s -X POST -H "Authorization: Bearer $LETHE_TOKEN" \\',
@@ -196,14 +199,14 @@ function deletion({ tenantId, eraseBefore }: GuideFacts): Section {
       "  -H 'Content-Type: application/json' \\",
       `  -d ${shellWord(JSON.stringify(body))}); echo "$ANSWER"`,
       '',
-      'Follow it to its end: hidden, removed, and verified by a second count:',
+      'Follow it until it ends: hidden, removed, and verified by a second count:',
       `ID=$(echo "$ANSWER" | sed -n 's/.*"request_id": *"\\([^"]*\\)".*/\\1/p')`,
       './lethe deletions watch "$ID"',
       '',
-      'The same in one command, which shows first what would go:',
+      'The same in one command, which first shows what would be erased:',
       `./lethe erase range --until ${shellWord(eraseBefore)} --wait`,
       '',
-      'Then every step of it in the ledger, each entry holding the hash of the one before:',
+      'Then all its entries in the ledger, each with the hash of the previous one:',
       ...curl(''),
       '  "$LETHE_URL/ledger"',
       '',
@@ -231,20 +234,20 @@ const curl = (options: string): string[] => [
 
 const pathWord = (id: string): string => encodeURIComponent(id)
 
-/** One word for a POSIX shell, quoted unless it is plain. */
+/** Quotes a word for a POSIX shell where necessary. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
 interface ProgressOutput {
   write(text: string): void
-  /** Whether a line can be written over. */
+  /** Whether a line can be overwritten. */
   readonly isTerminal: boolean
 }
 
 /**
- * Gives the function to call with each progress; it writes to `output` only, and at most every
- * 10 % without a terminal.
+ * Returns a function to call with each progress. It writes only to `output`, and without a terminal at most
+ * every 10 %.
  */
 export function openProgressLine(output: ProgressOutput): (progress: LoadProgress) => void {
   let shownTenths = -1
@@ -252,7 +255,7 @@ export function openProgressLine(output: ProgressOutput): (progress: LoadProgres
   return (progress) => {
     if (isEnded) return
     const isDone = progress.doneRows >= progress.totalRows
-    // The total is an estimate: rounding up may only say 100 % at the true end.
+    // The total is an estimate: 100 % is shown only at the real end.
     const share = isDone ? 1 : Math.min(0.99, progress.doneRows / Math.max(1, progress.totalRows))
     const line = `Loading telemetry ${bar(share)} ${lineOf(progress, share)}`
     isEnded = isDone

@@ -1,5 +1,5 @@
-// The live generator on a manual clock: it begins where the history ended, repeats nothing, loses nothing
-// short of the catch-up bound, and stops when told.
+// The live generator on a manual clock: it begins where the history ended, sends nothing twice, loses nothing
+// within the catch-up bound, and stops when its signal aborts.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -23,7 +23,7 @@ interface Receiver {
   readonly logs: { count: number }
 }
 
-/** Takes what is sent; `refuse` says which requests (from 1) are answered 400. */
+/** Accepts HTTP requests; `refuse` says which of them (from 1) get a 400. */
 function openReceiver(refuse: (request: number) => boolean = () => false): Receiver {
   const spanIds: string[] = []
   const spanStartMs: number[] = []
@@ -51,7 +51,7 @@ function openReceiver(refuse: (request: number) => boolean = () => false): Recei
 }
 
 /**
- * Starts a run at the given time and hands over the means to move it; what it sent is checked after `stop`.
+ * Starts a run at the given time and returns functions to control it; what it sent is checked after `stop`.
  */
 function start(clock: ManualClock, receiver: Receiver, more: Partial<LiveOptions> = {}) {
   const stop = new AbortController()
@@ -96,7 +96,7 @@ function spansExpected(fromMs: number, toMs: number): string[] {
 }
 
 describe('the live generator', () => {
-  test('sends each ten seconds what happened since the history ended, once', async () => {
+  test('sends every ten seconds, once, what happened since the end of the history', async () => {
     const clock = new ManualClock(anchorMs + 3_000)
     const receiver = openReceiver()
     const run = start(clock, receiver)
@@ -120,7 +120,7 @@ describe('the live generator', () => {
     await run.stop()
   })
 
-  test('makes up for a pause without a gap', async () => {
+  test('catches up after a pause without a gap', async () => {
     const clock = new ManualClock(anchorMs)
     const receiver = openReceiver()
     const run = start(clock, receiver)
@@ -133,7 +133,7 @@ describe('the live generator', () => {
     assert.equal(receiver.pointTimesMs.size, 9)
   })
 
-  test('makes up for an hour at most', async () => {
+  test('catches up at most an hour', async () => {
     const clock = new ManualClock(anchorMs)
     const receiver = openReceiver()
     const run = start(clock, receiver)
@@ -144,18 +144,18 @@ describe('the live generator', () => {
     assert.ok(receiver.pointTimesMs.size >= 59 && receiver.pointTimesMs.size <= 60)
   })
 
-  test('reports a refusal and sends the refused part again, and only that', async () => {
+  test('reports a refusal and sends only the refused part again', async () => {
     const clock = new ManualClock(anchorMs)
     const receiver = openReceiver((request) => request >= 2 && request <= 5)
     const run = start(clock, receiver)
     for (let step = 0; step < 14; step++) await run.advance(10_000)
     await run.stop()
     assert.equal(run.errors.length, 4)
-    assert.match(String(run.errors[0]), /answered 400: not now/)
+    assert.match(String(run.errors[0]), /returned 400: not now/)
     assert.deepEqual(receiver.spanIds.toSorted(), spansExpected(anchorMs, anchorMs + 130_000).toSorted())
   })
 
-  test('stops while it waits, and when it is told before it starts', async () => {
+  test('stops while it waits, and when the signal aborts before it starts', async () => {
     const clock = new ManualClock(anchorMs)
     const receiver = openReceiver()
     const run = start(clock, receiver)

@@ -1,7 +1,7 @@
-// Keeps the demo shop alive: every few seconds it sends what has happened since the last time, exactly where
-// the history ended. A slice that could not be sent stays due and goes out with the next one; after a long
-// pause (a sleeping laptop, a stopped service) only the last hour is made up for, in slices of a minute, so
-// catching up is bounded and the machine isn't flooded.
+// Live traffic of the demo shop: every few seconds it sends what has happened since the last time, beginning
+// exactly where the history ended. A slice that could not be sent is sent with the next one. After a long
+// pause (a sleeping laptop, a stopped service) only the last hour is sent, in slices of a minute, so that
+// catching up is bounded and does not overload the machine.
 
 import type { Clock } from '../core/clock.ts'
 import type { Payload } from './otlp-batch.ts'
@@ -14,8 +14,8 @@ import { openShop } from './shop.ts'
 
 const sliceMs = 10_000
 /**
- * Requests take up to some seconds, and a span is sent when it has ended: slices trail the clock by this
- * much.
+ * A request lasts up to some seconds, and a span is sent when it has ended, so slices end this long before
+ * now.
  */
 const settleMs = 10_000
 const largestSliceMs = 60_000
@@ -32,13 +32,13 @@ export interface LiveOptions {
   readonly historyDays?: number
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** A slice could not be sent; it is tried again with the next. */
+  /** Called when a slice could not be sent; it is retried with the next one. */
   readonly onError: (error: unknown) => void
   readonly onSent?: (sent: { readonly rows: number; readonly toMs: number }) => void
   readonly fetch?: Fetch
 }
 
-/** Runs until the signal aborts, then resolves; never rejects because of the server. */
+/** Runs until the signal aborts, then resolves. Errors of the server never reject it. */
 export async function runLive(options: LiveOptions): Promise<void> {
   const { clock, signal, onError } = options
   const due = openDueSlices(openShop(options))
@@ -68,19 +68,20 @@ async function sendDue(options: LiveOptions, due: DueSlices): Promise<void> {
 
 interface Slice {
   readonly toMs: number
-  /** Not yet acknowledged; a payload leaves when it is. */
+  /** Payloads that are not acknowledged; acknowledged ones are removed. */
   readonly payloads: Payload[]
 }
 
 interface DueSlices {
   /**
-   * The slice to send now, the same until it is dropped; undefined when nothing has ended before `settledMs`.
+   * Returns the slice to send, the same one until it is dropped; undefined when nothing has ended before
+   * `settledMs`.
    */
   next(settledMs: number): Slice | undefined
   drop(): void
 }
 
-/** Cuts time after the anchor into slices, oldest first, of which none crosses a minute. */
+/** Divides the time after the anchor into slices, oldest first; no slice crosses a minute. */
 function openDueSlices(shop: Shop): DueSlices {
   let fromMs = shop.anchorMinute * 60_000
   let slicer: LiveSlicer | undefined

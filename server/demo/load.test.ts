@@ -1,5 +1,5 @@
-// Loading against a real HTTP server on this machine: what arrives, what happens when it is busy or refuses,
-// and what is reported. Waits run on a manual clock.
+// Loading against a real HTTP server on this machine: what arrives, what happens when the server is busy or
+// refuses, and which progress is reported. Waits use a manual clock.
 
 import assert from 'node:assert/strict'
 import type { IncomingMessage, RequestListener } from 'node:http'
@@ -16,7 +16,7 @@ import { parseRetryAfter, SendError } from './send.ts'
 
 const nowNs = 1_763_522_220_000_000_000n
 
-/** A clock on which every wait is over at once and is remembered. */
+/** A clock on which every wait ends at once and is recorded. */
 function openHastyClock(): Clock & { readonly waits: number[] } {
   const waits: number[] = []
   let nowMs = Number(nowNs / 1_000_000n)
@@ -51,9 +51,7 @@ async function withServer(answer: RequestListener, use: (endpoint: string) => Pr
   }
 }
 
-/**
- * Reads each request to its end, then answers. Those that the loader gave up meanwhile have nobody to answer.
- */
+/** Reads each HTTP request to its end, then responds. The loader may have closed the connection meanwhile. */
 const answering =
   (
     answer: (
@@ -87,7 +85,7 @@ const load = (endpoint: string, more: Partial<Parameters<typeof loadHistory>[0]>
   })
 
 describe('loading the history', () => {
-  test('delivers every row once, compressed, with the token, and reports how far it is', async () => {
+  test('delivers every row once, compressed, with the token, and reports its progress', async () => {
     const arrived = { metrics: 0, logs: 0, traces: 0 }
     const progress: LoadProgress[] = []
     const answer = answering((request, body) => {
@@ -112,7 +110,7 @@ describe('loading the history', () => {
     assert.ok(progress.slice(1).every(({ doneRows }, index) => doneRows >= (progress[index]?.doneRows ?? 0)))
   })
 
-  test('has as many bodies under way as asked for, and never more', async () => {
+  test('sends as many bodies at once as configured, and never more', async () => {
     const both = Promise.withResolvers<void>()
     let underWay = 0
     let most = 0
@@ -128,7 +126,7 @@ describe('loading the history', () => {
   })
 
   for (const status of [429, 503]) {
-    test(`waits as long as Retry-After says when it is answered ${status}, then goes on without loss`, async () => {
+    test(`waits as long as Retry-After says after a ${status}, then continues without loss`, async () => {
       let requests = 0
       const accepted = new Set<string>()
       const clock = openHastyClock()
@@ -149,7 +147,7 @@ describe('loading the history', () => {
     })
   }
 
-  test('waits longer each time when the server names no time, and gives up in the end', async () => {
+  test('waits longer each time without Retry-After, and finally gives up', async () => {
     const clock = openHastyClock()
     await withServer(
       answering(() => ({ status: 503 })),
@@ -164,7 +162,7 @@ describe('loading the history', () => {
     assert.deepEqual(clock.waits, [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000, 15_000])
   })
 
-  test('stops at a refusal and says what the server said', async () => {
+  test('stops at a refusal, with the message of the server in the error', async () => {
     let requests = 0
     const answer = answering(() => {
       requests++
@@ -177,13 +175,13 @@ describe('loading the history', () => {
     await withServer(answer, async (endpoint) => {
       await assert.rejects(
         load(endpoint, { concurrency: 2 }),
-        /POST http:.*\/v1\/\w+ answered 401: .*no such token/,
+        /POST http:.*\/v1\/\w+ returned 401: .*no such token/,
       )
     })
     assert.ok(requests <= 2, `${requests} requests`)
   })
 
-  test('reads the words of a protobuf refusal', async () => {
+  test('reads the message of a protobuf refusal', async () => {
     const body = new BinaryWriter().uint32(8).int32(3).uint32(18).string('span without a name').finish()
     const answer = answering(() => ({
       status: 400,
@@ -191,11 +189,11 @@ describe('loading the history', () => {
       body,
     }))
     await withServer(answer, async (endpoint) => {
-      await assert.rejects(load(endpoint), /answered 400: span without a name/)
+      await assert.rejects(load(endpoint), /returned 400: span without a name/)
     })
   })
 
-  test('does not take a partial success for a success', async () => {
+  test('treats a partial success as an error', async () => {
     const body = new BinaryWriter()
       .uint32(10)
       .fork()
@@ -215,7 +213,7 @@ describe('loading the history', () => {
     })
   })
 
-  test('tries again when there is no answer at all', async () => {
+  test('retries when there is no response', async () => {
     let calls = 0
     const failing: typeof fetch = () => {
       if (calls++ === 0) return Promise.reject(new TypeError('fetch failed'))

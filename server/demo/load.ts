@@ -1,7 +1,6 @@
-// Sends the two weeks of history through the service's own OTLP endpoints, oldest first, a few bodies at a
-// time. Bodies are generated only when a sender is free, so memory stays at a few bodies whatever the
-// server's pace. The first refusal stops all senders and is thrown; a history that is only partly there is
-// never reported as loaded.
+// Sends the two weeks of history to the service's own OTLP endpoints, oldest first, a few bodies at a time.
+// Bodies are generated only when a sender is free, so memory holds only a few bodies however slow the server
+// is. The first refusal stops all senders and is thrown; a partly loaded history is never reported as loaded.
 
 import type { Clock } from '../core/clock.ts'
 import type { Payload } from './otlp-batch.ts'
@@ -23,16 +22,16 @@ interface LoadOptions {
   readonly endpoint: string
   readonly token: string
   readonly seed: number
-  /** End of the history, cut to the whole minute; give the same to `runLive`. */
+  /** End of the history, rounded down to the minute; `runLive` needs the same value. */
   readonly nowNs: bigint
   readonly clock: Clock
   readonly fetch?: Fetch
   readonly onProgress?: (progress: LoadProgress) => void
   /** 14 where absent. */
   readonly historyDays?: number
-  /** Bodies under way at once; 3 where absent. */
+  /** Bodies sent at the same time; 3 where absent. */
   readonly concurrency?: number
-  /** About how many rows a body has; 10,000 where absent. */
+  /** Approximate number of rows of a body; 10,000 where absent. */
   readonly rowsPerBody?: number
   readonly signal?: AbortSignal
 }
@@ -47,7 +46,7 @@ interface LoadResult {
 
 /**
  * Resolves when the whole history is acknowledged. Throws `SendError` when the server refuses a body, and the
- * signal's reason when that aborts; bodies sent before remain with the server.
+ * signal's reason when it aborts; bodies that were sent before stay stored.
  */
 export async function loadHistory(options: LoadOptions): Promise<LoadResult> {
   const { clock, onProgress, concurrency = 3 } = options
@@ -93,7 +92,7 @@ async function sendAll(
       throw error
     }),
   )
-  // The first to fail is what `Promise.all` throws; waiting for the rest leaves no request behind.
+  // `Promise.all` throws the first failure; waiting for the others leaves no HTTP request open.
   try {
     await Promise.all(senders)
   } finally {

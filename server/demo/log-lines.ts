@@ -1,7 +1,7 @@
-// The log lines of one minute of the demo shop. Every failure of a service is logged (failures aren't
-// sampled), a fixed share of the traced requests leaves an everyday line, and deploys, restarts, memory
-// pressure and slow requests speak up. A line of a traced request carries the ids of the very span it belongs
-// to; a line of an untraced one carries ids of its own with the sampled flag off, as a real SDK writes them.
+// The log records of one minute of the demo shop. Every failure of a service is logged (failures aren't
+// sampled), a fixed share of the traced requests has an ordinary record, and deploys, restarts, memory
+// pressure and slow requests are logged. A record of a traced request has the ids of its own span; a record
+// of an untraced one has other ids with the sampled flag off, as a real SDK writes them.
 
 import type { Attributes, FlowName, ServiceName } from './call-graph.ts'
 import { failures, serviceNames, spanKind } from './call-graph.ts'
@@ -20,16 +20,18 @@ export interface LogLine {
   readonly body: string
   readonly attributes: Attributes
   readonly eventName?: string
-  /** Nanoseconds after the start of the minute; may lie beyond its end. */
+  /** Nanoseconds after the start of the minute; may be after its end. */
   readonly atNs: number
-  /** When the work that wrote the line began, nanoseconds after the start of the minute, always within it. */
+  /**
+   * When the work that wrote the record began, nanoseconds after the start of the minute, always within it.
+   */
   readonly arrivedNs: number
   readonly context?: { readonly trace: TraceWords; readonly span: SpanWords; readonly isSampled: boolean }
 }
 
 interface Everyday {
   readonly service: ServiceName
-  /** Share of the flow's traced requests that leave the line, 0 to 1. */
+  /** Share of the flow's traced requests that write the record, 0 to 1. */
   readonly share: number
   readonly eventName?: string
   write(random: Random): { readonly body: string; readonly attributes: Attributes }
@@ -141,12 +143,11 @@ const everyday: Readonly<Record<FlowName, readonly Everyday[]>> = {
 }
 
 /**
- * A traced request that takes longer is worth a warning, nanoseconds: five times the
- * median of the longest flow.
+ * A traced request that takes longer gets a warning, nanoseconds: five times the median of the longest flow.
  */
 const slowNs = 1.2e9
 
-/** All lines written because of the minute, oldest first. `traces` are those of the same minute. */
+/** Returns all records of the minute, oldest first. `traces` are those of the same minute. */
 export function logLinesOf(shop: Shop, moment: ShopMinute, traces: readonly Trace[]): readonly LogLine[] {
   const random = openRandom(shop.seed, stream.logs, moment.minute)
   const lines = traces.flatMap((trace) => linesOfTrace(random, trace))
@@ -211,7 +212,7 @@ function slowLine(trace: Trace, root: Span): LogLine {
   }
 }
 
-/** The failures of the minute that no trace shows: all that were counted, less those that were traced. */
+/** The failures of the minute that no trace shows: all counted failures minus the traced ones. */
 function untracedFailures(random: Random, moment: ShopMinute, traces: readonly Trace[]): LogLine[] {
   return serviceNames.flatMap((service, index) => {
     const counted = (moment.ownFailures[index] ?? []).reduce((sum, count) => sum + count, 0)
@@ -231,7 +232,7 @@ const untracedContext = (random: Random): NonNullable<LogLine['context']> => ({
   isSampled: false,
 })
 
-/** Lines that no request causes: starts, pressure, and the rounds that some services make. */
+/** Records that no request causes: starts, memory pressure, and the periodic work of some services. */
 function linesOfService(random: Random, { minute, services }: ShopMinute): LogLine[] {
   const lines: LogLine[] = []
   const say = (
@@ -271,6 +272,9 @@ function linesOfService(random: Random, { minute, services }: ShopMinute): LogLi
   return lines
 }
 
-/** Only the leak ends a process without a deploy, and only then does a fresh process start amid failures. */
+/**
+ * Only the memory leak ends a process without a deploy, and only then does a new process start during
+ * failures.
+ */
 const wasKilled = (state: ServiceState, name: ServiceName): boolean =>
   name === 'inventory' && state.failureRatio > 0.5

@@ -1,5 +1,5 @@
-// The shop's data points, written as bytes of the five kinds of OTLP metric as of the end of a minute.
-// Cumulative points start with their process, delta points with the report before, gauges have no start.
+// The shop's data points, written as bytes of the five kinds of OTLP metric at the end of a minute.
+// Cumulative points start with their process, delta points with the previous report; gauges have no start.
 // Field numbers are those of opentelemetry-proto's metrics.proto.
 
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
@@ -31,12 +31,12 @@ import { minuteNs } from './shop.ts'
 import type { Trace } from './traces.ts'
 
 const storefrontService = indexOf('storefront')
-/** The attributes of a point that has none. */
+/** The attributes of a point without attributes. */
 export const noAttributes = new Uint8Array()
 
 interface NumberPoint {
   readonly value: number
-  /** What the start time says: process start, last report, or none for a gauge. */
+  /** What the start time is: process start, last report, or none for a gauge. */
   readonly since?: 'start' | 'report'
   readonly isDouble?: boolean
 }
@@ -44,7 +44,7 @@ interface NumberPoint {
 /** Writes data points at the end of a minute, each to its resource's and metric's writer. */
 export interface Points {
   number(group: Group, service: number, attributes: Uint8Array, point: NumberPoint): void
-  /** Opens a point's message in `group`; the caller fills it in and joins. */
+  /** Opens a point's message in `group`; the caller writes it and calls join. */
   open(group: Group, service: number): BinaryWriter
   /** Writes start = 2 and time = 3, shared by all kinds of point. */
   times(writer: BinaryWriter, service: number, since: 'start' | 'report' | undefined): void
@@ -100,7 +100,7 @@ const queueNames: Partial<Record<ServiceName, Uint8Array>> = {
   inventory: encodeAttributes(7, { 'messaging.destination.name': 'orders' }),
 }
 
-/** Gauges of every service, and the requests in progress at the door of the shop. */
+/** Gauges of every service, and the requests in progress at the entry of the shop. */
 export function reportMoment(points: Points, moment: ShopMinute): void {
   moment.services.forEach((state, service) => {
     const name = serviceNames[service]
@@ -115,15 +115,15 @@ export function reportMoment(points: Points, moment: ShopMinute): void {
   points.number(metrics.active, storefrontService, noAttributes, { value, since: 'start' })
 }
 
-/** By endpoint and status: the last traced request of the minute. */
+/** The last traced request of the minute, by endpoint and status. */
 type Exemplars = ReadonlyMap<string, { readonly trace: Trace; readonly span: Trace['spans'][number] }>
 
-/** Empty where nothing was traced. Answers that are still under way at the end of the minute are left out. */
+/** Empty where nothing was traced. Responses that are not complete at the end of the minute are left out. */
 export function exemplarsOf(traces: readonly Trace[]): Exemplars {
   const found = new Map<string, { trace: Trace; span: Trace['spans'][number] }>()
   for (const trace of traces) {
     for (const span of trace.spans) {
-      // The answer has to be in before the report is written.
+      // The response must be complete before the report is written.
       if (span.step.kind !== spanKind.server || span.endNs >= 60e9) continue
       found.set(`${span.step.service} ${span.step.name} ${span.failed}`, { trace, span })
     }
@@ -131,7 +131,7 @@ export function exemplarsOf(traces: readonly Trace[]): Exemplars {
   return found
 }
 
-/** HistogramDataPoint of one endpoint and status, with the exemplar that fits it. */
+/** HistogramDataPoint of one endpoint and status, with a matching exemplar. */
 export function reportSeries(points: Points, series: HistogramSeries, exemplars: Exemplars): void {
   const { server } = series.endpoint
   const writer = points.open(metrics.duration, series.service)

@@ -1,8 +1,8 @@
-// The shop's metrics, as its services' SDKs would report them: cumulative counters and histograms that start
-// at zero with each process, delta sums and exponential histograms that cover the time since the last report,
-// gauges of the moment, and the summary of an older client library. A recorder is fed every minute in order,
-// whether or not a report is due, so counters are right no matter how often they are reported. Latencies are
-// drawn as bucket shares of the same log-normal law as the sampled spans.
+// The shop's metrics, as the SDKs of its services would report them: cumulative counters and histograms that
+// start at zero with each process, delta sums and exponential histograms since the last report, gauges of the
+// moment, and the summary of an older client library. A recorder needs every minute in order, whether or not
+// a report is due, so counters are right however often they are reported. Latencies are drawn as bucket
+// shares of the same log-normal distribution as the sampled spans.
 
 import { failures, flows } from './call-graph.ts'
 import {
@@ -35,14 +35,17 @@ import { stream } from './shop.ts'
 import type { Trace } from './traces.ts'
 import { okStatus } from './traces.ts'
 
-/** Spread of the logarithm of a request's duration; a sum of several steps spreads less than each of them. */
+/**
+ * Standard deviation of the logarithm of a request's duration; the sum of several steps varies less than each
+ * of them.
+ */
 const requestSigma = 0.32
 const stepSigma = 0.38
 
 interface MetricRecorder {
-  /** Takes in a minute; minutes come in order without a gap. `traces` of that minute give exemplars. */
+  /** Records a minute; minutes come in order without a gap. `traces` of that minute give exemplars. */
   record(moment: ShopMinute, traces: readonly Trace[]): void
-  /** Forgets what delta metrics have gathered since the last report, as if a report had been lost. */
+  /** Discards what delta metrics have collected since the last report, as if a report had been lost. */
   discardIntervals(): void
   /** Reports everything as of the end of the last recorded minute. */
   report(batch: Batch, resourceOf: (service: number, state: ServiceState) => Resource): void
@@ -114,10 +117,10 @@ export function openMetricRecorder(shop: Shop, startMinute: number): MetricRecor
   }
 }
 
-/** Services that run on a machine with a collector worth measuring. */
+/** Services on a runtime with a garbage collector whose pauses are measured. */
 const collected = ['search', 'inventory'] as const
 
-/** Since the last report. */
+/** Counts since the last report. */
 interface Orders {
   placed: number
   /** In euros. */
@@ -201,8 +204,8 @@ const seriesOf = (all: Map<string, HistogramSeries>, endpoint: Endpoint, code: n
   })
 
 /**
- * Spreads `count` requests over the buckets in the shares of their law; rounding is
- * shifted by chance, never lossy.
+ * Distributes `count` requests over the buckets by the shares of their distribution; rounding is random and
+ * loses nothing.
  */
 function addRequests(series: HistogramSeries, count: number, medianSeconds: number, random: Random): void {
   const shift = random()

@@ -1,6 +1,6 @@
-// What the shop measures: the metrics by name and kind, the endpoints and outbound calls they are taken at,
-// and the counters in which requests gather. Endpoints are read from the call graph, so a new step in a flow
-// is measured without being listed here. Counting is in metric-recorder.ts, writing in metric-points.ts.
+// What the shop measures: the metrics by name and kind, the endpoints and outbound calls where they are
+// measured, and the counters of requests. Endpoints are read from the call graph, so a new step of a flow is
+// measured without a list here. metric-recorder.ts counts, metric-points.ts writes.
 
 import type { ServiceName, Step } from './call-graph.ts'
 import { flows, serviceNames, spanKind } from './call-graph.ts'
@@ -8,18 +8,15 @@ import type { Group } from './otlp-batch.ts'
 import { lengthField, varintField } from './otlp-batch.ts'
 
 /**
- * Advised bounds of `http.server.request.duration` in seconds, OpenTelemetry semantic
- * conventions, HTTP metrics.
+ * Recommended bounds of `http.server.request.duration` in seconds, OpenTelemetry semantic conventions, HTTP
+ * metrics.
  */
 export const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /** 2^3 buckets for each doubling. */
 export const exponentialScale = 3
 
-/**
- * Place of bucket 0 (just above a second) in an array of buckets: it leaves room down to
- * 2^-16 and up to 2^8 seconds.
- */
+/** Index of bucket 0 (just above a second) in an array of buckets, which covers 2^-16 to 2^8 seconds. */
 export const bucketOrigin = 16 * 2 ** exponentialScale
 
 const delta = 1
@@ -49,7 +46,7 @@ function metric(
   }
 }
 
-/** Every metric the shop sends, semantic conventions' names where they have one. */
+/** Every metric that the shop sends, with the name of the semantic conventions where they have one. */
 export const metrics = {
   cpu: metric('process.cpu.utilization', '1', 'Share of the allotted processor time in use.', 'gauge'),
   memory: metric('system.memory.utilization', '1', 'Share of the memory limit in use.', 'gauge'),
@@ -94,10 +91,10 @@ export const metrics = {
   ),
 }
 
-/** Requests of one flow that reach an endpoint, and whose fault and time they inherit. */
+/** A flow whose requests reach an endpoint, and determine its failures and duration. */
 interface Use {
   readonly flow: number
-  /** Indexes of the services below and including the endpoint's own. */
+  /** Indexes of the endpoint's own service and the services below it. */
   readonly services: readonly number[]
   readonly parts: readonly { readonly service: number; readonly medianMs: number }[]
 }
@@ -107,10 +104,10 @@ export interface Endpoint {
   readonly uses: readonly Use[]
 }
 
-/** Place of a service in `serviceNames`, by which minutes list their services. */
+/** Index of a service in `serviceNames`, the order of services in a minute. */
 export const indexOf = (name: ServiceName): number => serviceNames.indexOf(name)
 
-/** Every step below and including `step`, in order. */
+/** Returns `step` and every step below it, in order. */
 const stepsOf = (step: Step): readonly Step[] => [step, ...step.calls.flatMap(stepsOf)]
 
 export const endpoints: readonly Endpoint[] = (() => {
@@ -133,7 +130,7 @@ export const endpoints: readonly Endpoint[] = (() => {
   return [...found.values()]
 })()
 
-/** Steps that reach out of the shop or into a store; each has an exponential histogram. */
+/** Steps that call something outside the shop, or a store; each has an exponential histogram. */
 export const outbound: readonly { readonly step: Step; readonly flows: readonly number[] }[] = (() => {
   const found = new Map<string, { step: Step; flows: number[] }>()
   flows.forEach(({ root }, flow) => {
@@ -187,5 +184,8 @@ export interface Collections {
   sumSeconds: number
 }
 
-/** Median pause of the collector in seconds; it grows as free memory, of a share of 0 to 1, shrinks. */
+/**
+ * Median pause of the garbage collector in seconds; it grows as free memory shrinks. `memory` is a share, 0
+ * to 1.
+ */
 export const pauseSeconds = (memory: number): number => 0.006 / Math.max(0.03, 1 - memory)

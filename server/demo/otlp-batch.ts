@@ -1,8 +1,8 @@
-// One OTLP export request in the making. Rows are appended as bytes to the writer of their resource and group
-// (a metric, or the one scope of logs and spans), and only `finish` wraps them into Resource..., Scope... and
-// Metric messages: no object is built per row, which is what makes a million rows a matter of seconds. Field
+// An OTLP export request while it is built. Rows are appended as bytes to the writer of their resource and
+// group (a metric, or the one scope of logs and spans), and only `finish` wraps them into Resource...,
+// Scope... and Metric messages. No object is built per row, so a million rows take only seconds. Field
 // numbers are those of opentelemetry-proto 1.x (https://github.com/open-telemetry/opentelemetry-proto), named
-// where they are used. Rows of a group stay in the order in which they were appended.
+// where they are used. Rows of a group keep the order in which they were appended.
 
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -24,17 +24,17 @@ export interface Payload {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** A resource, encoded once. Two rows share a resource only when they share this very object. */
+/** A resource, encoded once. Two rows share a resource only if they use this same object. */
 export interface Resource {
   readonly bytes: Uint8Array
 }
 
-/** What stands around a group of rows inside their scope. */
+/** The message around a group of rows inside their scope. */
 export interface Group {
   wrap(writer: BinaryWriter, rows: Uint8Array): void
 }
 
-/** Spans and log records stand in their scope directly. */
+/** Spans and log records are directly in their scope. */
 export const scopeGroup: Group = {
   wrap(writer, rows) {
     writer.raw(rows)
@@ -44,11 +44,11 @@ export const scopeGroup: Group = {
 export interface Batch {
   readonly rows: number
   /**
-   * The writer that takes the next row of the group; counts that row. The row must be written
-   * whole before the next call.
+   * Returns the writer for the next row of the group, and counts that row. The row must be written completely
+   * before the next call.
    */
   row(resource: Resource, group: Group): BinaryWriter
-  /** The body of all rows so far; the batch is empty again. Undefined when there is none. */
+  /** Returns the body of all rows so far and empties the batch. Undefined when there are no rows. */
   finish(): Payload | undefined
 }
 
@@ -81,7 +81,7 @@ export function openBatch(signal: Signal, scope: { readonly name: string; readon
   }
 }
 
-/** The value of `key`, made and kept when it is missing. */
+/** Returns the value of `key`; a missing one is created and stored. */
 export function getOrInsert<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   const known = map.get(key)
   if (known !== undefined) return known
@@ -114,7 +114,8 @@ export function encodeResource(attributes: Attributes): Resource {
 }
 
 /**
- * Attributes as repeated KeyValue in `field`; whole numbers go as int_value, other numbers as double_value.
+ * Attributes as repeated KeyValue in `field`; integers are written as int_value, other numbers as
+ * double_value.
  */
 export function encodeAttributes(field: number, attributes: Attributes): Uint8Array {
   const writer = new BinaryWriter()
@@ -162,9 +163,7 @@ export function writeFixedCount(writer: BinaryWriter, count: number): void {
   writer.fixed32(count % 4294967296).fixed32(Math.floor(count / 4294967296))
 }
 
-/**
- * Writes an id of 32-bit words as a bytes field; an id travels whole, so its words' order is ours to choose.
- */
+/** Writes an id of 32-bit words as a bytes field. Ids are opaque, so the order of words does not matter. */
 export function writeId(writer: BinaryWriter, field: number, words: readonly number[]): void {
   writer.uint32(lengthField(field)).uint32(4 * words.length)
   for (const word of words) writer.fixed32(word)

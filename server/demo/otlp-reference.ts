@@ -1,6 +1,6 @@
-// A second reader of OTLP bodies for the tests of this room: the messages of opentelemetry-proto
-// 1.x, written down from its published field numbers and decoded by protobufjs, which shares nothing
-// with the writer under test.
+// A second decoder of OTLP bodies for the tests of this room: the messages of opentelemetry-proto 1.x,
+// written from the published field numbers and decoded by protobufjs, which shares no code with the writer
+// under test.
 
 import protobuf from 'protobufjs'
 
@@ -112,8 +112,7 @@ export interface ReadPoint {
 }
 
 /**
- * Throws when the bytes are no such message. Fields that the message type doesn't know would be
- * lost, so sizes are compared.
+ * Throws when the bytes are not such a message. Unknown fields would be lost silently, so sizes are compared.
  */
 function decode(type: string, body: Uint8Array): Json {
   const message = root.lookupType(type)

@@ -1,6 +1,6 @@
-// The bodies the demo sends, read back by a decoder that shares nothing with their writer: they are valid
-// OTLP, they repeat exactly, live slices continue the history, and what detectors will compute from them
-// shows the incidents and no change of density.
+// The bodies of the demo, decoded by code that shares nothing with their writer: they are valid OTLP and the
+// same at every run, live slices continue the history, and the values that detectors compute show the
+// incidents and no change of density.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -60,7 +60,7 @@ describe('a day of history', () => {
     )
   })
 
-  test('comes in bodies of about the asked size, oldest first', () => {
+  test('comes in bodies of about the configured size, oldest first', () => {
     for (const signal of ['metrics', 'logs', 'traces']) {
       const bodies = payloads.filter((payload) => payload.signal === signal)
       assert.ok(bodies.slice(0, -1).every(({ rows }) => rows >= 5_000 && rows < 5_500))
@@ -74,7 +74,7 @@ describe('a day of history', () => {
     )
   })
 
-  test('is accepted whole by the decoder of the service', () => {
+  test('is accepted completely by the decoder of the service', () => {
     for (const { signal, rows, body } of payloads) {
       const decoded = decodeHere(signal, 'protobuf', Buffer.from(body), anchorNs)
       assert.equal(decoded.rejected, 0, decoded.reasons)
@@ -117,7 +117,7 @@ describe('a day of history', () => {
     assert.ok(consumers.every(({ links }) => links.length === 1 && producers.has(links[0]?.spanId ?? '')))
   })
 
-  test('marks a failure at its origin with an exception and in every caller above with an error', () => {
+  test('marks a failure with an exception at its origin and with an error in every caller above', () => {
     const byId = new Map(read.spans.map((span) => [span.spanId, span]))
     const origins = read.spans.filter(({ events }) => events.some(({ name }) => name === 'exception'))
     assert.ok(origins.length > 20)
@@ -137,7 +137,7 @@ describe('a day of history', () => {
     )
   })
 
-  test('samples consistently: each trace id lies above the rejection threshold its tracestate tells', () => {
+  test('samples consistently: each trace id is above the rejection threshold of its tracestate', () => {
     for (const { traceId, traceState } of read.spans) {
       const threshold = BigInt(`0x${traceState.replace('ot=th:', '').padEnd(14, '0')}`)
       assert.ok(BigInt(`0x${traceId.slice(18)}`) >= threshold, `${traceId} ${traceState}`)
@@ -196,7 +196,7 @@ describe('a day of history', () => {
     }
   })
 
-  test('never lets a cumulative counter fall while its process runs', () => {
+  test('has no cumulative counter that falls while its process runs', () => {
     const last = new Map<string, { value: number; startNs: bigint }>()
     for (const point of read.points) {
       if (point.metric !== 'http.server.request.count') continue
@@ -222,18 +222,18 @@ describe('a day of history', () => {
     assert.equal(counted, placed)
     const sorted = orders.toSorted((a, b) => Number(a.timeNs - b.timeNs))
     sorted.slice(1).forEach(({ startNs }, index) => {
-      assert.equal(startNs, sorted[index]?.timeNs, 'each interval begins where the one before ended')
+      assert.equal(startNs, sorted[index]?.timeNs, 'each interval begins where the previous one ended')
     })
   })
 
-  test('gives exemplars that lead to stored traces', () => {
+  test('has exemplars that refer to stored traces', () => {
     const traces = new Set(read.spans.map(({ traceId }) => traceId))
     const exemplars = read.points.flatMap(({ exemplarTraceIds }) => exemplarTraceIds)
     assert.ok(exemplars.length > 100)
     assert.ok(exemplars.every((traceId) => traces.has(traceId)))
   })
 
-  test('shows the payments incident in the error ratio, the 95th percentile and the error count by five minutes', () => {
+  test('shows the payments incident in the error ratio, the 95th percentile and the error count of five-minute buckets', () => {
     const incident = shop.incidents.find(({ key }) => key === 'payments_slow_and_failing')
     assert.ok(incident)
     const spans = read.spans.filter(({ service }) => service === 'payments')
@@ -260,7 +260,7 @@ describe('a day of history', () => {
       if (start >= incident.startMinute && start + 5 <= incident.endMinute) during.push(bucket)
       else if (start + 5 <= incident.startMinute || start >= incident.endMinute) calm.push(bucket)
     }
-    // Of a handful of traced payments in five minutes none may fail by chance; most buckets must show it.
+    // With a handful of traced payments in five minutes, by chance none may fail; most buckets must show it.
     assert.ok(during.length >= 7)
     assert.ok(during.filter(({ ratio }) => ratio > 0.1).length >= 0.7 * during.length)
     assert.ok(calm.filter(({ ratio }) => ratio > 0.1).length <= 0.05 * calm.length)
@@ -277,8 +277,8 @@ describe('a day of history', () => {
 test('the share of traced requests is the same at all hours of the two weeks', () => {
   const whole = openShop({ seed: 4, anchorNs })
   flows.forEach((flow, index) => {
-    // Poisson thinning: for each sixth of a day, traced requests lie within the noise of arrivals /
-    // tracedOneIn.
+    // Poisson thinning: for each sixth of a day, the number of traced requests is arrivals / tracedOneIn plus
+    // noise.
     let squares = 0
     let pieces = 0
     for (let start = whole.openMinute; start < whole.anchorMinute; start += 240 * 7) {
@@ -308,7 +308,7 @@ test('the share of traced requests is the same at all hours of the two weeks', (
 describe('live slices', () => {
   const anchorMs = shop.anchorMinute * 60_000
 
-  test('of ten seconds hold exactly what one slice of the whole time holds', () => {
+  test('of ten seconds have together exactly the content of one slice of the whole time', () => {
     const fine = openLiveSlicer(shop, anchorMs)
     const pieces: Payload[] = []
     for (let fromMs = anchorMs; fromMs < anchorMs + 180_000; fromMs += 10_000) {

@@ -1,8 +1,8 @@
-// From minutes of the demo shop to OTLP request bodies: metrics at the end of each reported minute, logs and
-// sampled traces of every minute, all protobuf. The history is cut into bodies of about `rowsPerBody` rows,
-// oldest first, so that an engine partitioned by time sees few partitions per commit; a slice is whatever
-// happened in a few live seconds. Both come from the same recorder and the same minutes, so the live part
-// continues the history exactly, counters included.
+// Converts minutes of the demo shop to OTLP request bodies: metrics at the end of each reported minute, logs
+// and sampled traces of every minute, all protobuf. The history is divided into bodies of about `rowsPerBody`
+// rows, oldest first, so that an engine partitioned by time has few partitions per commit; a slice is what
+// happened in a few live seconds. Both come from the same recorder and the same minutes, so live traffic
+// continues the history exactly, including counters.
 
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -41,9 +41,9 @@ const coarseMinutes = 10
 const scope = { name: 'shop.telemetry', version: '1.0.0' }
 
 /**
- * The bodies of the whole history, from the shop's opening to its anchor. Every body has one
- * signal; within a signal no row of a later body is older than the oldest row of an earlier one by
- * more than the length of a trace.
+ * The bodies of the whole history, from the shop's opening to its anchor. Every body has one signal. Within a
+ * signal, a row of a later body is older than the oldest row of an earlier body at most by the length of a
+ * trace.
  */
 export function* historyPayloads(shop: Shop, rowsPerBody = 10_000): Generator<Payload, void, undefined> {
   const pen = openPen(shop, shop.openMinute)
@@ -56,7 +56,7 @@ export function* historyPayloads(shop: Shop, rowsPerBody = 10_000): Generator<Pa
   yield* pen.take(1)
 }
 
-/** About how many rows the history has; within a few per cent, without generating it. */
+/** The approximate number of rows of the history, within a few per cent, without generating it. */
 export function estimateHistoryRows(shop: Shop): number {
   const stepMinutes = 30
   let requests = 0
@@ -71,7 +71,7 @@ export function estimateHistoryRows(shop: Shop): number {
   return Math.round(requests + reports * pointsPerReport + minutes * otherLinesPerMinute)
 }
 
-/** Measured over seeds; they serve the estimate only. */
+/** Measured over seeds; used only for the estimate. */
 const pointsPerReport = 80
 const linesPerTrace = 0.85
 const otherLinesPerMinute = 2.7
@@ -83,16 +83,16 @@ const spansOf = (step: Step): number =>
 
 export interface LiveSlicer {
   /**
-   * The bodies, at most one per signal, of what arrived in `fromMs <= t < toMs` (milliseconds since 1970),
-   * and of the metric reports due in `fromMs < t <= toMs`. Slices come in order; time between two slices is
-   * lost except to cumulative counters.
+   * Returns the bodies, at most one per signal, of what arrived in `fromMs <= t < toMs` (milliseconds since
+   * 1970), and of the metric reports due in `fromMs < t <= toMs`. Slices come in order; time between two
+   * slices is lost except for cumulative counters.
    */
   slice(fromMs: number, toMs: number): readonly Payload[]
 }
 
 /**
- * Continues a shop from `fromMs` on. Opening walks the minutes since the oldest running process started, so
- * that cumulative counters stand where they would: at most some days of minutes, well under a second.
+ * Continues a shop from `fromMs` on. It first records the minutes since the oldest running process started,
+ * so that cumulative counters have their values: at most some days of minutes, well under a second.
  */
 export function openLiveSlicer(shop: Shop, fromMs: number): LiveSlicer {
   const fromMinute = Math.floor(fromMs / 60_000)
@@ -129,15 +129,15 @@ interface Portion {
   readonly toNs: number
   /** Whether metrics are reported at the minute's end. */
   readonly isReported: boolean
-  /** Whether the minute enters the counters now; true unless it is only begun. */
+  /** Whether the minute is added to the counters now; true unless it has only begun. */
   readonly isRecorded?: boolean
 }
 
 interface Pen {
   write(minute: number, portion: Portion): void
-  /** Takes a minute into the cumulative counters and writes nothing. */
+  /** Adds a minute to the cumulative counters and writes nothing. */
   skip(minute: number): void
-  /** The batches that have at least `rows` rows, emptied. */
+  /** Returns the batches that have at least `rows` rows, and empties them. */
   take(rows: number): Generator<Payload, void, undefined>
 }
 
@@ -188,7 +188,7 @@ const languages: Readonly<Record<ServiceName, { readonly name: string; readonly 
   inventory: { name: 'java', version: '1.55.0' },
 }
 
-/** The resource of a service's process; the same object for as long as that process runs. */
+/** The resource of a service's process; the same object while that process runs. */
 function openResources(shop: Shop): (service: number, state: ServiceState) => Resource {
   const known = new Map<string, Resource>()
   const describe = (service: number, { version, startedMinute }: ServiceState): Resource => {
@@ -226,7 +226,7 @@ const resourceAt = (resources: readonly Resource[], name: ServiceName): Resource
 
 /** Trace flags of a sampled span with a random trace id (W3C Trace Context level 2). */
 const sampledFlags = 0x03
-/** `SpanFlags`: whether the parent is remote is known, and whether it is. */
+/** `SpanFlags`: the span says whether its parent is remote, and whether it is. */
 const knowsRemote = 0x100
 const isRemote = 0x200
 
@@ -260,7 +260,7 @@ function writeSpan(writer: BinaryWriter, base: Instant, trace: Trace, span: Span
 
 const fixedParts = new Map<Flow, Map<Step, Map<number, Uint8Array>>>()
 
-/** The fields of a span that are the same for every span of a flow's step with one outcome, encoded once. */
+/** The fields that are the same for every span of a flow's step with one outcome, encoded once. */
 function fixedPartOf(flow: Flow, { step, code, failed, parent }: Span): Uint8Array {
   const bySteps = getOrInsert(fixedParts, flow, () => new Map<Step, Map<number, Uint8Array>>())
   const byOutcome = getOrInsert(bySteps, step, () => new Map<number, Uint8Array>())
@@ -280,7 +280,10 @@ function fixedPartOf(flow: Flow, { step, code, failed, parent }: Span): Uint8Arr
   })
 }
 
-/** What a root span says about the visitor; drawn from the trace id, so it is as stable as the trace. */
+/**
+ * Attributes of the visitor in a root span; derived from the trace id, so they are as reproducible as the
+ * trace.
+ */
 function visitOf({ id, flow }: Trace): Record<string, string> {
   const product = 1 + (id[0] % 4000)
   const path = String(flow.root.attributes['http.route']).replace('{id}', `p-${product}`)
@@ -320,7 +323,7 @@ function writeLink(writer: BinaryWriter, link: NonNullable<Trace['link']>): void
   writer.join()
 }
 
-/** Status { message = 2, code = 3 } in field 15; the message stands where the failure began. */
+/** Status { message = 2, code = 3 } in field 15; the message is in the span where the failure began. */
 function writeStatus(writer: BinaryWriter, { step, isOrigin }: Span): void {
   writer.uint32(lengthField(15)).fork()
   if (isOrigin) writer.uint32(lengthField(2)).string(failures[step.service].message)

@@ -1,11 +1,12 @@
-// The seeded chance of the demo: equal keys, equal draws, and distributions that are what they say.
+// The seeded random numbers of the demo: equal keys give equal draws, and distributions have the right
+// parameters.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { logNormalShareBelow, mix, normal, openRandom, poisson, smoothNoise } from './random.ts'
 
-test('the same key always gives the same sequence and another key another one', () => {
+test('the same key always gives the same sequence, and another key gives another one', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 0 }), (seed, minute) => {
       const draws = (key: number) => Array.from({ length: 5 }, openRandom(seed, key))

@@ -1,18 +1,18 @@
-// Seeded chance for the demo shop. Every draw comes from a generator that is keyed by (seed, minute, stream),
-// never from one long sequence, so any minute can be produced on its own, in any order, and is always the
-// same. The generator is SFC32 from PractRand (Chris Doty-Humphrey), the key mixing is the finaliser of
+// Seeded random numbers for the demo shop. Every draw comes from a generator with the key (seed, minute,
+// stream), never from one long sequence, so any minute can be generated alone, in any order, and is always
+// the same. The generator is SFC32 from PractRand (Chris Doty-Humphrey), the key mixing is the finaliser of
 // MurmurHash3 (Austin Appleby); both are in the public domain. Not for secrets.
 
-/** A source of chance: each call gives the next number, uniform in [0, 1). */
+/** A random number generator: each call returns the next number, uniform in [0, 1). */
 export interface Random {
   (): number
-  /** The next 32 bits, 0 to 2^32 - 1. */
+  /** Returns the next 32 bits, 0 to 2^32 - 1. */
   bits(): number
 }
 
 /**
- * Mixes whole numbers into 32 bits, 0 to 2^32 - 1. Order matters; any number beyond 32
- * bits is cut to its low 32.
+ * Mixes integers into 32 bits, 0 to 2^32 - 1. The order matters; of larger numbers only the low 32 bits are
+ * used.
  */
 export function mix(...parts: readonly number[]): number {
   let state = 0x9e3779b9
@@ -24,7 +24,7 @@ export function mix(...parts: readonly number[]): number {
   return state >>> 0
 }
 
-/** A generator of its own for the given key; equal keys give equal sequences. */
+/** Returns the generator of the given key; equal keys give equal sequences. */
 export function openRandom(...key: readonly number[]): Random {
   let a = mix(...key, 1)
   let b = mix(...key, 2)
@@ -38,19 +38,19 @@ export function openRandom(...key: readonly number[]): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0
     return sum >>> 0
   }
-  // The first outputs still show the key; SFC32 needs about a dozen rounds to forget it.
+  // The first outputs are still similar for similar keys; SFC32 needs about a dozen rounds to mix the key.
   for (let round = 0; round < 12; round++) bits()
   return Object.assign(() => bits() / 4294967296, { bits })
 }
 
-/** Standard normal (Box-Muller, one of the pair). */
+/** A standard normal draw (Box-Muller, one of the pair). */
 export function normal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }
 
 /**
- * A Poisson count with the given mean (0 or less gives 0): exact by Knuth's product below 30, above that the
- * rounded normal approximation, whose error is far under the noise of one minute.
+ * A Poisson count with the given mean (0 or less gives 0): exact by Knuth's product below 30; above that the
+ * rounded normal approximation, whose error is far smaller than the noise of one minute.
  */
 export function poisson(random: Random, mean: number): number {
   if (mean <= 0) return 0
@@ -68,7 +68,7 @@ export function logNormal(random: Random, median: number, sigma: number): number
 
 /**
  * Smooth noise over time in about [-1, 1]: random knots every `spacing` minutes, joined by cosine arcs. It
- * has no jump at a knot, so it looks like drift and not like steps.
+ * has no jump at a knot, so it looks like drift rather than steps.
  */
 export function smoothNoise(minute: number, spacing: number, ...key: readonly number[]): number {
   const knot = Math.floor(minute / spacing)
@@ -78,7 +78,9 @@ export function smoothNoise(minute: number, spacing: number, ...key: readonly nu
   return left + (right - left) * share
 }
 
-/** Share of a log-normal distribution below `value` (same unit as `median`), absolute error under 2e-7. */
+/**
+ * Share of a log-normal distribution below `value` (same unit as `median`), absolute error less than 2e-7.
+ */
 export function logNormalShareBelow(value: number, median: number, sigma: number): number {
   if (value <= 0) return 0
   return normalShareBelow(Math.log(value / median) / sigma)

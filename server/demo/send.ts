@@ -1,7 +1,7 @@
-// One OTLP/HTTP export as a careful client makes it: protobuf, gzip, bearer token, and the retry rules of the
+// One OTLP/HTTP export as a careful client sends it: protobuf, gzip, bearer token, and the retry rules of the
 // OpenTelemetry protocol specification ("OTLP/HTTP Response"): 429, 502, 503, 504 and a broken connection are
-// tried again, after `Retry-After` where the server gives it, every other refusal is final. A 2xx that says
-// some rows were rejected is an error too: the demo sends nothing that deserves rejection.
+// retried, after `Retry-After` where the server sends it; every other refusal is final. A 2xx with rejected
+// rows is an error too, because the demo sends only valid rows.
 
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
@@ -11,7 +11,7 @@ import type { Payload } from './otlp-batch.ts'
 
 const compress = promisify(gzip)
 
-/** After this many tries a server that only asks to wait is given up; with the waits below, over a minute. */
+/** Gives up after this many tries while the server only asks to wait; with the waits below, over a minute. */
 const maxTries = 10
 const firstWaitMs = 500
 const longestWaitMs = 15_000
@@ -24,16 +24,16 @@ interface Destination {
   readonly token: string
   readonly clock: Clock
   readonly fetch?: Fetch
-  /** Ends waiting and sending; what was not yet acknowledged may or may not have arrived. */
+  /** Ends waiting and sending; data that is not yet acknowledged may or may not have arrived. */
   readonly signal?: AbortSignal
 }
 
 /**
- * The server refused for good, or for too long. The message names the address, the status
- * and the server's own words.
+ * The server refused finally, or for too long. The message has the address, the status and the server's own
+ * message.
  */
 export class SendError extends Error {
-  /** Absent when no answer came at all. */
+  /** Absent where there was no response. */
   readonly status: number | undefined
 
   constructor(message: string, status: number | undefined, cause?: unknown) {
@@ -73,7 +73,7 @@ interface Refusal {
   readonly message: string
   readonly status?: number
   readonly cause?: unknown
-  /** What the server asked for. */
+  /** The wait that the server requested. */
   readonly waitMs?: number
 }
 
@@ -96,7 +96,7 @@ async function post(
     })
   } catch (cause) {
     signal?.throwIfAborted()
-    return { message: `POST ${url}: no answer`, cause }
+    return { message: `POST ${url}: no response`, cause }
   }
   const answer = new Uint8Array(await response.arrayBuffer())
   const { status } = response
@@ -105,7 +105,7 @@ async function post(
     if (rejected === undefined) return 'accepted'
     throw new SendError(`POST ${url} rejected ${rejected.count} rows: ${rejected.message}`, status)
   }
-  const message = `POST ${url} answered ${status}: ${wordsOf(answer, response.headers.get('content-type'))}`
+  const message = `POST ${url} returned ${status}: ${wordsOf(answer, response.headers.get('content-type'))}`
   if (![429, 502, 503, 504].includes(status)) throw new SendError(message, status)
   const waitMs = parseRetryAfter(response.headers.get('retry-after'), clock.nowMs())
   return { message, status, ...(waitMs === undefined ? {} : { waitMs }) }
@@ -155,7 +155,10 @@ function fieldsOf(bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> {
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
-/** What the server said: `message` = 2 of a protobuf `google.rpc.Status`, or the text itself, shortened. */
+/**
+ * Returns the server's message: `message` = 2 of a protobuf `google.rpc.Status`, or the text itself,
+ * shortened.
+ */
 function wordsOf(answer: Uint8Array, contentType: string | null): string {
   const message = contentType?.includes('protobuf') === true ? fieldsOf(answer).get(2) : answer
   const words = message instanceof Uint8Array ? text(message).trim() : ''

@@ -1,5 +1,5 @@
-// The model of the demo shop, judged by its numbers: it repeats itself exactly, it has its seasons, and every
-// incident stands out against the same hours of other days.
+// The model of the demo shop, tested by its numbers: it is the same at every run, it has its seasons, and
+// every incident differs clearly from the same hours of other days.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -43,7 +43,7 @@ const failuresIn = (name: ServiceName, fromMinute: number, minutes: number): num
   return sum
 }
 
-test('a minute is the same whenever and in whatever order it is asked for', () => {
+test('a minute is the same at any time and in any order of calls', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 0, max: 14 * day + 300 }), (seed, offset) => {
       const first = openShop({ seed, anchorNs })
@@ -61,7 +61,7 @@ test('another seed gives another shop', () => {
   assert.notDeepEqual(other.at(shop.anchorMinute).arrivals, shop.at(shop.anchorMinute).arrivals)
 })
 
-test('nothing is known before the shop opens', () => {
+test('a minute before the opening of the shop is refused', () => {
   assert.equal(shop.openMinute, shop.anchorMinute - 14 * day)
   assert.throws(() => shop.at(shop.openMinute - 1), RangeError)
 })
@@ -83,7 +83,7 @@ test('every day has its trough and its peak', () => {
   }
 })
 
-test('a day resembles itself a week earlier more than its neighbours do', () => {
+test('a day is more similar to the same day a week earlier than to the days beside it', () => {
   const days = Array.from({ length: 14 }, (_, index) => requestsIn(shop.openMinute + index * day, day))
   const apart = (distance: number): number => {
     const ratios = days.slice(distance).map((sum, index) => Math.abs(Math.log(sum / (days[index] ?? sum))))
@@ -92,7 +92,7 @@ test('a day resembles itself a week earlier more than its neighbours do', () => 
   assert.ok(apart(7) < 0.5 * apart(3), `${apart(7)} against ${apart(3)}`)
 })
 
-test('the incidents are three in the past, one of them hours ago, and one that is about to happen', () => {
+test('three incidents are in the past, one of them hours ago, and one happens soon', () => {
   const ends = shop.incidents.map(({ endMinute }) => endMinute - shop.anchorMinute)
   assert.equal(ends.filter((end) => end <= 0).length, 3)
   assert.ok(ends.some((end) => end <= 0 && end > -4 * 60))
@@ -100,7 +100,7 @@ test('the incidents are three in the past, one of them hours ago, and one that i
   assert.ok(coming >= 2 && coming <= 10)
 })
 
-test('a shorter history leaves out the incidents it is too short for', () => {
+test('a shorter history leaves out the incidents before its start', () => {
   const short = openShop({ seed: 20, anchorNs, historyDays: 1 })
   assert.deepEqual(
     short.incidents.map(({ key }) => key),
@@ -119,7 +119,7 @@ test('payments is slow and fails during its incident and only then', () => {
   assert.ok(latency(endMinute - 1) > 5 * latency(endMinute))
 })
 
-test('most visitors stay away during the traffic drop', () => {
+test('traffic falls to about a quarter during the traffic drop', () => {
   const { startMinute, endMinute } = incidentOf('storefront_traffic_drop')
   const minutes = endMinute - startMinute
   const during = requestsIn(startMinute, minutes)
@@ -127,7 +127,7 @@ test('most visitors stay away during the traffic drop', () => {
   assert.ok(during < 0.35 * weekBefore && during > 0.15 * weekBefore, `${during} against ${weekBefore}`)
 })
 
-test('the leak fills the memory of inventory in a line and ends with a restart of the same version', () => {
+test('the leak fills the memory of inventory linearly and ends with a restart of the same version', () => {
   const { startMinute, endMinute } = incidentOf('inventory_memory_leak')
   const killedMinute = endMinute - 5
   const state = (minute: number) => serviceAt(shop.at(minute), 'inventory')
@@ -144,13 +144,13 @@ test('the leak fills the memory of inventory in a line and ends with a restart o
   )
 })
 
-test('three searches of five fail in the burst to come', () => {
+test('three of five searches fail in the coming burst', () => {
   const { startMinute, endMinute } = incidentOf('search_error_burst')
   const burst = failuresIn('search', startMinute, endMinute - startMinute)
   assert.ok(burst > 50 * (failuresIn('search', startMinute - 60, 60) / 4 + 1))
 })
 
-test('each service is deployed a few times: the version rises, a new process starts, answers are slower for minutes', () => {
+test('each service is deployed a few times: the version rises, a new process starts, responses are slower for some minutes', () => {
   for (const name of serviceNames) {
     const deploys = shop
       .startsOf(name, shop.openMinute + 1, shop.anchorMinute)

@@ -1,9 +1,9 @@
-// The model of the demo shop: what each of its eight services is like in any given minute. It is a pure
+// The model of the demo shop: the state of each of its eight services in any given minute. It is a pure
 // function of (seed, anchor, minute): traffic follows the hour and the weekday, services are deployed every
 // few days, and four incidents happen at fixed distances from the anchor, three in the two weeks before it
 // and one a few minutes after it, so that a visitor always finds something recent. Metrics, logs and traces
-// are all derived from the same minute, which is why they tell one story. The shop's own time zone is chosen
-// so that the anchor is an afternoon: a demo that is started at night still shows a busy shop.
+// are derived from the same minutes, so they agree. The time zone of the shop is chosen so that the anchor is
+// in the afternoon: a demo that is started at night still shows a busy shop.
 
 import type { FlowName, ServiceName } from './call-graph.ts'
 import { flows, serviceNames } from './call-graph.ts'
@@ -16,7 +16,7 @@ const localHourAtAnchor = 16
 
 export const minuteNs = 60_000_000_000n
 
-/** Streams of chance, so that one kind of telemetry never shifts another's draws. */
+/** Random streams, so that draws for one kind of telemetry never change those for another. */
 export const stream = { demand: 1, traces: 2, logs: 3, metrics: 4, noise: 5, deploys: 6 } as const
 
 export type IncidentKey =
@@ -31,7 +31,7 @@ export interface ShopIncident {
   /** Whole minutes since 1970; the end is exclusive. */
   readonly startMinute: number
   readonly endMinute: number
-  /** What can be seen, one sentence for a reader of the demo. */
+  /** What can be seen, one sentence for people who read the demo. */
   readonly seen: string
 }
 
@@ -40,9 +40,9 @@ export interface ServiceState {
   readonly version: string
   /** The minute in which the running process started; its cumulative counters begin at zero there. */
   readonly startedMinute: number
-  /** Multiplies every duration of the service; 1 on a calm day. */
+  /** Multiplies every duration of the service; 1 outside incidents. */
   readonly latencyFactor: number
-  /** Share of requests, 0 to 1, that this service itself makes fail. */
+  /** Share of requests, 0 to 1, that fail because of this service itself. */
   readonly failureRatio: number
   /** 0 to 1. */
   readonly cpu: number
@@ -55,9 +55,9 @@ export interface ServiceState {
 export interface ShopMinute {
   /** Whole minutes since 1970. */
   readonly minute: number
-  /** By flow, in the order of `flows`: requests that arrived. */
+  /** Requests that arrived, by flow, in the order of `flows`. */
   readonly arrivals: readonly number[]
-  /** By service, then by flow: requests that this very service made fail. */
+  /** Requests that failed because of this service, by service, then by flow. */
   readonly ownFailures: readonly (readonly number[])[]
   /** In the order of `serviceNames`. */
   readonly services: readonly ServiceState[]
@@ -65,27 +65,25 @@ export interface ShopMinute {
 
 export interface Shop {
   readonly seed: number
-  /** First minute of the history; nothing is known before it. */
+  /** First minute of the history; earlier minutes are refused. */
   readonly openMinute: number
   /** First minute after the history. */
   readonly anchorMinute: number
   readonly incidents: readonly ShopIncident[]
-  /** The shop in a minute. Throws RangeError before {@link Shop.openMinute}. */
+  /** Returns the shop in a minute. Throws RangeError before {@link Shop.openMinute}. */
   at(minute: number): ShopMinute
-  /** Requests per minute to expect of a flow, incidents included, without chance. */
+  /** Expected requests per minute of a flow, with incidents and without randomness. */
   expectedRate(flow: FlowName, minute: number): number
   /** Deploys and restarts of a service with `fromMinute <= minute < toMinute`, oldest first. */
   startsOf(service: ServiceName, fromMinute: number, toMinute: number): readonly number[]
 }
 
 interface Scenario {
-  /** Any whole number, 32 bits of which count. */
+  /** An integer; only its low 32 bits are used. */
   readonly seed: number
-  /** End of the history, nanoseconds since 1970; cut to the whole minute. */
+  /** End of the history, nanoseconds since 1970; rounded down to the minute. */
   readonly anchorNs: bigint
-  /**
-   * Whole days before the anchor; 14 where absent. Incidents that would lie before the opening don't happen.
-   */
+  /** Whole days before the anchor; 14 where absent. Incidents before the opening don't happen. */
   readonly historyDays?: number
 }
 
@@ -131,8 +129,8 @@ const hourAverage = average(hours)
 const weekdayAverage = average(weekdays)
 
 /**
- * The shop of a scenario. The same arguments always give the same shop; another anchor moves incidents,
- * deploys and time zone with it.
+ * Returns the shop of a scenario. The same arguments always give the same shop; another anchor moves
+ * incidents, deploys and time zone with it.
  */
 export function openShop({ seed, anchorNs, historyDays = defaultHistoryDays }: Scenario): Shop {
   const anchorMinute = Number(anchorNs / minuteNs)
@@ -184,7 +182,7 @@ export function openShop({ seed, anchorNs, historyDays = defaultHistoryDays }: S
 
 const averageTraffic = flows.reduce((sum, flow) => sum + flow.requestsPerMinute, 0)
 
-/** By flow, the services of its tree. */
+/** The services in the tree of each flow. */
 const participants: readonly ReadonlySet<string>[] = flows.map(({ root }) => {
   const names = new Set<string>()
   const visit = (step: typeof root): void => {
@@ -198,15 +196,15 @@ const participants: readonly ReadonlySet<string>[] = flows.map(({ root }) => {
 const takesPart = (service: number, flow: number): boolean =>
   participants[flow]?.has(serviceNames[service] ?? '') ?? false
 
-/** Traffic relative to its average, from the local hour and weekday, without steps between them. */
+/** Traffic relative to its average, by local hour and weekday, interpolated between them. */
 function season(localMinute: number): number {
   const hour = joined(hours, localMinute / 60) / hourAverage
-  // 1970-01-01 was a Thursday; a weekday has its full weight at its noon.
+  // 1970-01-01 was a Thursday; a weekday has its full weight at noon.
   const weekday = joined(weekdays, localMinute / minutesPerDay + 4 - 0.5) / weekdayAverage
   return hour * weekday
 }
 
-/** A cyclic table read between its entries along a cosine. */
+/** Interpolates a cyclic table between its entries along a cosine. */
 function joined(table: readonly number[], position: number): number {
   const index = Math.floor(position)
   const share = (1 - Math.cos(Math.PI * (position - index))) / 2
@@ -236,21 +234,21 @@ function incidentsAround(anchor: number): readonly ShopIncident[] {
       'storefront',
       anchor - 2 * minutesPerDay - 3 * 60,
       90,
-      'a wrong DNS record sends three visitors of four away from storefront',
+      'because of a wrong DNS record, three of four visitors do not reach storefront',
     ),
     incident(
       'payments_slow_and_failing',
       'payments',
       anchor - 55,
       40,
-      'the card provider is slow: payments takes eight times as long and half of them fail',
+      'the card provider is slow: payments takes eight times as long and half of its requests fail',
     ),
     incident(
       'search_error_burst',
       'search',
       anchor + 5,
       20,
-      'an index lost its shards: three searches of five fail until it is rebuilt',
+      'an index lost its shards: three of five searches fail until it is rebuilt',
     ),
   ]
 }
@@ -258,7 +256,7 @@ function incidentsAround(anchor: number): readonly ShopIncident[] {
 const leakMinutes = 7 * 60
 const restartMinutes = 5
 
-/** How far an incident has come, 0 to 1 (exclusive); undefined outside it. */
+/** Progress of an incident, 0 to 1 (exclusive); undefined outside it. */
 function progressOf(
   incidents: readonly ShopIncident[],
   key: IncidentKey,
@@ -273,15 +271,14 @@ const trafficKept = (incidents: readonly ShopIncident[], minute: number): number
   progressOf(incidents, 'storefront_traffic_drop', minute) === undefined ? 1 : 0.25
 
 interface Start {
-  /** How many deploys came before; raises the version. */
+  /** Number of earlier deploys; it is part of the version. */
   readonly index: number
   readonly minute: number
 }
 
 /**
- * Looks up the process start that is in force in a minute. Deploys come at a rhythm of the
- * service's own (three to five days, up to eight hours late), and the leak of inventory ends with a
- * restart of the same version.
+ * Finds the last process start at or before a minute. Each service is deployed at its own interval (three to
+ * five days, up to eight hours late), and the leak of inventory ends with a restart of the same version.
  */
 function openStarts(
   seed: number,
@@ -345,9 +342,9 @@ function stateOf({ seed, name, service, minute, traffic, start, incidents }: Sta
 interface Harm {
   readonly latency: number
   readonly cpu: number
-  /** Replaces the service's everyday ratio. */
+  /** Replaces the usual ratio of the service. */
   readonly failureRatio?: number
-  /** How much of the free memory is taken, 0 to 1. */
+  /** Share of the free memory that is taken, 0 to 1. */
   readonly memoryShare: number
   readonly queue: number
 }
@@ -366,8 +363,8 @@ function harmOf(name: ServiceName, minute: number, incidents: readonly ShopIncid
 }
 
 /**
- * Memory fills in a line; collecting it costs processor and time near the end; then the
- * process is gone for a while.
+ * Memory fills linearly; near the end, garbage collection costs processor and time; then the process is gone
+ * for a while.
  */
 function leakHarm(minutes: number): Harm {
   if (minutes >= leakMinutes) return { ...noHarm, latency: 2, failureRatio: 0.7, queue: 25 }

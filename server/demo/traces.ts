@@ -1,9 +1,9 @@
-// The sampled traces of one minute of the demo shop. Each traced request walks its flow's tree once:
-// every step draws its own time, failures surface in the step that reached out, and each caller above
-// reports them in its turn. Sampling is a constant share per flow, decided at the root and told the
-// OpenTelemetry way: the tracestate carries the rejection threshold (`ot=th:`), and the trace id's 56
-// random bits lie above it (OpenTelemetry specification, "TraceState: Probability Sampling"), so a reader
-// can weigh spans back to requests.
+// The sampled traces of one minute of the demo shop. Each traced request walks the tree of its flow once:
+// every step draws its own time, failures appear in the step that called another system, and each caller
+// above reports them. Sampling is a constant share per flow, decided at the root and recorded as
+// OpenTelemetry specifies it: the tracestate has the rejection threshold (`ot=th:`), and the trace id's 56
+// random bits are above it (OpenTelemetry specification, "TraceState: Probability Sampling"), so a reader can
+// compute the number of requests from the spans.
 
 import type { Flow, ServiceName, Step } from './call-graph.ts'
 import { failingStep, failures, flows, serviceNames, spanKind } from './call-graph.ts'
@@ -12,7 +12,7 @@ import { logNormal, openRandom, poisson } from './random.ts'
 import type { ServiceState, Shop, ShopMinute } from './shop.ts'
 import { stream } from './shop.ts'
 
-/** An id as 32-bit words, in the order in which their little-endian bytes go out. */
+/** An id as 32-bit words, in the order in which their little-endian bytes are written. */
 export type TraceWords = readonly [number, number, number, number]
 export type SpanWords = readonly [number, number]
 
@@ -21,24 +21,24 @@ export interface Span {
   readonly id: SpanWords
   /** Undefined for a root. */
   readonly parent?: SpanWords
-  /** Nanoseconds after the start of the minute; may lie beyond its end. */
+  /** Nanoseconds after the start of the minute; may be after its end. */
   readonly startNs: number
   endNs: number
-  /** HTTP status the step saw or gave; 0 where the step isn't HTTP. */
+  /** HTTP status that the step received or returned; 0 where the step isn't HTTP. */
   code: number
   failed: boolean
-  /** The failure began here and not in a step below. */
+  /** The failure began in this step and not in one below. */
   isOrigin: boolean
 }
 
 export interface Trace {
   readonly id: TraceWords
   readonly flow: Flow
-  /** Parents before children. */
+  /** Parents come before their children. */
   readonly spans: readonly Span[]
   /** When the visitor's request arrived, nanoseconds after the start of the minute, always within it. */
   readonly arrivedNs: number
-  /** The span that sent the message, when the trace is work done because of one. */
+  /** The span that sent the message, where a message caused the trace. */
   readonly link?: { readonly trace: TraceWords; readonly span: SpanWords }
 }
 
@@ -50,7 +50,7 @@ export function traceStateOf(flow: Flow): string {
   return `ot=th:${rejected.toString(16).padStart(14, '0').replace(/0+$/, '')}`
 }
 
-/** By flow: the bits of a trace id's third word that sampling at the flow's share forces to one. */
+/** For each flow, the bits of a trace id's third word that sampling with the flow's share sets to one. */
 const sampledBits: ReadonlyMap<Flow, number> = new Map(
   flows.map((flow) => {
     let bits = 0
@@ -62,7 +62,8 @@ const sampledBits: ReadonlyMap<Flow, number> = new Map(
 )
 
 /**
- * All traces that arrive in the minute, oldest first; a trace caused by a message directly follows its cause.
+ * Returns all traces that arrive in the minute, oldest first; a trace that a message caused follows its cause
+ * directly.
  */
 export function tracesOf(shop: Shop, moment: ShopMinute): readonly Trace[] {
   const random = openRandom(shop.seed, stream.traces, moment.minute)
@@ -106,7 +107,7 @@ interface Walk {
   readonly spans: Span[]
 }
 
-/** Adds the step's span and all below it; `isDoomed` makes this very step the origin of a failure. */
+/** Adds the step's span and all spans below it; `isDoomed` makes this step the origin of a failure. */
 function walk(
   run: Walk,
   step: Step,
@@ -136,7 +137,7 @@ function walk(
   return span
 }
 
-/** Runs the calls one after another, up to the first that fails (`broken`). */
+/** Runs the calls one after another, up to the first failure (`broken`). */
 function walkCalls(
   run: Walk,
   span: Span,
@@ -164,8 +165,9 @@ function walkCalls(
 }
 
 /**
- * HTTP status of a span: a service answers its own code when it fails itself, its database and its provider
- * included, and 502 when a service it called failed; the caller's CLIENT span sees what the callee answered.
+ * HTTP status of a span: a service returns its own code when it fails itself or its database or provider
+ * fails, and 502 when a service that it called failed; the CLIENT span of the caller has the status that the
+ * callee returned.
  */
 function statusOf({ step, failed }: Span, broken: Span | undefined): number {
   if (step.attributes['http.request.method'] === undefined) return 0
@@ -177,7 +179,7 @@ function statusOf({ step, failed }: Span, broken: Span | undefined): number {
 const isLeafOf = (step: Step, broken: Span): boolean =>
   broken.step.service === step.service && broken.step.calls.length === 0
 
-/** What a step answers when all is well: 201 for a POST, 200 for the rest. */
+/** Status of a successful step: 201 for a POST, 200 for the others. */
 export function okStatus(step: Step): number {
   return step.attributes['http.request.method'] === 'POST' ? 201 : 200
 }

@@ -14,14 +14,16 @@ import { join, raw, type Sql, sql, strings, uint } from '../telemetry/sql.ts'
 import { type From, rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { byTime, type DeployEvent, deploysOf, type KnownDeploy, type SeenVersion } from './deploys.ts'
 
-interface DeployWindow {
+export interface DeployWindow {
   readonly startNs: Ns
   readonly endNs: Ns
 }
 
 interface DeployRequest {
-  /** In order of time and apart by more than {@link lookbackNs}, at least one. Deploys in them are told. */
+  /** In order of time and apart by more than the look back, at least one. Deploys in them are told. */
   readonly windows: readonly DeployWindow[]
+  /** What ran before a window is looked up in so much time before it; six hours where absent. */
+  readonly lookbackNs?: Ns
   /** Those whose deploys are wanted; all where absent. */
   readonly services?: readonly string[] | undefined
 }
@@ -33,8 +35,7 @@ interface DeploysRead {
   readonly restless: readonly string[]
 }
 
-/** What ran before a window is looked up in so much time before it. */
-const lookbackNs = 6n * 60n * nsPerMinute
+const usualLookbackNs = 6n * 60n * nsPerMinute
 /** Of a service in an environment and a window. */
 const versionsMax = 200
 /** Of all services together. */
@@ -52,11 +53,11 @@ const resultBytes = 16 << 20
  */
 export function readDeploys(
   reader: TenantReader,
-  { services, windows }: DeployRequest,
+  { lookbackNs = usualLookbackNs, services, windows }: DeployRequest,
   limits: StatementLimits,
 ): Promise<DeploysRead> {
   return reader.together(async () => {
-    const frame = frameOf(windows)
+    const frame = frameOf(windows, lookbackNs)
     const bounded = { ...limits, maxResultBytes: resultBytes }
     const versions = await reader.rows<VersionRow>(
       (from) => versionsStatement(from, frame, services),
@@ -89,7 +90,7 @@ interface Frame {
   readonly pauseNs: Ns
 }
 
-function frameOf(windows: readonly DeployWindow[]): Frame {
+function frameOf(windows: readonly DeployWindow[], lookbackNs: Ns): Frame {
   let longestNs = 0n
   const widened = windows.map(({ endNs, startNs }) => {
     const fromNs = startNs > lookbackNs ? startNs - lookbackNs : 0n
@@ -112,19 +113,27 @@ interface VersionRow {
   readonly stretches: readonly (readonly [string, string])[]
 }
 
-const resourceColumn = 'ResourceAttributesPairs'
-const versionOfResource = pairIn(resourceColumn, 'service.version')
-/** The second is the name of before version 1.27 of the semantic conventions. */
-const environmentOfResource = sql`if(${pairIn(resourceColumn, 'deployment.environment.name')} != '', ${pairIn(resourceColumn, 'deployment.environment.name')}, ${pairIn(resourceColumn, 'deployment.environment')})`
-/** Longer versions are cut, because they are answered and drawn. */
-const shortVersion = (version: Sql) => sql`substringUTF8(${version}, 1, 200)`
+/** The second name is that of before version 1.27 of the semantic conventions. */
+function environmentOf(column: string): Sql {
+  const own = pairIn(column, 'deployment.environment.name')
+  return sql`if(${own} != '', ${own}, ${pairIn(column, 'deployment.environment')})`
+}
 
-/** A row for each version that a service showed in a window. */
+const versionOf = (column: string): Sql => pairIn(column, 'service.version')
+
+/** Longer versions are cut, because they are answered and drawn. */
+const shortVersion = (version: Sql): Sql => sql`substringUTF8(${version}, 1, 200)`
+
+/**
+ * A row for each version that a service showed in a window. The tables hand out their rows and what is
+ * computed is written once, because to plan it for each table would take longer than to read a window.
+ */
 function versionsStatement(from: From, frame: Frame, services: readonly string[] | undefined): Sql {
-  const branches = tables.map((table) => sightingsOf(from, table, frame, services))
-  const buckets = sql`SELECT part, service, environment, version, bucket,
-  toUnixTimestamp64Nano(min(first_seen)) AS first_ns, toUnixTimestamp64Nano(max(last_seen)) AS last_ns
-FROM (${join(branches, ' UNION ALL ')}) GROUP BY part, service, environment, version, bucket`
+  const rows = tables.map((table) => sightingsIn(from, table, frame, services))
+  const buckets = sql`SELECT ${partOf('time', frame)} AS part, service, ${environmentOf('resource')} AS environment,
+  ${shortVersion(versionOf('resource'))} AS version, intDiv(toUnixTimestamp64Nano(time), ${uint(frame.bucketNs)}) AS bucket,
+  toUnixTimestamp64Nano(min(time)) AS first_ns, toUnixTimestamp64Nano(max(time)) AS last_ns
+FROM (${join(rows, ' UNION ALL ')}) WHERE version != '' GROUP BY part, service, environment, version, bucket`
   const seen = sql`SELECT part, service, environment, version, arraySort(groupArray((first_ns, last_ns))) AS seen
 FROM (${buckets}) GROUP BY part, service, environment, version`
   const isNew = sql`arrayMap((one, before) -> one.1 - before.2 > ${uint(frame.pauseNs)}, seen, arrayPushFront(arrayPopBack(seen), seen[1]))`
@@ -135,23 +144,18 @@ FROM (${seen}) ORDER BY part, service, environment, seen[1].1, version
 LIMIT ${uint(versionsMax + 1)} BY part, service, environment LIMIT ${uint(rowsMax + 1)}`
 }
 
-function sightingsOf(
+function sightingsIn(
   from: From,
-  table: TableSpec,
+  { name, timeColumn }: TableSpec,
   frame: Frame,
   services: readonly string[] | undefined,
 ): Sql {
-  const time = raw(table.timeColumn)
-  return from.select(table.name, {
-    columns: sql`${partOf(table.timeColumn, frame)} AS part, ServiceName AS service, ${environmentOfResource} AS environment,
-  ${shortVersion(versionOfResource)} AS version, intDiv(toUnixTimestamp64Nano(${time}), ${uint(frame.bucketNs)}) AS bucket,
-  min(${time}) AS first_seen, max(${time}) AS last_seen`,
+  return from.select(name, {
+    columns: sql`ServiceName AS service, ResourceAttributesPairs AS resource, ${raw(timeColumn)} AS time`,
     conditions: [
-      ...withinWindows(table.timeColumn, frame),
+      ...withinWindows(timeColumn, frame),
       ...(services === undefined ? [] : [sql`has(${strings(services)}, ServiceName)`]),
-      sql`${versionOfResource} != ''`,
     ],
-    groupBy: raw('part, service, environment, version, bucket'),
   })
 }
 
@@ -192,8 +196,8 @@ function eventsStatement(from: From, frame: Frame, services: readonly string[] |
   const events = from.select('otel_logs', {
     columns: sql`${partOf('Timestamp', frame)} AS part, toString(toUnixTimestamp64Nano(Timestamp)) AS time_ns,
   if(${named} != '', ${named}, toString(ServiceName)) AS service,
-  ${of('deployment.environment.name', environmentOfResource)} AS environment,
-  ${shortVersion(of('service.version', versionOfResource))} AS version`,
+  ${of('deployment.environment.name', environmentOf('ResourceAttributesPairs'))} AS environment,
+  ${shortVersion(of('service.version', versionOf('ResourceAttributesPairs')))} AS version`,
     conditions: [
       ...withinWindows('Timestamp', frame),
       raw(`EventName = 'deployment'`),

@@ -2,46 +2,50 @@
 // anomalies, and nothing of erased telemetry or of another organisation.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../contract/detection.ts'
 import type { AnomalyContext } from '../../contract/detection-context.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/governance/active-holds.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { deploysWith } from './anomaly-deploys.ts'
 import { contextOf } from './context.ts'
-import { acme, type ControlFixture, globex, openControl } from './detection-fixture.ts'
+import {
+  acme,
+  atNs,
+  createErrorsDetector,
+  errorsDraft,
+  globex,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+} from './detection-fixture.ts'
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
 import { DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
-const atNs = (minute: number, ms = 0) => BigInt(noonMs + minute * 60_000 + ms) * 1_000_000n
-
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let store: DetectionStore
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
   for (const table of ['otel_traces', 'otel_logs']) await engine.command(raw(`TRUNCATE TABLE ${table}`))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate, readActiveHolds)
 })
@@ -49,7 +53,7 @@ beforeEach(async () => {
 const regions = ['eu', 'us', 'asia', 'africa']
 
 /** Twelve spans a minute in four regions. In an incident those of `eu` fail and are slow. */
-function spans(from: number, to: number, isIncident = false, secret = 'plain'): FixtureRow[] {
+function spans(from: number, to: number, isIncident = false, secret = 'plain', version = ''): FixtureRow[] {
   return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
     Array.from({ length: 12 }, (_, n) => {
       const region = regions[n % 4] ?? ''
@@ -63,7 +67,7 @@ function spans(from: number, to: number, isIncident = false, secret = 'plain'): 
         StatusCode: isBad ? 'Error' : 'Unset',
         Duration: (isBad ? 900 : 20) * 1_000_000,
         SpanAttributes: { region, secret, id: `${minute}-${n}` },
-        ResourceAttributes: { host: 'a1' },
+        ResourceAttributes: { host: 'a1', ...(version !== '' && { 'service.version': version }) },
       }
     }),
   )
@@ -75,18 +79,11 @@ async function insert(rows: readonly FixtureRow[], place: TenantPlace = acme): P
 
 /** Runs a detector at a minute. Returns its newest anomaly. */
 async function find(minute: number, more: Record<string, unknown> = {}): Promise<Anomaly> {
-  const read = readDraft({
-    name: 'Tried',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0, violate_n: 1 },
-    scope: { group_by: 'service' },
+  const { id } = await createErrorsDetector(store, acme, {
+    params: { ...errorsDraft.params, violate_n: 1 },
     window_minutes: 240,
-    schedule_minutes: 1,
     ...more,
   })
-  assert('value' in read)
-  const { id } = await store.createDetector('acme', read.value, tokenNamed('me'))
   const clock = new ManualClock(noonMs + minute * 60_000 + 30_000)
   const runner = new DetectorRunner({ store, engine, gate, clock, logger: { warn: assert.fail } })
   await runner.run(acme, id)
@@ -213,4 +210,73 @@ test('anomalies of one incident are related and say why, and hidden anomalies ar
 
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(-10), endNs: null } })
   assert.deepEqual((await contextAt(failing)).related, { count: 0, anomalies: [] })
+})
+
+const readerAt = (place = acme) => new TenantReader(engine, place, gate)
+const told = async (anomaly: Anomaly, place = acme) =>
+  (await deploysWith(store, readerAt(place), [anomaly])).get(anomaly.id)
+
+test('an anomaly that began with a deploy names its version, and one that lasts is told as a new level', async () => {
+  await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 90, true, 'plain', '2.3.1'))
+  const anomaly = await find(5)
+  const begun = await told(anomaly)
+  assert.equal(begun?.reason, `${anomaly.reason}; since version 2.3.1, deployed 11:56 UTC`)
+  assert.deepEqual(begun?.deploy, {
+    ...{ service: 'checkout', environment: null, version: '2.3.1', previous_version: '2.3.0' },
+    ...{ at: '2026-09-11T11:56:00Z', told_by: 'version' },
+  })
+  assert.deepEqual((await contextAt(anomaly)).deploys, [begun?.deploy])
+  const lasting = { ...anomaly, seen_until: '2026-09-11T13:10:00Z' }
+  assert.match(
+    (await told(lasting))?.reason ?? '',
+    /; a new level since version 2\.3\.1, deployed 11:56 UTC$/,
+  )
+})
+
+test('a deploy long before an anomaly, of another service, or of a neighbour is not named', async () => {
+  await insert([...spans(-120, -60, false, 'plain', '2.3.0'), ...spans(-60, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 5, true, 'plain', '2.3.1'))
+  const other = (version: string) => (row: FixtureRow) => ({
+    ...row,
+    ServiceName: 'cart',
+    ResourceAttributes: { 'service.version': version },
+  })
+  await insert([...spans(-120, -2).map(other('1.0')), ...spans(-2, 5).map(other('1.1'))])
+  await insert([...spans(-120, -2, false, '', '2.2.0'), ...spans(-2, 5, false, '', '2.2.1')], globex)
+  const anomaly = await find(5)
+  assert.equal(await told(anomaly), undefined)
+  assert.deepEqual(
+    (await contextAt(anomaly)).deploys.map(({ service, version }) => `${service} ${version}`),
+    ['checkout 2.3.1', 'cart 1.1'],
+    'the context has them all, because what a service calls may be the cause',
+  )
+})
+
+test('of hidden telemetry neither reason nor context names a version', async () => {
+  await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 5, true, 'plain', '2.3.1'))
+  const anomaly = await find(5)
+  assert.match((await told(anomaly))?.reason ?? '', /2\.3\.1/, 'it is there before')
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-3) } })
+  assert.equal(await told(anomaly), undefined)
+  assert.deepEqual((await contextAt(anomaly)).deploys, [])
+})
+
+test('anomalies of many times are told at once, each with its own deploy', async () => {
+  const rows: FixtureRow[] = []
+  for (let i = 0; i < 10; i++) rows.push(...spans(i * 400 - 4000, i * 400 - 3600, false, '', `1.${i}`))
+  await insert(rows)
+  await insert(spans(0, 5, true))
+  const one = await find(5)
+  const many = Array.from({ length: 10 }, (_, i) => ({
+    ...one,
+    id: `ano_${i}`,
+    started_at: new Date(noonMs + (i * 400 - 3998) * 60_000).toISOString(),
+  }))
+  const all = await deploysWith(store, readerAt(), many)
+  assert.deepEqual(
+    many.map(({ id }) => all.get(id)?.deploy.version),
+    [undefined, '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'],
+  )
 })

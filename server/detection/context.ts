@@ -8,9 +8,11 @@ import { AppError } from '../core/app-error.ts'
 import { readAttributeShares } from '../series/attribute-shares.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { formatQuantity } from './anomalies/reason.ts'
+import { deploysAround } from './anomaly-deploys.ts'
 import type { DetectorDefinition } from './detectors/detector.ts'
 import type { DetectionStore } from './detectors/store.ts'
-import { nsOf, relatedOf } from './related.ts'
+import { nsOf } from './incidents/timed-anomalies.ts'
+import { relatedOf } from './related.ts'
 import { narrowestStep } from './runs/run-plan.ts'
 
 const similarShown = 5
@@ -35,6 +37,7 @@ export async function contextOf(
     contributors: await contributorsTo(reader, anomaly, labels),
     links: linksOf(anomaly, labels, detector?.definition ?? null),
     related: await relatedOf(store, reader.place.tenantId, anomaly),
+    deploys: await deploysAround(reader, anomaly),
   }
 }
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Anomaly } from '../../contract/detection.ts'
-import { relationsOf, type TimedAnomaly } from './related.ts'
+import type { TimedAnomaly } from './incidents/timed-anomalies.ts'
+import { relationsOf } from './related.ts'
 
 const minuteNs = 60_000_000_000n
 

@@ -6,11 +6,11 @@
 // an hour of each other. Overlap alone would relate everything that happens during a leak of a day to that
 // leak. The relation is not transitive: a chain of overlaps would make a busy week one incident.
 
-import type { Anomaly, DetectorScope } from '../../contract/detection.ts'
+import type { Anomaly } from '../../contract/detection.ts'
 import type { RelatedAnomalies } from '../../contract/detection-context.ts'
-import { type Ns, nsPerMinute, parseInstant } from '../../contract/instant.ts'
-import { idsMax } from './anomalies/id-list.ts'
+import { nsPerMinute } from '../../contract/instant.ts'
 import type { DetectionStore } from './detectors/store.ts'
+import { nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
 
 /**
  * Buckets of different detectors have different widths, so simultaneous events may
@@ -24,17 +24,6 @@ const listedMax = 1000
 /** How often a list that is too long is divided in two. */
 const halvingsMax = 3
 const shownMax = 20
-
-/**
- * An anomaly with its times and its service, from its group or from the scope of its detector;
- * null where neither has one.
- */
-export interface TimedAnomaly {
-  readonly anomaly: Anomaly
-  readonly startedNs: Ns
-  readonly seenUntilNs: Ns
-  readonly service: string | null
-}
 
 type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
@@ -127,42 +116,4 @@ async function anomaliesAround(
   return withTimes(store, tenantId, [
     ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
   ])
-}
-
-async function withTimes(
-  store: DetectionStore,
-  tenantId: string,
-  anomalies: readonly Anomaly[],
-): Promise<TimedAnomaly[]> {
-  const withoutService = anomalies.filter(({ group }) => group.service === undefined)
-  const scopes = await scopesOf(store, tenantId, [
-    ...new Set(withoutService.map(({ detector_id }) => detector_id)),
-  ])
-  return anomalies.map((anomaly) => {
-    const scope = scopes.get(anomaly.detector_id)
-    const ofScope = scope?.metricKey === anomaly.metric_key ? scope.scope.service : undefined
-    return {
-      anomaly,
-      startedNs: nsOf(anomaly.started_at),
-      seenUntilNs: nsOf(anomaly.seen_until),
-      service: anomaly.group.service || ofScope || null,
-    }
-  })
-}
-
-async function scopesOf(store: DetectionStore, tenantId: string, ids: readonly string[]) {
-  const scopes = new Map<string, { readonly metricKey: string; readonly scope: DetectorScope }>()
-  for (let i = 0; i < ids.length; i += idsMax) {
-    for (const [id, { definition }] of await store.findDetectors(tenantId, ids.slice(i, i + idsMax))) {
-      scopes.set(id, { metricKey: definition.metric_key, scope: definition.scope })
-    }
-  }
-  return scopes
-}
-
-/** Parses an instant that this program has written. */
-export function nsOf(text: string): Ns {
-  const read = parseInstant(text)
-  if ('ns' in read) return read.ns
-  throw new Error(`Not an instant: ${text}`)
 }

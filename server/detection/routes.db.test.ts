@@ -2,7 +2,6 @@
 // and always two organisations.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
@@ -17,26 +16,31 @@ import { byAccessToken } from '../http/authentication.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
 import { createHttp } from '../http/server.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import { acme, type ControlFixture, globex, insertSpans, openControl } from './detection-fixture.ts'
+import {
+  acme,
+  globex,
+  insertSpans,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+} from './detection-fixture.ts'
 import { DetectionStore } from './detectors/store.ts'
 import { createSystemDetectors } from './detectors/system-detectors.ts'
 import { addDetectionRoutes } from './routes.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
-
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let http: FastifyInstance
 let clock: ManualClock
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
   clock = new ManualClock(noonMs)
   const logger = pino({ level: 'silent' })
   const gate = new TelemetryGate()
@@ -56,12 +60,10 @@ before(async () => {
 })
 after(async () => {
   await http.close()
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
 })
 
 /** Tokens in these tests are `organisation/role`. */
@@ -566,7 +568,7 @@ test('a run on request returns the detector after the run, and its anomalies can
   const [ended, open] = listed.items
   const { context, ...same } = (await send('GET', `/anomalies/${open.id}`)).json()
   assert.deepEqual(same, open)
-  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related'])
+  assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related', 'deploys'])
   assert.deepEqual(context.related.anomalies[0].because, ['began_together'])
   assert.deepEqual([open.related_ids, ended.related_ids], [[ended.id], [open.id]])
   assert.equal(open.value, 900)

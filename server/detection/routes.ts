@@ -15,6 +15,7 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../core/cursor.ts'
 import { type Answer, serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { deploysWith } from './anomaly-deploys.ts'
 import { contextOf } from './context.ts'
 import { etagOf, readCreation, type StoredDetector, toDetector } from './detectors/detector.ts'
 import { patchDetector, readPatchOf } from './detectors/patch.ts'
@@ -128,8 +129,15 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
         before: readPosition(cursor),
       })
       const positionOf = (row: Anomaly) => [row.started_at, row.id]
-      const related = await relatedIdsOf(store, caller.tenantId, rows.slice(0, limit))
-      const listed = (row: Anomaly) => ({ ...row, related_ids: related.get(row.id) ?? [] })
+      const shown = rows.slice(0, limit)
+      const related = await relatedIdsOf(store, caller.tenantId, shown)
+      const deploys = await deploysWith(store, readerOf(caller), shown)
+      const listed = (row: Anomaly) => ({
+        ...row,
+        ...deploys.get(row.id),
+        deploy: deploys.get(row.id)?.deploy ?? null,
+        related_ids: related.get(row.id) ?? [],
+      })
       return { body: pageOfRows(rows, limit, positionOf, listed) }
     },
   })
@@ -138,8 +146,11 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
     handle: async ({ caller, params }) => {
       const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)
       if (anomaly === null) throw new AppError('not_found')
-      const context = await contextOf(store, readerOf(caller), anomaly)
-      return { body: { ...anomaly, related_ids: context.related.anomalies.map(({ id }) => id), context } }
+      const reader = readerOf(caller)
+      const context = await contextOf(store, reader, anomaly)
+      const deploy = (await deploysWith(store, reader, [anomaly])).get(anomaly.id)
+      const related_ids = context.related.anomalies.map(({ id }) => id)
+      return { body: { ...anomaly, ...deploy, deploy: deploy?.deploy ?? null, related_ids, context } }
     },
   })
 }

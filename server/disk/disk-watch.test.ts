@@ -5,22 +5,13 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { silent, temporaryFolder } from '../../tests/fixtures.ts'
+import { silent, temporaryFolders } from '../../tests/fixtures.ts'
 import { openSmallDisk, whyNoSmallDisk } from '../../tests/small-disk.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { Reserve } from './reserve.ts'
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const mebibyte = 1024 * 1024
 /** More than any disk has. */

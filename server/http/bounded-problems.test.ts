@@ -114,7 +114,7 @@ test('the last problem counts those that are not shown, of all lists together', 
   const more = 300 - problemsMax + 1
   assert.deepEqual(detail.at(-1), {
     loc: ['body'],
-    msg: `${more} more problems are not shown; mend the others and send it again`,
+    msg: `${more} more problems are not shown; correct the others and send it again`,
     type: 'more_problems',
     input: null,
     ctx: { more },

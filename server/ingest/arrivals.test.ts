@@ -1,4 +1,4 @@
-// How fast a body has to arrive.
+// The rate at which a body has to arrive.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -14,19 +14,19 @@ class Watched {
     return this.arrivals.open(() => this.slow.push(name))
   }
 
-  /** Seconds, one after the other. */
+  /** Advances the clock by seconds, one after the other. */
   async pass(seconds: number, eachSecond: () => void = () => {}): Promise<void> {
     for (let i = 0; i < seconds; i++) {
       eachSecond()
       await this.clock.advance(1000)
-      // The look itself takes a turn of the event loop more.
+      // The check itself takes one more turn of the event loop.
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
   }
 }
 
-test('a body that stops is ended after its grace, however much it brought before', async () => {
+test('a body that stops is ended after its grace period, however much it brought before', async () => {
   const watched = new Watched()
   watched.open('stopped').took(6_500_000)
   watched.open('nothing')
@@ -38,7 +38,7 @@ test('a body that stops is ended after its grace, however much it brought before
   assert.deepEqual(watched.slow, ['nothing', 'stopped'])
 })
 
-test('a body that trickles is ended, and one over a slow uplink is not', async () => {
+test('a body that is too slow is ended, and one over a slow uplink is not', async () => {
   const watched = new Watched()
   const [trickle, gprs] = [watched.open('trickle'), watched.open('gprs')]
   await watched.pass(50, () => {
@@ -48,7 +48,7 @@ test('a body that trickles is ended, and one over a slow uplink is not', async (
   assert.deepEqual(watched.slow, ['trickle'])
 })
 
-test('a body that is silent for five seconds and then goes on is not ended', async () => {
+test('a body that pauses for five seconds and then continues is not ended', async () => {
   const watched = new Watched()
   const body = watched.open('pausing')
   for (let round = 0; round < 4; round++) {
@@ -58,7 +58,7 @@ test('a body that is silent for five seconds and then goes on is not ended', asy
   assert.deepEqual(watched.slow, [])
 })
 
-test('a body is ended after a minute, however steadily it comes', async () => {
+test('a body is ended after a minute, however steadily it arrives', async () => {
   const watched = new Watched()
   const body = watched.open('endless')
   await watched.pass(59, () => body.took(100_000))
@@ -67,7 +67,7 @@ test('a body is ended after a minute, however steadily it comes', async () => {
   assert.deepEqual(watched.slow, ['endless'])
 })
 
-test('nobody looks where no body arrives, and a body that ended is not looked at', async () => {
+test('without bodies nothing is checked, and an ended body is not checked', async () => {
   const watched = new Watched()
   const body = watched.open('whole')
   assert.equal(watched.clock.waiting, 1)

@@ -1,29 +1,27 @@
-// Ends bodies that arrive too slowly. What a body has brought is in memory until it is whole, so its sender
-// has to keep sending: in each window of its life it brings the least rate, or it is ended and its memory let
-// go. A rate over the whole life would not do, because a sender could bring much at once and then stop.
+// Ends bodies that arrive too slowly. The received part of a body stays in memory until the body is complete,
+// so its sender must keep sending: in each time window it has to send at the minimum rate, otherwise the body
+// is ended and its memory freed. A rate over the whole time would not be enough, because a sender could send
+// much at once and then stop.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../core/clock.ts'
 
 /**
- * The first window is the grace. Long enough for a radio link that is gone for some seconds and for TCP to
- * send again; exporters of the OpenTelemetry SDKs give up a request after 10 seconds.
+ * The first window is a grace period: long enough for a radio link that is lost for some seconds, with TCP's
+ * retransmission. Exporters of the OpenTelemetry SDKs give up a request after 10 seconds.
  */
 const windowMs = 10_000
 
 /**
- * What a body brings in a window at least, bytes: 2 kB/s. GPRS, the slowest uplink in use, sends 3 to 5 kB/s.
- * A compressed body counts as it is sent, not as it is read.
+ * The least bytes that a body must receive in a window: 2 kB/s. GPRS, the slowest uplink in use, sends 3 to 5
+ * kB/s. Compressed bytes count as they are sent.
  */
 const leastBytes = 20_000
 
-/**
- * How long a body may take in all, however steadily it comes: as long as over HTTP for a
- * whole request to arrive.
- */
+/** The most time that a body may take, even at a steady rate: the same as for a whole HTTP request. */
 const longestMs = 60_000
 
-/** How often is looked, milliseconds. */
+/** Interval of the checks, milliseconds. */
 const lookMs = 5_000
 
 export class Arrivals {
@@ -37,10 +35,10 @@ export class Arrivals {
   }
 
   /**
-   * A body begins to arrive.
+   * Begins to watch a body.
    *
-   * @param onSlow called once, in a turn of its own, when it is too slow; it has ended by then. Must not
-   *   throw.
+   * @param onSlow called once when the body is too slow, in a turn of the event loop of its own; the body has
+   * ended by then. Must not throw.
    */
   open(onSlow: () => void): Arrival {
     const arrival = new Arrival(this.#clock.nowMs(), {
@@ -52,7 +50,7 @@ export class Arrivals {
     return arrival
   }
 
-  /** Looks no more. */
+  /** Ends the checks. */
   close(): Promise<void> {
     this.#closing.abort()
     return this.#loop ?? Promise.resolve()
@@ -62,7 +60,7 @@ export class Arrivals {
     const { signal } = this.#closing
     while (this.#arriving.size > 0 && !signal.aborted) {
       await this.#clock.sleep(lookMs, signal)
-      // What came while the event loop was busy is read before it is missed.
+      // Bytes that came while the event loop was busy are read before the body counts as slow.
       await nextTurn()
       const nowMs = this.#clock.nowMs()
       for (const arrival of [...this.#arriving]) if (arrival.isSlow(nowMs)) arrival.giveUp()
@@ -83,17 +81,17 @@ export class Arrival {
     this.#ends = ends
   }
 
-  /** So many bytes have come from the network. */
+  /** Counts `bytes` bytes from the network. */
   took(bytes: number): void {
     this.#windowBytes += bytes
   }
 
-  /** The body is whole, or is given up. Idempotent. */
+  /** The body is complete or was given up. Idempotent. */
   end(): void {
     this.#ends.onEnd()
   }
 
-  /** Begins a new window where one is over. A clock that stepped back begins one too. */
+  /** Begins a new window where the current one is over, or where the clock went back. */
   isSlow(nowMs: number): boolean {
     if (nowMs - this.#beganMs >= longestMs) return true
     const passedMs = nowMs - this.#windowMs

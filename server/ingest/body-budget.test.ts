@@ -1,10 +1,10 @@
-// The bound on bodies in memory, by organisation; core/fair-shares.test.ts has what is fair.
+// The limit of bodies in memory, by organisation; core/fair-shares.test.ts tests what is fair.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { BodyBudget, type BodyHold, emptyBodyBytes } from './body-budget.ts'
+import { BodyBudget, type BodyReservation, emptyBodyBytes } from './body-budget.ts'
 
 const megabyte = 1024 * 1024
 
@@ -18,19 +18,19 @@ function refusalOf(work: () => void): string | null {
   }
 }
 
-/** Bodies of organisations, with what was said of those that ended from here. */
+/** Bodies of organisations, with the reasons of those that the budget ended. */
 class Bodies {
   readonly budget = new BodyBudget(megabyte, new ManualClock(0))
   readonly ended: string[] = []
 
-  open(tenantId: string, bytes: number): BodyHold {
-    const hold = this.budget.open(tenantId, ({ code }) => this.ended.push(`${tenantId} ${code}`))
-    hold.grow(bytes - emptyBodyBytes)
-    return hold
+  open(tenantId: string, bytes: number): BodyReservation {
+    const reservation = this.budget.open(tenantId, ({ code }) => this.ended.push(`${tenantId} ${code}`))
+    reservation.grow(bytes - emptyBodyBytes)
+    return reservation
   }
 }
 
-test('bodies of one organisation fit up to the bound, and what is released makes room', () => {
+test('bodies of one organisation fit up to the limit, and a release makes room', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', 600_000)
   const b = bodies.open('acme', 400_000)
@@ -40,12 +40,12 @@ test('bodies of one organisation fit up to the bound, and what is released makes
   )
   a.release()
   a.release()
-  assert.equal(bodies.budget.heldBytes, 400_000)
+  assert.equal(bodies.budget.reservedBytes, 400_000)
   b.grow(600_000)
   assert.deepEqual(bodies.ended, [])
 })
 
-test('one that is alone is let in whatever its size, so that a small bound refuses nobody for ever', () => {
+test('a single body is admitted whatever its size, so that a small limit refuses nobody for ever', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', 10 * megabyte)
   a.grow(megabyte)
@@ -54,15 +54,15 @@ test('one that is alone is let in whatever its size, so that a small bound refus
     'overloaded',
   )
   a.release()
-  assert.equal(bodies.budget.heldBytes, 0)
+  assert.equal(bodies.budget.reservedBytes, 0)
 })
 
-test('a body of a neighbour is let in, and the youngest one of who holds the most ends for it', () => {
+test('a body of a neighbour is admitted, and the youngest one of the organisation with the most ends for it', () => {
   const bodies = new Bodies()
   for (let i = 0; i < 10; i++) bodies.open('flood', 100_000)
   bodies.open('calm', 200_000)
   assert.deepEqual(bodies.ended, ['flood overloaded', 'flood overloaded'])
-  assert.deepEqual([bodies.budget.heldBy('flood'), bodies.budget.heldBy('calm')], [800_000, 200_000])
+  assert.deepEqual([bodies.budget.reservedBy('flood'), bodies.budget.reservedBy('calm')], [800_000, 200_000])
 })
 
 test('a body counts before its first byte, and no organisation has more than 512 of them', () => {
@@ -70,7 +70,7 @@ test('a body counts before its first byte, and no organisation has more than 512
   const open = (tenantId: string) => budget.open(tenantId, () => {})
   const first = open('acme')
   for (let i = 1; i < 512; i++) open('acme')
-  assert.equal(budget.heldBytes, 512 * emptyBodyBytes)
+  assert.equal(budget.reservedBytes, 512 * emptyBodyBytes)
   assert.equal(
     refusalOf(() => open('acme')),
     'too_many_requests',
@@ -80,10 +80,10 @@ test('a body counts before its first byte, and no organisation has more than 512
   open('acme')
 })
 
-test('a body that was let go takes no more', () => {
+test('a released body reserves nothing more', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', emptyBodyBytes)
   a.release()
   a.grow(50)
-  assert.equal(bodies.budget.heldBytes, 0)
+  assert.equal(bodies.budget.reservedBytes, 0)
 })

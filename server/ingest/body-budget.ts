@@ -1,28 +1,28 @@
-// A bound on the request bodies that are in memory at once, of all protocols together: from before their
-// first byte until they are decoded. What the writer holds has a bound of its own. Organisations share it
-// fairly (core/fair-shares): one that holds less than its equal part is let in, and bodies of whoever
-// holds the most give way for it. A body counts as it arrives and not by what its sender declares, so that
-// a slow sender holds no more than it has sent. Whatever its size, a body that is alone is let in; the
-// limit for one body is another.
+// Limits the request bodies that are in memory at once, over all protocols: from before their first byte
+// until they are decoded. Rows in the writer have a limit of their own. Organisations share the budget fairly
+// (core/fair-shares): a body of an organisation with less than its equal part is admitted, and bodies of the
+// organisation with the most are ended for it. A body counts the bytes that have arrived and not the declared
+// length, so that a slow sender reserves no more than it has sent. A single body is admitted whatever its
+// size; the size of one body has its own limit.
 
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/fair-shares.ts'
 import { type Arrival, Arrivals } from './arrivals.ts'
 
-/** Bodies are decoded as soon as they are whole, so there is room again very soon. */
+/** Bodies are decoded as soon as they are complete, so memory is free again very soon. */
 const retryAfterSeconds = 1
 
 /**
- * What a body counts before its first byte: its connection, its request and the state that uncompresses it,
- * which have some 70 kB together with the first block of its bytes (docs/decisions/0033).
+ * What a body counts before its first byte: its connection, its HTTP request and the state of its
+ * decompression, which take some 70 kB together with its first block (docs/decisions/0033).
  */
 export const emptyBodyBytes = 64 * 1024
 
 /**
- * Bodies of an organisation that may be in memory at once, unfinished ones above all. A thousand agents that
- * send every ten seconds over an uplink of 100 kbit/s have half as many under way; the bodies of most
- * senders take milliseconds.
+ * The most bodies of one organisation in memory at once; most of them are incomplete. A thousand agents that
+ * send every ten seconds over uplinks of 100 kbit/s have half as many in progress; the bodies of most senders
+ * take milliseconds.
  */
 const bodiesMax = 512
 
@@ -35,22 +35,22 @@ export class BodyBudget {
     this.#arrivals = new Arrivals(clock)
   }
 
-  get heldBytes(): number {
-    return this.#shares.held
+  get reservedBytes(): number {
+    return this.#shares.reserved
   }
 
-  heldBy(tenantId: string): number {
-    return this.#shares.heldBy(tenantId)
+  reservedBy(tenantId: string): number {
+    return this.#shares.reservedBy(tenantId)
   }
 
   /**
-   * Throws `too_many_requests` where the organisation has as many bodies under way as it may have,
-   * `overloaded` where there is no room.
+   * Throws `too_many_requests` where the organisation has as many bodies in progress as it may have, and
+   * `overloaded` where there is no memory left.
    *
-   * @param onEnd called where the body is ended from here, with `overloaded` or `request_timeout`; it is
-   *   released by then, and its bytes have to be let go
+   * @param onEnd called where the budget ends the body, with `overloaded` or `request_timeout`; the
+   * reservation is released by then, and the caller must free the bytes
    */
-  open(tenantId: string, onEnd: (reason: AppError) => void): BodyHold {
+  open(tenantId: string, onEnd: (reason: AppError) => void): BodyReservation {
     if (this.#shares.countOf(tenantId) >= bodiesMax) {
       throw new AppError('too_many_requests', {
         sentence: `Your organisation has ${bodiesMax} bodies under way; repeat after Retry-After.`,
@@ -65,26 +65,26 @@ export class BodyBudget {
       share.release()
       onEnd(new AppError('request_timeout', { sentence: tooSlow }))
     })
-    const hold = new BodyHold(share, arrival)
+    const reservation = new BodyReservation(share, arrival)
     try {
-      hold.grow(emptyBodyBytes)
+      reservation.grow(emptyBodyBytes)
     } catch (error) {
-      hold.release()
+      reservation.release()
       throw error
     }
-    return hold
+    return reservation
   }
 
-  /** Looks no more at how fast bodies arrive; for the end of the process. */
+  /** Ends the checks of how fast bodies arrive; for the end of the process. */
   close(): Promise<void> {
     return this.#arrivals.close()
   }
 }
 
-const tooSlow = 'The body arrived too slowly; send smaller ones where the way here is slow.'
+const tooSlow = 'The body arrived too slowly; send smaller bodies over slow connections.'
 
-/** One body's part. */
-export class BodyHold {
+/** The part of the budget that one body has reserved. */
+export class BodyReservation {
   readonly #share: Share
   readonly #arrival: Arrival
 
@@ -93,22 +93,22 @@ export class BodyHold {
     this.#arrival = arrival
   }
 
-  /** Bytes that have come from the network, which need not be what the body holds. */
+  /** Counts bytes from the network; after decompression the body may have another size. */
   took(bytes: number): void {
     this.#arrival.took(bytes)
   }
 
-  /** The body waits to be decoded. */
+  /** The body is complete and waits to be decoded. */
   isWhole(): void {
     this.#arrival.end()
   }
 
-  /** Throws `overloaded` where there is no room for more. */
+  /** Reserves more bytes. Throws `overloaded` where there is no memory left. */
   grow(bytes: number): void {
     if (!this.#share.grow(bytes)) throw new AppError('overloaded', { retryAfterSeconds })
   }
 
-  /** Idempotent; the body is garbage from here on. */
+  /** Idempotent; the caller must not use the body afterwards. */
   release(): void {
     this.#arrival.end()
     this.#share.release()

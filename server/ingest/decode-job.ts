@@ -1,5 +1,5 @@
-// A body and all that is needed to decode it, so that this can be done in another thread. The bytes are as
-// they are held: those of remote write are still compressed.
+// A body with everything that is needed to decode it, so that this can run in another thread. The bytes are
+// as they were received: those of remote write are still compressed.
 
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
@@ -15,7 +15,7 @@ interface OtlpJob {
   readonly encoding: OtlpEncoding
   readonly body: Buffer
   readonly place: TenantPlace
-  /** When the request arrived; the time of a log record that has none. */
+  /** When the HTTP request arrived; the time of a log record without one. */
   readonly receivedNs: bigint
 }
 
@@ -24,7 +24,7 @@ interface RemoteWriteJob {
   readonly version: RemoteWriteVersion
   /** Compressed. */
   readonly body: Buffer
-  /** Largest body that may come out, bytes. */
+  /** The largest uncompressed body, bytes. */
   readonly limitBytes: number
   readonly place: TenantPlace
 }
@@ -32,8 +32,8 @@ interface RemoteWriteJob {
 export type DecodeJob = OtlpJob | RemoteWriteJob
 
 /**
- * The records by kind: one for OTLP, samples, histograms and exemplars for remote write. Throws
- * what the decoders throw.
+ * Returns the records by kind: one kind for OTLP; samples, histograms and exemplars for remote write. Throws
+ * the errors of the decoders.
  */
 export function runDecode(job: DecodeJob): readonly DecodedExport[] {
   if (job.protocol === 'otlp') return [decodeExport(job.signal, job.encoding, job.body, job)]

@@ -1,5 +1,5 @@
-// What runs in the thread of the decoder: it takes a body, answers its rows, and keeps nothing of either.
-// Rows go back without being copied.
+// The code of the decoder's thread: it receives a body, returns its rows without copying them, and keeps
+// neither.
 
 import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'
@@ -18,7 +18,7 @@ export type DecodeAnswer =
 
 function answerTo(job: DecodeJob): DecodeAnswer {
   try {
-    // What was a Buffer arrives as its base class.
+    // A Buffer arrives as its base class.
     const { body } = job
     return { parts: runDecode({ ...job, body: Buffer.from(body.buffer, body.byteOffset, body.length) }) }
   } catch (error) {

@@ -1,5 +1,5 @@
-// Small bodies on the event loop and large ones in a thread: the same rows, the same refusals,
-// and the loop goes round.
+// Small bodies on the event loop and large ones in a thread: the same rows, the same refusals, and the event
+// loop runs.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -41,7 +41,7 @@ const jobs: Readonly<Record<string, () => DecodeJob>> = {
   },
 }
 
-/** Through the decoder, as if it had so many bytes. */
+/** Decodes as if the body had `bodyBytes` bytes. */
 function decode(job: () => DecodeJob, bodyBytes: number, tenantId = 'acme', onRelease = () => {}) {
   return decoder.decode(tenantId, { bodyBytes, job, release: onRelease })
 }
@@ -57,7 +57,7 @@ for (const [name, job] of Object.entries(jobs)) {
   })
 }
 
-test('the event loop goes round while a large body is decoded', async () => {
+test('the event loop runs while a large body is decoded', async () => {
   const large = Buffer.from(JSON.stringify(logs(10_000)))
   let isOver = false
   const decoded = decode(() => otlp('json', large), large.length).finally(() => {
@@ -73,7 +73,7 @@ test('the event loop goes round while a large body is decoded', async () => {
   assert.ok(turns > 20, `${turns} turns`)
 })
 
-test('what can not be read is refused in the same words from the thread', async () => {
+test('what can not be read is refused with the same sentence from the thread', async () => {
   const broken = () => otlp('protobuf', Buffer.from([0x0a, 0xff]))
   const reason = async (bytes: number) => {
     try {
@@ -93,7 +93,7 @@ test('what can not be read is refused in the same words from the thread', async 
   await assert.rejects(decode(bomb, 2 * megabyte), { name: 'AppError', code: 'body_too_large' })
 })
 
-test('what a body says when its turn comes is its refusal, and the next one gets its turn', async () => {
+test('an error at the body’s turn is its refusal, and the next one gets its turn', async () => {
   let released = 0
   const first = decode(jobs.protobuf ?? assert.fail(), 2 * megabyte, 'acme', () => released++)
   const taken = decode(
@@ -119,7 +119,7 @@ test('many large bodies of one organisation delay another one’s by two', async
   assert.ok(order.indexOf('calm') <= 2, order.join())
 })
 
-test('a decoder that is closed refuses what it had, to be repeated elsewhere', async () => {
+test('a decoder that is closed refuses what it had, to be retried elsewhere', async () => {
   const closing = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
   const job = jobs.JSON ?? assert.fail()
   const under = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })

@@ -1,8 +1,9 @@
-// Decodes bodies by turns between organisations: small ones on the event loop, where a turn of it ends after
-// some milliseconds, and large ones one at a time in a thread of their own. 16 MB take a third of a second
-// and more, during which nobody would be answered, and a request has a dozen steps that each wait for the
-// loop. The thread is started when it is first needed and keeps nothing. One that ends without an answer, as
-// for want of memory, is a refusal of the body that it had; the next body starts another.
+// Decodes bodies in turns between organisations: small ones on the event loop, where a turn ends after some
+// milliseconds, and large ones one at a time in a separate thread. A body of 16 MB takes a third of a second
+// or more, during which the event loop could answer nobody, and an HTTP request has a dozen steps that each
+// wait for the loop. The thread is started when it is first needed and keeps no data. If it ends without a
+// result, for example because memory ran out, only its current body is refused; the next body starts another
+// thread.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
@@ -15,16 +16,16 @@ import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
 
 /**
- * Bodies from here on are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters
- * send less than that, and for those a thread costs more than it helps: bodies of 1.1 MB take a
- * quarter more CPU a row in it.
+ * From this size on bodies are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters send
+ * less; for smaller bodies a thread costs more than it saves: bodies of 1.1 MB take a quarter more CPU per
+ * row in it.
  */
 const largeBytes = 2 * 1024 * 1024
 
-/** A byte of JSON takes about as long as so many of protobuf. */
+/** Decoding a byte of JSON takes about as long as this many bytes of protobuf. */
 const jsonFactor = 2
 
-/** 16 MB of JSON take 150 MB while they are decoded, and settings allow bodies of 256 MB. */
+/** Decoding 16 MB of JSON takes 150 MB, and settings allow bodies of 256 MB. */
 const threadMemoryMb = 1024
 
 /** A body that waits for its turn. */
@@ -32,9 +33,9 @@ export interface Undecoded {
   /** Uncompressed, bytes. */
   readonly bodyBytes: number
   readonly isJson?: boolean
-  /** Called when its turn has come. What it throws goes to whoever waits. */
+  /** Called at the body's turn. Its errors are thrown to the caller of {@link Decoder.decode}. */
   readonly job: () => DecodeJob
-  /** Called as soon as its bytes are needed no more. */
+  /** Called as soon as the bytes are no longer needed. */
   readonly release: () => void
 }
 
@@ -49,7 +50,7 @@ export class Decoder {
     this.#turns = turns
   }
 
-  /** The records by kind. Throws what the decoders throw. */
+  /** Returns the records by kind. Throws the errors of the decoders. */
   async decode(tenantId: string, body: Undecoded): Promise<readonly DecodedExport[]> {
     const cost = body.bodyBytes * (body.isJson ? jsonFactor : 1)
     if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
@@ -59,7 +60,7 @@ export class Decoder {
     return parts
   }
 
-  /** Ends the thread; what it was decoding fails. Idempotent. */
+  /** Ends the thread; decoding that runs in it fails. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#worker?.terminate()
@@ -96,16 +97,16 @@ export class Decoder {
       worker.postMessage(job)
     }).finally(() => {
       answered.abort()
-      // An idle thread doesn't keep the process from ending.
+      // An idle thread must not keep the process running.
       worker.unref()
     })
   }
 
-  /** The thread ended with a body. */
+  /** Returns the error for the body with which the thread ended. */
   #endedBy(cause: unknown): AppError {
     if (this.#closed) return new AppError('not_ready', { retryAfterSeconds: 1 })
     return new AppError('body_too_large', {
-      sentence: 'To read the body takes more memory than it may; send smaller ones.',
+      sentence: 'Reading the body takes more memory than allowed; send smaller bodies.',
       cause,
     })
   }
@@ -114,7 +115,7 @@ export class Decoder {
     const entry = new URL('./decode-thread.ts', import.meta.url)
     const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb } })
     this.#worker = worker
-    // Whoever waits for an answer is told; an error without a listener would end the process.
+    // The job that waits receives the error; without a listener it would end the process.
     worker.on('error', () => {})
     worker.once('exit', () => {
       if (this.#worker === worker) this.#worker = null

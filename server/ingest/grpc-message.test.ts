@@ -1,4 +1,4 @@
-// A gRPC message out of its frame, however the frame is cut.
+// Extracts a gRPC message from its frame, whatever pieces the frame comes in.
 
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
@@ -15,7 +15,7 @@ function framed(bytes: Uint8Array, isCompressed = false, declared = bytes.length
   return Buffer.concat([prefix, bytes])
 }
 
-/** What comes out where the frame comes in by pieces that end at `cuts`. */
+/** Returns the message where the frame comes in pieces that end at `cuts`. */
 async function read(
   frame: Buffer,
   {
@@ -45,7 +45,7 @@ const isRefusedAs = (code: string, sentence: RegExp) => (error: unknown) =>
 
 const pack = { identity: (bytes: Uint8Array) => bytes, gzip: gzipSync, deflate: deflateSync }
 
-test('a message comes out as it was, compressed or not, however its frame was cut', async () => {
+test('a message is unchanged, compressed or not, whatever the pieces of its frame', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uint8Array({ maxLength: 2000 }),
@@ -61,7 +61,7 @@ test('a message comes out as it was, compressed or not, however its frame was cu
   )
 })
 
-test('what is no whole message is refused, and says why', async () => {
+test('an incomplete or invalid message is refused with the reason', async () => {
   const bytes = Buffer.from('some bytes')
   const bad = 'bad_request'
   for (const [frame, encoding, sentence] of [
@@ -77,7 +77,7 @@ test('what is no whole message is refused, and says why', async () => {
   }
 })
 
-test('a message beyond the limit is refused by what it declares, and by what comes out of it', async () => {
+test('a message above the limit is refused by its declared length, and by its uncompressed length', async () => {
   const zeros = Buffer.alloc(1_000_000)
   assert.equal((await read(framed(zeros), { limitBytes: 1_000_000 })).length, 1_000_000)
   const declared = framed(Buffer.alloc(10), false, 1_000_001)

@@ -1,7 +1,7 @@
-// The one message of a gRPC call, out of its frame: a byte that says whether it is compressed, four bytes of
-// length, and then the message ("Length-Prefixed-Message" in gRPC over HTTP/2). What comes out is the
-// message, uncompressed, as it arrives. Nothing is gathered here, so that whoever reads it counts every byte,
-// and nothing beyond the limit comes out.
+// Extracts the single message of a gRPC call from its frame: a byte that says whether it is compressed, four
+// bytes of length, and the message ("Length-Prefixed-Message" in gRPC over HTTP/2). Passes on the
+// uncompressed message as it arrives and buffers nothing, so that the reader counts every byte; nothing
+// beyond the limit is passed on.
 
 import { Transform, type TransformCallback } from 'node:stream'
 import { createUnzip, type Unzip } from 'node:zlib'
@@ -10,8 +10,8 @@ import { AppError } from '../core/app-error.ts'
 const prefixBytes = 5
 
 /**
- * The values of `grpc-encoding` that are understood. A decompressor tells gzip and deflate
- * apart by their first bytes.
+ * The supported values of `grpc-encoding`. A decompressor distinguishes gzip and deflate by their first
+ * bytes.
  */
 export const grpcEncodings = ['identity', 'gzip', 'deflate'] as const
 export type GrpcEncoding = (typeof grpcEncodings)[number]
@@ -21,13 +21,14 @@ export class GrpcMessage extends Transform {
   readonly #limitBytes: number
   readonly #prefix = Buffer.alloc(prefixBytes)
   #prefixLength = 0
-  /** Bytes of the message that are still to come. */
+  /** Bytes of the message that have not arrived yet. */
   #missing = 0
   #unzip: Unzip | null = null
   #produced = 0
 
   /**
-   * @param limitBytes of the message, compressed and not; beyond it the stream fails with `body_too_large`
+   * @param limitBytes the most bytes of the message, compressed and uncompressed; above it the stream fails
+   * with `body_too_large`
    */
   constructor(encoding: GrpcEncoding, limitBytes: number) {
     super()
@@ -60,7 +61,7 @@ export class GrpcMessage extends Transform {
     done(error)
   }
 
-  /** Answers what is behind the prefix. Throws where the message can't be taken. */
+  /** Returns the bytes after the prefix. Throws where the message can't be accepted. */
   #readPrefix(chunk: Buffer): Buffer {
     if (this.#prefixLength === prefixBytes) return chunk
     const copied = chunk.copy(this.#prefix, this.#prefixLength)
@@ -92,7 +93,7 @@ export class GrpcMessage extends Transform {
   }
 }
 
-/** A call that ended, or whose sender went away, before its message was whole. */
+/** The error for a call that ended, or whose client disconnected, before its message was complete. */
 export function cutShort(): AppError {
   return badCall('The call ended before its message was whole.')
 }

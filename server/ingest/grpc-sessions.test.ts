@@ -1,5 +1,4 @@
-// Connections of real HTTP/2 clients, on a clock that is moved by hand: who may have how many, and for how
-// long.
+// Connections of real HTTP/2 clients, with a manual clock: how many each may have, and for how long.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -15,7 +14,7 @@ interface Pair {
   readonly server: Http2Session
 }
 
-/** A server with nothing behind it, and what its clients see. */
+/** A server without handlers, and what its clients see. */
 async function scene(test: TestContext, limits: { readonly known?: number; readonly unknown?: number } = {}) {
   const clock = new ManualClock(1_000_000)
   const sessions = new GrpcSessions(clock, limits)
@@ -59,7 +58,7 @@ async function pass(clock: ManualClock, seconds: number): Promise<void> {
   }
 }
 
-test('who says nothing of itself is ended after a minute, and who is known after five without a call', async (t) => {
+test('a connection of an unknown caller ends after a minute, and of a known one after five without a call', async (t) => {
   const { clock, sessions, open } = await scene(t)
   const [silent, idle, busy] = [await open(), await open(), await open()]
   for (const { server } of [idle, busy]) {
@@ -85,7 +84,7 @@ test('a flood from one address ends its own oldest connections, and never one fr
   assert.deepEqual(flood.map(isOpen), [false, false, false, false, false, true, true, true])
 })
 
-test('organisations share the connections: one with few gets another, and who has the most gives way', async (t) => {
+test('organisations share the connections: one with few gets another, and the one with the most loses one', async (t) => {
   const { sessions, open } = await scene(t, { known: 4 })
   const known = async (tenantId: string) => {
     const pair = await open()
@@ -100,7 +99,7 @@ test('organisations share the connections: one with few gets another, and who ha
   assert.deepEqual(flood.map(isOpen), [true, true, true, false])
 })
 
-test('calls that are refused for want of a token end their connection, unless one of them has a token', async (t) => {
+test('calls that are refused because of a missing token end their connection, unless one of them has a token', async (t) => {
   const { sessions, open } = await scene(t)
   const [guessing, mixed] = [await open(), await open()]
   for (let i = 0; i < 1500; i++) {
@@ -111,7 +110,7 @@ test('calls that are refused for want of a token end their connection, unless on
   assert.deepEqual([guessing, mixed].map(isOpen), [false, true])
 })
 
-test('a client that pings for each answer keeps its connection, and one that only pings does not', async (t) => {
+test('a client that sends a PING for each response keeps its connection, and one that only sends PINGs does not', async (t) => {
   const { sessions, open } = await scene(t)
   const [useful, useless] = [await open(), await open()]
   const ping = ({ client }: Pair) => new Promise<void>((resolve) => void client.ping(() => resolve()))

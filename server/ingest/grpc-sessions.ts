@@ -1,52 +1,52 @@
-// Bounds on HTTP/2 connections. Whoever may connect gets one without having said who it is, so those that
-// have not are few and do not last; the others are shared fairly by organisations (core/fair-shares). Much of
-// what can be sent on a connection asks for no answer worth counting: what Node and nghttp2 don't bound of
-// that is bound here. docs/decisions/0033 has what each of them bounds, and the measurements.
+// Limits HTTP/2 connections. Any client can open one before it has authenticated, so unknown connections are
+// few and short-lived; known ones are shared fairly by organisations (core/fair-shares). Many frames need no
+// response that could be counted; those that Node and nghttp2 do not limit are limited here.
+// docs/decisions/0033 has what each limit prevents, and the measurements.
 
 import { constants, type Http2Session } from 'node:http2'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/fair-shares.ts'
 
 /**
- * Connections of callers that are known, in all. Each has some 15 to 40 kB while it is idle; a fleet beyond
- * this sends through Collectors.
+ * The most connections of known callers. Each takes some 15 to 40 kB while it is idle; larger fleets send
+ * through Collectors.
  */
 const knownMax = 2_048
 
 /**
- * Connections on which nobody has said yet who it is. Whoever sends says it in its first
- * call, within milliseconds.
+ * The most connections whose caller is not known yet. A sender is known from its first call, within
+ * milliseconds.
  */
 const unknownMax = 512
 
 /**
- * How long a connection may stay without a call of somebody known: the interval in which SDKs export metrics.
+ * How long a connection may stay without a call of a known caller: the interval in which SDKs export metrics.
  */
 const unknownMs = 60_000
 
-/** How long a known one may be without a call; exporters connect again by themselves. */
+/** How long a known connection may be without a call; exporters reconnect by themselves. */
 const idleMs = 300_000
 
 /**
- * PING and SETTINGS frames between two calls that were answered. A client that measures its bandwidth sends a
- * PING for each answer at most, and one that keeps its connection alive two a minute.
+ * PING and SETTINGS frames between two answered calls. A client that measures its bandwidth sends at most one
+ * PING for each response, and one that keeps its connection alive two a minute.
  */
 const controlFramesMax = 1_000
 
 /**
- * Calls refused for want of a token or a method, between two that were not. Wrong tokens
- * are throttled long before.
+ * Calls that are refused because of a missing token or method, between two accepted ones. Wrong tokens are
+ * throttled long before.
  */
 const strikesMax = 1_000
 
-/** How often is looked for connections that are over their time, milliseconds. */
+/** Interval of the checks for expired connections, milliseconds. */
 const lookMs = 5_000
 
 interface Connection {
   readonly session: Http2Session
   readonly address: string
-  /** Null while nobody has said who it is. */
-  holder: { readonly tenantId: string; readonly share: Share } | null
+  /** Null while the caller is unknown. */
+  owner: { readonly tenantId: string; readonly share: Share } | null
   lastCallMs: number
   calls: number
   controlFrames: number
@@ -70,13 +70,14 @@ export class GrpcSessions {
   }
 
   /**
-   * A new connection. Where there are too many unknown ones, the oldest of the address with the most ends.
+   * Adds a connection. Where there are too many unknown ones, ends the oldest of the address that has the
+   * most.
    */
   add(session: Http2Session, address: string): void {
     const connection: Connection = {
       session,
       address,
-      holder: null,
+      owner: null,
       lastCallMs: this.#clock.nowMs(),
       calls: 0,
       controlFrames: 0,
@@ -92,15 +93,15 @@ export class GrpcSessions {
   }
 
   /**
-   * Who takes the turns of a connection on the event loop: the organisation, or the
-   * address of one that is unknown.
+   * Returns the owner of a connection's turns on the event loop: the organisation, or the address where the
+   * caller is unknown.
    */
-  holderOf(session: Http2Session | undefined): string {
+  ownerOf(session: Http2Session | undefined): string {
     const connection = this.#of(session)
-    return connection?.holder?.tenantId ?? `address ${connection?.address}`
+    return connection?.owner?.tenantId ?? `address ${connection?.address}`
   }
 
-  /** A call begins; to be answered by {@link callEnds}. */
+  /** A call begins; {@link callEnds} must follow. */
   callBegins(session: Http2Session | undefined): void {
     const connection = this.#of(session)
     if (connection !== undefined) connection.calls++
@@ -110,33 +111,32 @@ export class GrpcSessions {
     const connection = this.#of(session)
     if (connection === undefined) return
     connection.calls--
-    if (connection.holder !== null) connection.lastCallMs = this.#clock.nowMs()
+    if (connection.owner !== null) connection.lastCallMs = this.#clock.nowMs()
   }
 
   /**
-   * The caller of a call is known. The connection ends where its organisation has the
-   * most of all and no more fit.
+   * The caller of a call is known. Ends the connection where no more fit and its organisation has the most.
    */
   isKnown(session: Http2Session | undefined, tenantId: string): void {
     const connection = this.#of(session)
     if (connection === undefined) return
     connection.controlFrames = 0
     connection.strikes = 0
-    if (connection.holder?.tenantId === tenantId) return
-    connection.holder?.share.release()
+    if (connection.owner?.tenantId === tenantId) return
+    connection.owner?.share.release()
     this.#unknown.delete(connection)
     const share = this.#shares.open(tenantId, () => end(connection))
-    connection.holder = { tenantId, share }
+    connection.owner = { tenantId, share }
     if (!share.grow(1)) end(connection)
   }
 
-  /** A call was refused that nobody known made, or to a method that doesn't exist. */
+  /** Counts a call that was refused because its caller is unknown or its method doesn't exist. */
   strike(session: Http2Session | undefined): void {
     const connection = this.#of(session)
     if (connection !== undefined && ++connection.strikes > strikesMax) end(connection)
   }
 
-  /** Lets calls under way end and takes no more of them. */
+  /** Lets running calls end and accepts no others. */
   async close(graceMs: number): Promise<void> {
     const ended = [...this.#connections.keys()].map(
       (session) => new Promise<void>((resolve) => session.once('close', resolve)),
@@ -157,14 +157,14 @@ export class GrpcSessions {
   #remove(connection: Connection): void {
     this.#connections.delete(connection.session)
     this.#unknown.delete(connection)
-    connection.holder?.share.release()
+    connection.owner?.share.release()
   }
 
   #countControl(connection: Connection): void {
     if (++connection.controlFrames > controlFramesMax) end(connection)
   }
 
-  /** Of the address that has the most of them, which need not be the one that connects. */
+  /** Returns the oldest one of the address that has the most, which need not be the address that connects. */
   #oldestUnknown(): Connection | undefined {
     const counts = new Map<string, number>()
     for (const { address } of this.#unknown) counts.set(address, (counts.get(address) ?? 0) + 1)
@@ -183,15 +183,15 @@ export class GrpcSessions {
   }
 
   #lookAt(connection: Connection, nowMs: number): void {
-    // A clock that stepped back must not keep anybody for longer.
+    // A clock that went back must not keep a connection longer.
     connection.lastCallMs = Math.min(connection.lastCallMs, nowMs)
     const restMs = nowMs - connection.lastCallMs
-    if (connection.holder === null && restMs >= unknownMs) end(connection)
+    if (connection.owner === null && restMs >= unknownMs) end(connection)
     else if (connection.calls === 0 && restMs >= idleMs) connection.session.close()
   }
 }
 
-/** At once: whoever has to be ended may not be reading. */
+/** Destroys it at once: the peer may not be reading. */
 function end(connection: Connection | undefined): void {
   connection?.session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
 }

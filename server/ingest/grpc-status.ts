@@ -1,7 +1,7 @@
-// Refusals in the words of gRPC. Each carries its code of the catalogue in a google.rpc.ErrorInfo.
-// RESOURCE_EXHAUSTED and UNAVAILABLE carry a google.rpc.RetryInfo where repeating is right;
-// RESOURCE_EXHAUSTED without one, such as for a message that is too large, must not be repeated (OTLP
-// specification, "OTLP/gRPC Response" and "OTLP/gRPC Throttling").
+// Refusals as gRPC statuses. Each has its code of the catalogue in a google.rpc.ErrorInfo. RESOURCE_EXHAUSTED
+// and UNAVAILABLE have a google.rpc.RetryInfo where the client should retry; RESOURCE_EXHAUSTED without one,
+// such as for a message that is too large, must not be retried (OTLP specification, "OTLP/gRPC Response" and
+// "OTLP/gRPC Throttling").
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import type { ErrorCode } from '../../contract/errors.ts'
@@ -10,15 +10,18 @@ import { rpcCodeOf } from './otlp/response.ts'
 
 const resourceExhausted = 8
 
-/** Where gRPC tells apart what one HTTP status means: the service has too much, or can't just now. */
+/**
+ * Where gRPC distinguishes what one HTTP status means: the service has too much, or is unavailable for the
+ * moment.
+ */
 const codes: Partial<Record<ErrorCode, number>> = { overloaded: resourceExhausted }
 
-/** The google.rpc.Code of a refusal. */
+/** Returns the google.rpc.Code of a refusal. */
 export function grpcStatusOf({ code, status }: AppError): number {
   return codes[code] ?? rpcCodeOf(status)
 }
 
-/** A google.rpc.Status for the trailer `grpc-status-details-bin`. */
+/** Returns a google.rpc.Status for the trailer `grpc-status-details-bin`. */
 export function grpcDetails(error: AppError): Buffer {
   const writer = new BinaryWriter()
   writer.tag(1, WireType.Varint).int32(grpcStatusOf(error))
@@ -38,7 +41,7 @@ function addDetail(writer: BinaryWriter, type: string, value: Uint8Array): void 
   writer.join()
 }
 
-/** `reason` = 1, in the capitals that its rules ask for, and `domain` = 2. */
+/** `reason` = 1, in capitals as its rules require, and `domain` = 2. */
 function errorInfo(code: ErrorCode): Uint8Array {
   const writer = new BinaryWriter()
   writer.tag(1, WireType.LengthDelimited).string(code.toUpperCase())

@@ -1,9 +1,10 @@
 // OTLP/gRPC: the Export method of the three collector services, over HTTP/2 without TLS. The bytes of a
-// message go through the same budget and to the same decoder as those of OTLP/HTTP, so nothing but the
-// envelope differs. Order as over HTTP: ready, who, role, size, work. A caller is known before a byte of the
-// message is read, and a call that is refused reads none. Status codes and retry hints are those of the OTLP
-// specification: whoever gets RetryInfo may repeat, nobody else should. gRPC is spoken by hand and not by its
-// library, because that gathers a message before it tells how large it is (docs/decisions/0033).
+// message use the same budget and decoder as those of OTLP/HTTP, so only the envelope differs. The order of
+// checks is that of HTTP: readiness, token, role, size. The caller is known before a byte of the message is
+// read, and of a refused call no message is read. Status codes and retry hints are those of the OTLP
+// specification: only a client that receives RetryInfo should retry. gRPC is implemented here on `node:http2`
+// and not by its library, because the library buffers a message before it reports its size
+// (docs/decisions/0033).
 
 import assert from 'node:assert/strict'
 import {
@@ -40,7 +41,7 @@ interface GrpcIngestOptions {
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
   readonly clients: ClientLimits
-  /** Shared with HTTP. */
+  /** The turns that HTTP uses too. */
   readonly turns: LoopTurns
   /** False while starting or draining. */
   readonly isReady: () => boolean
@@ -48,24 +49,23 @@ interface GrpcIngestOptions {
 
 const http2Bounds = {
   settings: {
-    // Calls on one connection that may be open at once: the least that RFC 9113 advises;
-    // a Collector has some ten.
+    // The most open calls on one connection: the least that RFC 9113 recommends; a Collector has some ten.
     maxConcurrentStreams: 100,
-    // As Node's HTTP/1.1 server takes.
+    // The limit of Node's HTTP/1.1 server.
     maxHeaderListSize: 16 * 1024,
     enablePush: false,
   },
   maxHeaderListPairs: 64,
-  // Calls that a client takes back (CVE-2023-44487). All of a connection's calls may time out
-  // at once, twice in a row.
+  // Calls that a client resets (CVE-2023-44487). All calls of a connection may time out at once, twice in a
+  // row.
   streamResetBurst: 200,
   streamResetRate: 20,
   maxSessionInvalidFrames: 100,
 }
 
 /**
- * How long calls and connections may take to end when the service stops: longer than the longest commit
- * delay.
+ * How long calls and connections may take to end when the service stops: longer than the longest delay of a
+ * commit.
  */
 const graceMs = 10_000
 
@@ -84,19 +84,19 @@ export class GrpcIngest {
     this.#sessions = new GrpcSessions(options.clock)
     this.#server = createServer(http2Bounds)
     this.#server.on('session', (session: ServerHttp2Session) => {
-      // What a client does to its connection is no failure of the service.
+      // What a client does to its connection is not an error of the service.
       session.on('error', () => {})
       this.#sessions.add(session, options.clients.addressOf({ socket: session.socket, headers: {} }))
     })
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       stream.on('error', () => {})
-      options.turns.take(this.#sessions.holderOf(stream.session), () => {
+      options.turns.take(this.#sessions.ownerOf(stream.session), () => {
         if (!stream.destroyed) void this.#answer(stream, headers)
       })
     })
   }
 
-  /** Listens and answers the port. Throws where the port is taken. */
+  /** Listens and returns the port. Throws where the port is in use. */
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
@@ -108,7 +108,7 @@ export class GrpcIngest {
     })
   }
 
-  /** Takes no new calls and lets those under way end, within the grace. */
+  /** Accepts no new calls and lets running ones end within the grace period. */
   async close(): Promise<void> {
     if (this.#server.listening) this.#server.close()
     await this.#sessions.close(graceMs)
@@ -178,10 +178,10 @@ export class GrpcIngest {
 
   #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
     const { bodyLimitBytes: limitBytes, budget } = this.#options
-    // A caller may have gone while it was looked up, and then nothing more is heard of the stream.
+    // The caller may have disconnected while it was authenticated; then the stream emits nothing more.
     if (stream.destroyed) throw cutShort()
     const message = new GrpcMessage(encoding, limitBytes)
-    // What goes wrong after the refusal reaches nobody.
+    // Errors after the refusal concern nobody.
     message.on('error', () => {})
     stream.once('close', () => message.destroy(cutShort()))
     const body = readBody(
@@ -230,12 +230,12 @@ function refusalHeaders(refusal: AppError) {
   }
 }
 
-/** The sentence percent-encoded, as gRPC over HTTP/2 wants it. */
+/** Percent-encodes the sentence, as gRPC over HTTP/2 requires. */
 function statusHeaders(status: string, sentence: string) {
   return { 'grpc-status': status, 'grpc-message': encodeURI(sentence.toWellFormed()) }
 }
 
-/** An answer of headers alone. What the caller still sends is not read. */
+/** Responds with headers only. The rest of the message is not read. */
 function respondOnce(stream: ServerHttp2Stream, headers: Readonly<Record<string, string | number>>): void {
   if (stream.destroyed || stream.headersSent) return
   stream.respond(headers, { endStream: true })

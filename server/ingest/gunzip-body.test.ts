@@ -1,4 +1,4 @@
-// Uncompressing on the way to the parser: whole bodies come out as they went in, and endless ones end.
+// Decompression before the parser: complete bodies are unchanged, and endless ones end.
 
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
@@ -12,7 +12,7 @@ const limitBytes = 100_000
 const turn = async () => {}
 const text = Buffer.from('telemetry '.repeat(5000))
 
-test('a body within the limit comes out whole, whatever pieces it came in', async () => {
+test('a body within the limit is unchanged, whatever pieces it came in', async () => {
   const zipped = gzipSync(text)
   for (const size of [1, 7, zipped.length]) {
     const pieces = Array.from({ length: Math.ceil(zipped.length / size) }, (_, i) =>
@@ -22,7 +22,7 @@ test('a body within the limit comes out whole, whatever pieces it came in', asyn
   }
 })
 
-test('one byte beyond the limit is too large', async () => {
+test('one byte above the limit is too large', async () => {
   const payload = Readable.from([gzipSync(text)])
   await assert.rejects(buffer(gunzipBody(payload, { limitBytes: text.length - 1, turn })), {
     code: 'body_too_large',
@@ -41,7 +41,7 @@ test('an endless body is read no further than its limit, also when nobody listen
     })(),
   )
   const body = gunzipBody(endless, { limitBytes, turn })
-  // What Fastify does: it reads, refuses, and takes its listeners off while the stream goes on.
+  // Fastify reads, refuses, and removes its listeners while the stream continues.
   await new Promise((resolve) => body.once('error', resolve).resume())
   const piecesAtRefusal = pieces
   for (let turn = 0; turn < 100; turn++) await nextTurn()
@@ -49,20 +49,20 @@ test('an endless body is read no further than its limit, also when nobody listen
   assert.ok(!endless.destroyed, 'the answer still has to go out on it')
 })
 
-test('what goes wrong after the refusal reaches nobody', async () => {
+test('an error after the refusal has no effect', async () => {
   const bad = Buffer.concat([gzipSync(Buffer.alloc(limitBytes + 1)), Buffer.from('not gzip at all')])
   const body = gunzipBody(Readable.from([bad]), { limitBytes, turn })
   await new Promise((resolve) => body.once('error', resolve).resume())
   for (let turn = 0; turn < 100; turn++) await nextTurn()
 })
 
-test('what is no gzip, or ends too early, fails with a code of zlib', async () => {
+test('a body that is not gzip, or ends too early, fails with a code of zlib', async () => {
   for (const bytes of [Buffer.from('not gzip'), gzipSync(text).subarray(0, 30)]) {
     await assert.rejects(buffer(gunzipBody(Readable.from([bytes]), { limitBytes, turn })), { code: /^Z_/ })
   }
 })
 
-test('a body stands still while its organisation waits for a turn, and goes on with it', async () => {
+test('a body pauses while its organisation waits for a turn, and continues at the turn', async () => {
   const large = Buffer.alloc(1024 * 1024, 'telemetry ')
   const waiting: (() => void)[] = []
   const limits = { limitBytes: large.length, turn: () => new Promise<void>((go) => waiting.push(go)) }

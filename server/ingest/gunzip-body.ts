@@ -1,8 +1,8 @@
-// Uncompresses a request body on its way to the parser. A few kilobytes of gzip can hold gigabytes, and the
-// reader of the stream stops listening once it has refused the body. So this stream stops uncompressing at
-// the limit by itself, errors after the refusal reach nobody, and each block of what it uncompresses waits
-// for the organisation's turn on the event loop: uncompressing runs in other threads, but every block comes
-// back through the loop, and those of four bodies of 16 MB kept it busy for a second.
+// Uncompresses a request body on its way to the parser. A few kilobytes of gzip can contain gigabytes, and
+// the reader stops listening to the stream after it has refused the body. So this stream itself stops
+// uncompressing at the limit, and ignores errors after the refusal. Each uncompressed block waits for the
+// organisation's turn on the event loop: uncompressing runs in other threads, but every block comes back
+// through the loop, and the blocks of four bodies of 16 MB kept it busy for a second.
 
 import { pipeline, type Readable, Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -19,9 +19,9 @@ interface GunzipLimits {
 }
 
 /**
- * The uncompressed bytes of `payload`. Fails with `body_too_large` beyond `limitBytes`, and with an
- * error whose code begins with `Z_` where the bytes aren't gzip. `payload` itself is never destroyed,
- * because the answer is sent on it.
+ * Returns the uncompressed bytes of `payload`. Fails with `body_too_large` above `limitBytes`, and with an
+ * error whose code begins with `Z_` where the bytes are not gzip. `payload` itself is never destroyed,
+ * because the response uses its connection.
  */
 export function gunzipBody(payload: Readable, { limitBytes, turn }: GunzipLimits): Readable {
   let produced = 0
@@ -44,7 +44,7 @@ export function gunzipBody(payload: Readable, { limitBytes, turn }: GunzipLimits
   // Fastify compares this with Content-Length.
   Object.defineProperty(limited, 'receivedEncodedLength', { get: () => gunzip.bytesWritten })
   payload.on('error', (error) => gunzip.destroy(error))
-  // Ends both streams when one of them fails; the reader of the second gets the error.
+  // Ends both streams when one of them fails; the reader of the second handles the error.
   pipeline(gunzip, limited, () => {})
   limited.on('error', () => {})
   payload.pipe(gunzip)

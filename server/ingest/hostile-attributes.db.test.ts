@@ -1,7 +1,7 @@
-// Attributes that would like to be others: keys and values with the very bytes that stand between
-// attributes on disk, with what looks like them in UTF-8, and with halves of characters, by every way in.
-// What filters, groups and answers say is held against maps of what the senders meant, so a forged
-// attribute shows as a row too many.
+// Attributes that try to imitate others: keys and values with the bytes that separate attributes on disk,
+// with their look-alikes in UTF-8, and with lone surrogates, by every protocol. The results of filters,
+// groups and reads are compared with maps of what the senders meant, so a forged attribute shows as an
+// additional row.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -32,7 +32,7 @@ after(() => stores.close())
 
 const startMs = 1_763_712_000_000
 
-/** What follows a beginning that makes each of them unique; sent byte by byte. */
+/** Endings after a beginning that makes each of them unique; sent byte by byte. */
 const endings: readonly Buffer[] = [
   [0xfe],
   [0xff],
@@ -41,8 +41,8 @@ const endings: readonly Buffer[] = [
   ['x', 0xfe, 'admin', 0xff, 'true', 0xfe],
   ['x', 0xff, 'admin', 0xfe, 'true', 0xff],
   [0xc3, 0xbe, 'admin', 0xc3, 0xbf, 'true', 0xc3, 0xbe],
-  // What a sloppy decoder might make 254 and 255 of: overlong forms, surrogates on their own, beginnings
-  // alone.
+  // Bytes that a careless decoder might turn into 254 and 255: overlong forms, lone surrogates, incomplete
+  // sequences.
   [0xc3],
   [0xc1, 0xbe, 'admin', 0xc1, 0xbf, 'true'],
   [0xe0, 0x83, 0xbe, 'admin', 0xe0, 0x83, 0xbf, 'true'],
@@ -53,9 +53,7 @@ const endings: readonly Buffer[] = [
   Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part)))),
 )
 
-/**
- * A text of ASCII that stands for the bytes while a message is encoded, and what is to be read in the end.
- */
+/** An ASCII text that stands for the bytes while a message is encoded, and the text that must be read. */
 const hostile = endings.map((ending, i) => {
   const beginning = `h${i}:`
   return {
@@ -98,7 +96,7 @@ const records: readonly Sent[] = [
   })),
 ]
 
-/** Halves of characters, which only JSON can write, and an empty key. */
+/** Lone surrogates, which only JSON can write, and an empty key. */
 const halves: readonly Sent[] = ['\ud800', '\udfff\ud800', 'x\udbffadmin\udbfftrue'].map((half, i) => {
   const text = `half${i}${half}`
   return {
@@ -152,9 +150,7 @@ async function store(batch: RowBatch): Promise<void> {
     await stores.engine.insert(table, insertColumns(tableSpec(table)), [bytes])
 }
 
-/**
- * Every attribute that was meant, or that somebody might have forged, finds exactly the records that have it.
- */
+/** Every attribute that was meant, or that could be forged, finds exactly the records that have it. */
 async function assertNoneForged(
   place: TenantPlace,
   table: TableName,
@@ -209,7 +205,7 @@ for (const encoding of ['protobuf', 'json'] as const) {
   const encode = (signal: 'logs' | 'metrics', message: object) =>
     withBytes(encoding === 'json' ? Buffer.from(JSON.stringify(message)) : encodeProto(signal, message))
 
-  test(`no attribute of OTLP in ${encoding} can pretend to be another`, async () => {
+  test(`no attribute of OTLP in ${encoding} can imitate another`, async () => {
     const place = { tenantId: encoding, placement: here.placement }
     const origin = { place, receivedNs: BigInt(startMs) * 1_000_000n }
     const logs = decodeExport('logs', encoding, encode('logs', logsOf(all)), origin)
@@ -236,7 +232,7 @@ for (const encoding of ['protobuf', 'json'] as const) {
 }
 
 for (const version of versions) {
-  test(`no label of remote write ${version} can pretend to be another`, async () => {
+  test(`no label of remote write ${version} can imitate another`, async () => {
     const place = { tenantId: `remote ${version}`, placement: here.placement }
     const series = records.map(({ sent }, at) => ({
       labels: [['__name__', 'm'], ['job', 'j'], ...sent] as const,

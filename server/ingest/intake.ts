@@ -1,7 +1,7 @@
-// The one way in for telemetry, whichever protocol brought it: quota, decode, leave out what came too late,
-// commit, count. Success means committed by the engine and counted. A request is stored as a whole or,
-// where it throws, to be repeated as a whole; single records that can't be stored are counted with their
-// reason and never a failure.
+// Stores telemetry of all protocols: quota, decode, leave out late rows, commit, count. Success means that
+// the engine has committed the rows and that they are counted. A request is stored as a whole or, where this
+// throws, must be repeated as a whole. Single records that can't be stored are counted with their reason and
+// are not an error.
 
 import type { LoopTurns } from '../core/loop-turns.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -12,11 +12,11 @@ import { requireFewPartitions } from './rows/partition-spread.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
 import type { IngestWriter } from './rows/writer.ts'
 
-/** One request's part of what its organisation may send. */
+/** Admission of one HTTP request under the quota of its organisation. */
 interface Admission {
   /** Throws `quota_exceeded`. */
   takeRows(rows: number): void
-  /** To be called where nothing of the request was stored. */
+  /** Call it where nothing of the request was stored. */
   giveBack(): void
   /** Resolves when the counts are on disk. */
   count(rowsAccepted: number, rowsRejected: number): Promise<void>
@@ -32,21 +32,21 @@ export interface IntakeOptions {
   readonly decoder: Decoder
   readonly turns: LoopTurns
   readonly quota: Quota
-  /** What the organisation refuses for good because it has erased it. */
+  /** Selections that the organisation has erased and refuses for ever. */
   readonly lateSelections: (tenantId: string) => readonly LateSelection[]
-  /** Told of rows that were left out because of it, by deletion. */
+  /** Reports the rows that were left out for such a selection, by deletion. */
   readonly onLate: (late: ReadonlyMap<string, number>) => void
   /** Throws where nothing can be stored at present, as on a full disk. */
   readonly requireRoom: () => void
-  /** Told of every request, for the metrics page. */
+  /** Reports every HTTP request to the metrics page. */
   readonly onExport: (signal: Signal, accepted: number, rejected: number) => void
 }
 
-/** What became of a request, or of one of the kinds of record in it. */
+/** The result of a request, or of one kind of record in it. */
 export interface IntakeResult {
   readonly accepted: number
   readonly rejected: number
-  /** Counts by reason; empty when nothing was rejected. */
+  /** Counts by reason; empty where nothing was rejected. */
   readonly reasons: string
 }
 
@@ -58,11 +58,11 @@ export class Intake {
   }
 
   /**
-   * Takes a request. Answers a result for each kind of record that its protocol has, in their order. Throws
-   * what its decoder throws, `storage_unavailable`, `quota_exceeded`, `body_too_large` for rows of too many
-   * weeks, and what the writer throws; nothing then counts against the quota.
+   * Stores the records of a request. Returns a result for each kind of record of its protocol, in their
+   * order. Throws the errors of the decoder and of the writer, `storage_unavailable`, `quota_exceeded`, and
+   * `body_too_large` for rows of too many weeks; nothing then counts against the quota.
    *
-   * @param body is not looked at where the quota refuses it
+   * @param body is not read where the quota refuses it
    */
   async take(place: TenantPlace, signal: Signal, body: Undecoded): Promise<readonly IntakeResult[]> {
     this.#options.requireRoom()
@@ -72,8 +72,8 @@ export class Intake {
       const parts = await this.#options.decoder.decode(place.tenantId, body)
       const { committed, results, late } = this.#begin(place, admission, parts)
       await committed
-      // A commit acknowledges hundreds of requests at once, and to answer one keeps the
-      // event loop for a moment.
+      // A commit acknowledges hundreds of requests at once, and each response occupies the event loop for a
+      // moment.
       await this.#options.turns.turnOf(place.tenantId)
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
       const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
@@ -87,7 +87,7 @@ export class Intake {
   }
 
   /**
-   * From late rows to the commit in one breath: a fence comes down only after late rows
+   * From late rows to the commit without a turn of the event loop: a fence is removed only after late rows
    * are refused. Keeps no rows.
    */
   #begin(place: TenantPlace, admission: Admission, decoded: readonly DecodedExport[]) {

@@ -1,7 +1,7 @@
-// Prometheus remote write: POST /api/v1/write, versions 1.0 and 2.0, told apart by Content-Type. 204 means
-// that all of it is committed. Where a part could not be stored the rest is, and the answer is 400 with the
-// reasons, as the protocol wants: Prometheus doesn't repeat that. It repeats 503 and, where so configured,
-// 429. The X-…-Written headers say what was stored.
+// Prometheus remote write: POST /api/v1/write, versions 1.0 and 2.0, which differ in Content-Type. 204 means
+// that everything is committed. Where only a part could be stored, the response is 400 with the reasons, as
+// the protocol requires: Prometheus does not repeat that. It repeats 503 and, where configured, 429. The
+// X-…-Written headers have the number of stored records.
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -25,7 +25,7 @@ interface RemoteWriteOptions {
 
 const mediaType = 'application/x-protobuf'
 
-/** By the `proto` parameter of the content type; the first version has none. */
+/** By the `proto` parameter of the content type; version 1.0 has none. */
 const versions: Readonly<Record<string, RemoteWriteVersion>> = {
   '': '1.0',
   'prometheus.WriteRequest': '1.0',
@@ -49,7 +49,7 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
   })
 }
 
-/** Throws `unsupported_media_type` for what is neither version, before the body is read. */
+/** Throws `unsupported_media_type` where it is neither version, before the body is read. */
 function versionOf(request: FastifyRequest): RemoteWriteVersion {
   const parameters = (request.headers['content-type'] ?? '').split(';').slice(1)
   const named = parameters.map(
@@ -58,8 +58,8 @@ function versionOf(request: FastifyRequest): RemoteWriteVersion {
   const proto = named.find((name) => name !== null) ?? ''
   const version = Object.hasOwn(versions, proto) ? versions[proto] : undefined
   const coding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
-  // The protocol knows one compression, so that a sender who names none means it, as
-  // Prometheus' own receiver takes it.
+  // The protocol has one compression. A sender that names none means it; Prometheus' own receiver does the
+  // same.
   const isSnappy = coding === '' || coding === 'snappy'
   if (version !== undefined && isSnappy && mediaTypeOf(request) === mediaType) return version
   throw new AppError('unsupported_media_type', {
@@ -75,7 +75,7 @@ async function take(
 ): Promise<FastifyReply> {
   const version = versionOf(request)
   try {
-    // Uncompressed only when it is decoded at once, so that nothing waits in its larger form.
+    // Uncompressed only when it is decoded, so that waiting bodies take little memory.
     const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
     const { tenantId, placement } = callerOf(request)
     const place = { tenantId, placement }
@@ -111,7 +111,7 @@ function compressedOf({ body }: FastifyRequest): Buffer {
   return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
 }
 
-/** Nobody needs the body while its rows wait for their commit. */
+/** The body is not needed while its rows wait for their commit. */
 function release(request: FastifyRequest): void {
   if (request.body instanceof IngestBody) request.body.release()
   request.body = undefined

@@ -1,5 +1,4 @@
-// A body on its way from a sender: whole whatever its pieces are, and no more memory than
-// its sender has paid for.
+// Receives bodies: complete whatever their pieces are, and with no more memory than has arrived.
 
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
@@ -12,7 +11,7 @@ import { type IngestBody, readBody } from './read-body.ts'
 
 const megabyte = 1024 * 1024
 
-/** What a sender sends, by pieces, after a header that says how much it will be. */
+/** A body in pieces, after a header that declares its length. */
 function sent(
   declaredBytes: number | undefined,
   budget = new BodyBudget(64 * megabyte, new ManualClock(0)),
@@ -26,7 +25,7 @@ function sent(
 
 const isRefusedAs = (code: string) => (error: unknown) => error instanceof AppError && error.code === code
 
-test('a body is what was sent, however it was cut and whatever was declared', async () => {
+test('a body is what was sent, whatever its pieces and its declared length', async () => {
   const bytes = fc.uint8Array({ maxLength: 3000 })
   const pieces = fc.array(
     fc.oneof(
@@ -44,32 +43,32 @@ test('a body is what was sent, however it was cut and whatever was declared', as
       payload.end()
       const read: IngestBody = await body
       assert.ok(whole.equals(read.bytes))
-      const held = budget.heldBytes - emptyBodyBytes
-      assert.ok(held >= whole.length && held <= 2 * whole.length + 16 * 1024, `${held} held`)
+      const reserved = budget.reservedBytes - emptyBodyBytes
+      assert.ok(reserved >= whole.length && reserved <= 2 * whole.length + 16 * 1024, `${reserved} reserved`)
       read.release()
       read.release()
       assert.equal(read.bytes.length, 0)
-      assert.equal(budget.heldBytes, 0)
+      assert.equal(budget.reservedBytes, 0)
     }),
   )
 })
 
-test('a body counts as it arrives, whatever its sender declares, and goes with its sender', async () => {
+test('a body counts as it arrives, whatever its sender declares, and is freed when its sender disconnects', async () => {
   const { payload, budget, body } = sent(16 * megabyte)
-  assert.equal(budget.heldBytes, emptyBodyBytes)
+  assert.equal(budget.reservedBytes, emptyBodyBytes)
   payload.write(Buffer.alloc(1000))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes, emptyBodyBytes + 16 * 1024)
+  assert.equal(budget.reservedBytes, emptyBodyBytes + 16 * 1024)
   payload.write(Buffer.alloc(megabyte))
   await new Promise(setImmediate)
-  const held = budget.heldBytes - emptyBodyBytes
-  assert.ok(held >= megabyte + 1000 && held <= 2 * megabyte, `${held} held`)
+  const reserved = budget.reservedBytes - emptyBodyBytes
+  assert.ok(reserved >= megabyte + 1000 && reserved <= 2 * megabyte, `${reserved} reserved`)
   payload.destroy(new Error('the sender has gone'))
   await assert.rejects(body, isRefusedAs('bad_request'))
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })
 
-test('a sender who goes when its body is whole takes nothing from the others', async () => {
+test('a sender that disconnects after its body is complete takes nothing from the others', async () => {
   const gone = sent(40_000)
   gone.payload.write(Buffer.alloc(40_000, 'gone'))
   gone.payload.end()
@@ -85,7 +84,7 @@ test('a sender who goes when its body is whole takes nothing from the others', a
   for (const body of [whole, stays]) body.release()
 })
 
-test('what is too large or finds no room is refused, and holds nothing from then on', async () => {
+test('a body that is too large, or finds no memory, is refused and reserves nothing afterwards', async () => {
   const declared = sent(2 * megabyte, undefined, megabyte)
   await assert.rejects(declared.body, isRefusedAs('body_too_large'))
   const undeclared = sent(undefined, undefined, megabyte)
@@ -99,26 +98,26 @@ test('what is too large or finds no room is refused, and holds nothing from then
   const second = sent(400_000, budget)
   second.payload.write(Buffer.alloc(400_000))
   await assert.rejects(second.body, isRefusedAs('overloaded'))
-  assert.equal(budget.heldBytes, emptyBodyBytes + 800_000)
+  assert.equal(budget.reservedBytes, emptyBodyBytes + 800_000)
   first.payload.end()
   const body = await first.body
   assert.equal(body.bytes.length, 800_000)
   body.release()
-  for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.heldBytes, 0)
+  for (const { budget: own } of [declared, undeclared, first]) assert.equal(own.reservedBytes, 0)
 })
 
-test('a body of single bytes holds about as much memory as one in large pieces', async () => {
+test('a body of single bytes reserves about as much memory as one in large pieces', async () => {
   const { payload, budget, body } = sent(undefined)
   for (let i = 0; i < 20_000; i++) payload.write(Buffer.from([i & 0xff]))
   await new Promise(setImmediate)
-  assert.equal(budget.heldBytes - emptyBodyBytes, 32 * 1024)
+  assert.equal(budget.reservedBytes - emptyBodyBytes, 32 * 1024)
   payload.end()
   const read = await body
   assert.ok(read.bytes.equals(Buffer.from(Array.from({ length: 20_000 }, (_, i) => i & 0xff))))
   read.release()
 })
 
-test('a body that stops ends with request_timeout, and its memory is let go', async () => {
+test('a body that stops ends with request_timeout, and its memory is freed', async () => {
   const clock = new ManualClock(0)
   const budget = new BodyBudget(64 * megabyte, clock)
   const { payload, body } = sent(6 * megabyte, budget)
@@ -131,10 +130,10 @@ test('a body that stops ends with request_timeout, and its memory is let go', as
     await new Promise(setImmediate)
   }
   await refused
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })
 
-test('a whole body that waits is taken away for a neighbour, and never read as an empty one', async () => {
+test('a complete body that waits is ended for a neighbour, and never read as an empty one', async () => {
   const budget = new BodyBudget(megabyte, new ManualClock(0))
   const flood = sent(900_000, budget)
   flood.payload.end(Buffer.alloc(900_000))
@@ -145,5 +144,5 @@ test('a whole body that waits is taken away for a neighbour, and never read as a
   assert.throws(() => waiting.bytes, isRefusedAs('overloaded'))
   waiting.release()
   body.release()
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
 })

@@ -1,10 +1,10 @@
-// Reads a request body from its stream, within the limit for one body and the budget for all of them. What
-// was read of a body that is refused is let go at once, and the rest of it is not read.
+// Reads a request body from its stream, within the limit for one body and the budget for all of them. Of a
+// body that is refused the received bytes are freed at once, and the rest is not read.
 
 import type { Readable } from 'node:stream'
 import { AppError } from '../core/app-error.ts'
 import { BytePool } from '../telemetry/byte-pool.ts'
-import type { BodyBudget, BodyHold } from './body-budget.ts'
+import type { BodyBudget, BodyReservation } from './body-budget.ts'
 
 interface BodyLimits {
   /** Largest body, bytes. */
@@ -12,48 +12,48 @@ interface BodyLimits {
   readonly budget: BodyBudget
 }
 
-/** A body on its way here. */
+/** A body that is being received. */
 export interface IncomingBody {
-  /** Whose it is. */
+  /** The organisation that sends it. */
   readonly tenantId: string
-  /** As it comes from the network: what its pace is measured by. */
+  /** The stream from the network, which measures the rate. */
   readonly incoming: Readable
-  /** The body as it is to be counted: `incoming` itself or, of a compressed one, what comes out. */
+  /** The body to read: `incoming` itself or, where it is compressed, the uncompressed stream. */
   readonly payload: Readable
   /**
-   * What its sender says that `incoming` will have, bytes; 0 where it says nothing.
-   * Believed where it is too much.
+   * The length that the sender declares for `incoming`, bytes; 0 where it declares none. Used only to refuse
+   * a body that is too large.
    */
   readonly declaredBytes: number
 }
 
 /**
- * What comes from the network is copied here at once, so that it is garbage while it is young: what the
- * collector moves to old memory before makes it look at everything two or three times a second. Wide enough
- * for what senders have under way at once.
+ * Bytes from the network are copied here at once, so that their buffers become garbage early: buffers that
+ * the collector moves to old memory make it scan everything two or three times a second. Large enough for the
+ * bodies that senders usually have in progress.
  */
 const pool = new BytePool(64 * 1024 * 1024)
 
 const nothing = Buffer.alloc(0)
 
-/** A body's memory is asked for in blocks between these, however small the pieces are that it comes in. */
+/** Memory of a body is allocated in blocks between these sizes, however small the received pieces are. */
 const smallestBlockBytes = 16 * 1024
 const largestBlockBytes = 1024 * 1024
 
 /**
- * What has arrived of a body. Its memory counts in the budget before it is asked for, and
- * doubles as the body grows.
+ * The received part of a body. Its memory is reserved in the budget before it is allocated, and doubles as
+ * the body grows.
  */
 class Blocks {
-  readonly #hold: BodyHold
+  readonly #reservation: BodyReservation
   readonly #declaredBytes: number
   readonly #blocks: Buffer[] = []
-  /** Used of the last block. */
+  /** Used bytes of the last block. */
   #used = 0
   #length = 0
 
-  constructor(hold: BodyHold, declaredBytes: number) {
-    this.#hold = hold
+  constructor(reservation: BodyReservation, declaredBytes: number) {
+    this.#reservation = reservation
     this.#declaredBytes = declaredBytes
   }
 
@@ -77,7 +77,7 @@ class Blocks {
     }
   }
 
-  /** One buffer of the pool that begins with the body; nothing is held here any more. */
+  /** Returns one buffer of the pool that begins with the body; keeps nothing here. */
   take(): Buffer {
     const blocks = this.#blocks.splice(0)
     const [only] = blocks
@@ -95,37 +95,34 @@ class Blocks {
     for (const block of this.#blocks.splice(0)) pool.giveBack(block)
   }
 
-  /** @param here bytes that have arrived and have no room yet */
+  /** @param here bytes that have arrived and do not fit yet */
   #add(here: number): void {
     const next = Math.max(smallestBlockBytes, this.#length, here)
     const declared = this.#declaredBytes - this.#length
     const bytes = Math.min(next, largestBlockBytes, declared > 0 ? declared : next)
-    this.#hold.grow(bytes)
+    this.#reservation.grow(bytes)
     this.#blocks.push(pool.lend(bytes))
     this.#used = 0
   }
 }
 
-/**
- * A whole body. Whoever takes it releases it as soon as it is decoded, and holds none of its bytes from then
- * on.
- */
+/** A complete body. Its user releases it as soon as it is decoded, and uses none of its bytes afterwards. */
 export class IngestBody {
-  readonly #hold: BodyHold
-  /** As it came from the pool. */
+  readonly #reservation: BodyReservation
+  /** The buffer from the pool. */
   readonly #lent: Buffer
   #bytes: Buffer
   #refusal: AppError | null = null
 
   /** @param lent begins with the body, `length` bytes */
-  constructor(lent: Buffer, length: number, hold: BodyHold) {
+  constructor(lent: Buffer, length: number, reservation: BodyReservation) {
     this.#lent = lent
     this.#bytes = lent.subarray(0, length)
-    this.#hold = hold
+    this.#reservation = reservation
   }
 
   /**
-   * None any more once it is released. Throws `overloaded` where it was taken away for another organisation.
+   * Empty after the release. Throws `overloaded` where the budget ended the body for another organisation.
    */
   get bytes(): Buffer {
     if (this.#refusal !== null) throw this.#refusal
@@ -134,7 +131,7 @@ export class IngestBody {
 
   /** Idempotent. */
   release(): void {
-    this.#hold.release()
+    this.#reservation.release()
     pool.giveBack(this.#lent)
     this.#bytes = nothing
   }
@@ -147,7 +144,7 @@ export class IngestBody {
 
 /**
  * Resolves to the body, or rejects with `body_too_large`, `overloaded`, `too_many_requests`,
- * `request_timeout`, or what the stream failed with.
+ * `request_timeout`, or the error of the stream.
  */
 export function readBody(
   { tenantId, incoming, payload, declaredBytes }: IncomingBody,
@@ -166,17 +163,17 @@ export function readBody(
       if (isOver) return
       end()
       blocks.letGo()
-      hold.release()
-      // What uncompresses the rest for nobody ends; the sender's own stream has to stay for the answer.
+      reservation.release()
+      // Nobody else ends the decompressor; the sender's own stream must stay open for the response.
       if (payload !== incoming) payload.destroy()
       reject(error)
     }
-    const hold = budget.open(tenantId, (reason) => {
+    const reservation = budget.open(tenantId, (reason) => {
       if (whole === null) refuse(reason)
       else whole.takeAway(reason)
     })
-    const blocks = new Blocks(hold, payload === incoming ? declaredBytes : 0)
-    const count = (chunk: Buffer) => hold.took(chunk.length)
+    const blocks = new Blocks(reservation, payload === incoming ? declaredBytes : 0)
+    const count = (chunk: Buffer) => reservation.took(chunk.length)
     const onData = (chunk: Buffer) => {
       try {
         if (blocks.length + chunk.length > limitBytes) throw new AppError('body_too_large')
@@ -190,11 +187,11 @@ export function readBody(
     payload.once('end', () => {
       if (isOver) return
       end()
-      hold.isWhole()
-      whole = new IngestBody(blocks.take(), blocks.length, hold)
+      reservation.isWhole()
+      whole = new IngestBody(blocks.take(), blocks.length, reservation)
       resolve(whole)
     })
-    // Also where the sender goes away.
+    // Also where the sender disconnects.
     payload.once('error', (error: Error) => refuse(asBadRequest(error)))
     payload.once('close', () =>
       refuse(new AppError('bad_request', { sentence: 'The body ended too early.' })),
@@ -202,7 +199,7 @@ export function readBody(
   })
 }
 
-/** What breaks on its way here is the sender's, unless it says otherwise. */
+/** An error of the stream is the sender's fault, unless it is one of ours. */
 function asBadRequest(error: Error): Error {
   const hasMeaning = error instanceof AppError || ('code' in error && String(error.code).startsWith('Z_'))
   return hasMeaning ? error : new AppError('bad_request', { cause: error })

@@ -1,7 +1,7 @@
 // OTLP/HTTP: POST /v1/metrics, /v1/logs, /v1/traces, protobuf and JSON, plain or gzip. Success means
-// committed by the engine. Success and refusals have OTLP's own bodies in the encoding of the
-// request, because exporters read those; a retryable refusal is 503 (or 429) with Retry-After, as the
-// OTLP specification asks.
+// committed by the engine. Responses and refusals have OTLP's own bodies in the encoding of the request,
+// because exporters read those. A refusal that can be retried is 503 (or 429) with Retry-After, as the OTLP
+// specification requires.
 
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
@@ -24,7 +24,7 @@ import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 interface IngestRoutesOptions {
   readonly intake: Intake
   readonly clock: Clock
-  /** Largest body after decompression, bytes; what a small compressed body may blow up to. */
+  /** The largest body after decompression, bytes; limits what a small compressed body can expand to. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
 }
@@ -76,7 +76,7 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
   })
 }
 
-/** A body of the caller, as routes of other protocols read theirs. */
+/** Returns the body of the caller as routes of all protocols read it. */
 export function incomingBody(request: FastifyRequest, payload: Readable): IncomingBody {
   const { raw } = request
   const declaredBytes = Number(raw.headers['content-length'] ?? 0)
@@ -87,7 +87,7 @@ function bytesOf({ body }: FastifyRequest): Buffer {
   return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
 }
 
-/** Nobody needs the body while its rows wait for their commit. */
+/** The body is not needed while its rows wait for their commit. */
 function release(request: FastifyRequest): void {
   if (request.body instanceof IngestBody) request.body.release()
   request.body = undefined
@@ -122,7 +122,7 @@ function sendStatus(error: Error, request: FastifyRequest, reply: FastifyReply):
   return send(reply, known.status, encoding, encodeStatus(encoding, known.status, known.message))
 }
 
-/** Z_DATA_ERROR, Z_BUF_ERROR and their kin. */
+/** Z_DATA_ERROR, Z_BUF_ERROR and similar. */
 function isBrokenGzip(error: Error): boolean {
   return 'code' in error && typeof error.code === 'string' && error.code.startsWith('Z_')
 }

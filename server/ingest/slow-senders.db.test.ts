@@ -1,5 +1,5 @@
-// Senders on real sockets that stop in the middle of a body, on a clock that is moved by hand: they are told
-// so, in the words of each protocol, and what they had sent is let go.
+// Senders on real sockets that stop in the middle of a body, with a manual clock: each is refused as its
+// protocol says, and the memory of its body is freed.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -86,10 +86,10 @@ after(async () => {
   await stores.close()
 })
 
-/** Lets time pass, once most of what was sent has arrived, until none of it is held any more. */
+/** Advances the clock, after most of what was sent has arrived, until none of it is in memory. */
 async function waitInVain(sentBytes: number): Promise<void> {
-  while (budget.heldBytes < sentBytes) await turn()
-  while (budget.heldBytes > 0) {
+  while (budget.reservedBytes < sentBytes) await turn()
+  while (budget.reservedBytes > 0) {
     await clock.advance(5000)
     await turn()
   }
@@ -99,7 +99,7 @@ for (const [path, contentType] of [
   ['/v1/logs', 'application/x-protobuf'],
   ['/api/v1/write', 'application/x-protobuf'],
 ] as const) {
-  test(`${path}: a body that stops is answered 408, its connection ends and its memory is let go`, async () => {
+  test(`${path}: a body that stops is refused with 408, its connection ends and its memory is freed`, async () => {
     const socket = connect(ports.http, '127.0.0.1')
     let answer = ''
     socket.on('data', (bytes) => {
@@ -115,11 +115,11 @@ for (const [path, contentType] of [
     await closed
     assert.match(answer, /^HTTP\/1\.1 408 /)
     assert.match(answer, /\r\nconnection: close\r\n/i)
-    assert.equal(budget.heldBytes, 0)
+    assert.equal(budget.reservedBytes, 0)
   })
 }
 
-test('gRPC: a message that stops is answered DEADLINE_EXCEEDED, and its memory is let go', async () => {
+test('gRPC: a message that stops is refused with DEADLINE_EXCEEDED, and its memory is freed', async () => {
   const session = connectHttp2(`http://127.0.0.1:${ports.grpc}`)
   const stream = session.request({
     ':method': 'POST',
@@ -135,6 +135,6 @@ test('gRPC: a message that stops is answered DEADLINE_EXCEEDED, and its memory i
   await waitInVain(3_000_000)
   const headers = await answered
   assert.equal(headers['grpc-status'], '4')
-  assert.equal(budget.heldBytes, 0)
+  assert.equal(budget.reservedBytes, 0)
   session.destroy()
 })

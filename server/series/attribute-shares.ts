@@ -1,7 +1,7 @@
-// Which attribute values are more frequent among some events of a time than among all events before it: the
-// first question of whoever looks into an incident. Bounded: of many events a fixed share is looked at,
-// chosen by hash so that it is the same each time, and keys whose values hardly repeat (ids) are left out by
-// asking for large shares.
+// Finds attribute values that are more frequent among some events of a time range than among all events
+// before it: the first question in the investigation of an incident. The cost is bounded: of many events a
+// fixed share is read, chosen by hash so that it is the same each time. Keys whose values hardly repeat (ids)
+// are excluded by requiring large shares.
 
 import type { Ns } from '../../contract/instant.ts'
 import { hasAttribute } from '../telemetry/attribute.ts'
@@ -15,44 +15,42 @@ import { eventSeriesOf } from './event-series.ts'
 interface SharesRequest {
   /** A built-in key of spans or of log records. */
   readonly metricKey: string
-  /** `service` and attribute keys, all of which must hold. */
+  /** `service` and attribute keys; an event must match all of them. */
   readonly labels: Readonly<Record<string, string>>
-  /** Milliseconds beyond which a span counts as slow; null where it isn't about that. */
+  /** Milliseconds above which a span counts as slow; null where the metric is not a latency. */
   readonly slowerThanMs: number | null
   readonly startNs: Ns
   readonly endNs: Ns
-  /** Events of `[beforeNs, startNs)` are what the others are held against. */
+  /** Events of `[beforeNs, startNs)` are the baseline. */
   readonly beforeNs: Ns
 }
 
 interface AttributeShares {
-  /** Events of the time, and those among them that it is about: failed, slow, or all. */
+  /** Events of the time range, and the concerned ones among them: failed, slow, or all. */
   readonly events: number
   readonly concerned: number
   readonly eventsBefore: number
-  /** By how much the share among the concerned exceeds the share before, largest first. */
+  /** Values by how much their share among the concerned events exceeds their share before, largest first. */
   readonly values: readonly AttributeShare[]
 }
 
 interface AttributeShare {
   readonly key: string
   readonly value: string
-  /** 0 to 1, of the concerned events. */
+  /** Share of the concerned events, 0 to 1. */
   readonly share: number
-  /** 0 to 1, of all events before. */
+  /** Share of all events before, 0 to 1. */
   readonly share_before: number
 }
 
-/** Events looked at, over both times. */
+/** The most events that are read, over both time ranges. */
 const sampleMax = 100_000
 const valuesMax = 5
-/**
- * A value that names fewer of the concerned events than this, or hardly more than before, explains nothing.
- */
+/** A value that fewer of the concerned events have, or hardly more than before, explains nothing. */
 const leastShare = 0.2
 const leastGain = 0.1
 
-/** Null for a metric that is not counted from events of one signal. */
+/** Returns null for a metric that is not counted from events of one signal. */
 export async function readAttributeShares(
   reader: TenantReader,
   request: SharesRequest,

@@ -1,4 +1,4 @@
-// What is read together is what each request reads alone: random rows of every table, random requests with
+// A batch returns what each request returns alone: random rows of every table, random requests with
 // repetitions, erased time, hidden time and a neighbour with the same names.
 
 import assert from 'node:assert/strict'
@@ -43,7 +43,7 @@ const anyRow = fc.record({
 
 type AnyRow = typeof anyRow extends fc.Arbitrary<infer Row> ? Row : never
 
-/** Few different times and filters, so that many can be read together. */
+/** Few different times and filters, so that many requests can share a statement. */
 const anyRequest = (keys: readonly string[]): fc.Arbitrary<SeriesRequest> =>
   fc.record({
     metricKey: fc.constantFrom(...keys),
@@ -93,7 +93,7 @@ function rowOf({ table, t, metric, service, host, value }: AnyRow & { table: str
   return { table, row: Object.fromEntries(Object.entries(given).filter(([name]) => columns.has(name))) }
 }
 
-/** Both add the same numbers, but not in the same order. */
+/** Both add the same numbers, but in different order. */
 function rounded(sets: readonly SeriesSet[]): unknown[] {
   return sets.map((set) => ({
     ...set,
@@ -104,7 +104,7 @@ function rounded(sets: readonly SeriesSet[]): unknown[] {
   }))
 }
 
-test('what is read together is what each request reads alone', async () => {
+test('a batch returns what each request returns alone', async () => {
   const anyCase = fc.constantFrom(...tables).chain(({ name, signal }) =>
     fc.record({
       table: fc.constant(name),
@@ -132,7 +132,7 @@ test('what is read together is what each request reads alone', async () => {
   )
 })
 
-test('two metrics of one source are two series, whose points have nothing to do with each other', async () => {
+test('two metrics of one source are two series, whose points are never related to each other', async () => {
   const place = { tenantId: 'twins', placement: 4 }
   const rows = [0, 60, 120, 180].flatMap((t) =>
     ['m', 'n'].map((metric) => ({

@@ -1,7 +1,7 @@
-// Many series sets by few statements, for detectors that are due together. To parse and plan a statement
-// costs the engine more than to read the window of one detector (docs/decisions/0005), so requests that
-// differ only in metric and service are members of one statement, and requests that differ in nothing are
-// read once. Each set is what `readSeries` would have answered on its own.
+// Reads many series sets by few statements, for detectors that are due at once. Parsing and planning a
+// statement costs the engine more than reading the window of one detector (docs/decisions/0005). So requests
+// that differ only in metric and service are members of one statement, and equal requests are read once. Each
+// set equals the result of `readSeries` for its request.
 
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -22,10 +22,10 @@ import {
 } from './series.ts'
 import type { PackedGroup, SeriesFrame, SeriesMember } from './series-statement.ts'
 
-/** Members of one statement: their answers together stay below some megabytes. */
+/** The most members of one statement: their results together stay below some megabytes. */
 const membersMax = 100
 
-/** Where the statements of several requests go. */
+/** Requests whose statements are combined. */
 interface Together {
   readonly reader: TenantReader
   readonly requests: readonly SeriesRequest[]
@@ -33,9 +33,9 @@ interface Together {
 }
 
 /**
- * One set per request, in their order; equal requests share one. Throws what the first failing
- * statement throws: then nothing is said about any of them, and whoever wants to know which one it
- * was reads them one by one.
+ * Returns one set for each request, in their order; equal requests share one. Throws the error of the first
+ * failing statement. Then nothing is known about any of the requests; to find the failing one, read them one
+ * by one.
  */
 export async function readSeriesBatch(
   reader: TenantReader,
@@ -58,14 +58,15 @@ export async function readSeriesBatch(
   return requests.flatMap((request) => sets.get(textOf(request)) ?? [])
 }
 
-/** Requests of one text are one request. */
+/** Requests with the same text are equal. */
 function textOf(request: SeriesRequest): string {
   const { metricKey, service, aggregation, isBorn } = request
   return JSON.stringify([axisOf(request), metricKey, service ?? null, aggregation ?? null, isBorn === true])
 }
 
 /**
- * All but what tells the members of one statement apart. A series by groups is many already and stands alone.
+ * Everything in which members of one statement must agree. A request with groups already returns many series
+ * and has a statement of its own.
  */
 function statementKey(request: SeriesRequest): string {
   const isBuiltIn = eventSeriesOf(request.metricKey) !== undefined
@@ -113,7 +114,7 @@ async function readEvents(
   return sets
 }
 
-/** What one series answers that finds nothing. */
+/** The result of a series without events. */
 function emptyGroup({ counting }: EventSeries): PackedGroup {
   return { grp: '', steps: [], readings: [], amounts: [], groups: 1, counting: counting ? 1 : 0 }
 }
@@ -152,7 +153,8 @@ async function readMetrics({ reader, requests, limits }: Together): Promise<Seri
     const found = byMember(rows)
     for (const { request, choice } of group) {
       const rows = found.get(keyOf(memberOf(request))) ?? []
-      // Points that lie only around the series say nothing of one that is read from its own steps.
+      // Points that are only around the series are no reading of a series whose steps are read from their own
+      // points.
       const isNothing = choice === null || (rows.length === 0 && isStepwise(choice.kind, choice.aggregation))
       const reading = isNothing ? nothingOf(request) : { metricKey: request.metricKey, ...choice, rows }
       sets.set(request, setOf(reader, frameOf(request), reading))
@@ -161,7 +163,9 @@ async function readMetrics({ reader, requests, limits }: Together): Promise<Seri
   return requests.flatMap((request) => sets.get(request) ?? [])
 }
 
-/** The requests whose metric is a classic histogram: each is several counters, and so read on its own. */
+/**
+ * Returns the requests whose metric is a classic histogram: each is several counters and is read separately.
+ */
 async function familiesAmong(
   reader: TenantReader,
   requests: readonly SeriesRequest[],
@@ -176,7 +180,7 @@ async function familiesAmong(
   return requests.filter((request) => facts.has(keyOf(bucketsOf(request))))
 }
 
-/** The time axis of requests that have it in common. */
+/** The time axis that the requests share. */
 function axisFor([first]: readonly SeriesRequest[], members: readonly SeriesMember[]): SeriesFrame {
   if (first === undefined) throw new RangeError('There is no request to read')
   return { ...frameOf(first), members }

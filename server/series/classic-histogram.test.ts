@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { boundOf } from './classic-histogram.ts'
 
-test('a bound is read however it is spelled, and what is none is no number', () => {
+test('a bound is parsed in every spelling, and any other label is not a number', () => {
   for (const [label, bound] of [
     ['0', 0],
     ['0.5', 0.5],
@@ -29,7 +29,7 @@ test('a bound is read however it is spelled, and what is none is no number', () 
   )
 })
 
-test('a label as long as an attribute may be is read in one pass', () => {
+test('a label of the greatest length of an attribute is parsed in one pass', () => {
   const digits = '1'.repeat(32_767)
   for (let i = 0; i < 100; i++) assert.ok(Number.isNaN(boundOf(`${digits}x`)))
 })

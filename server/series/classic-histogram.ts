@@ -1,6 +1,6 @@
 // Classic histograms of Prometheus: a family of counters, `x_bucket` with the upper bound of each bucket in
-// the label `le`, `x_sum` and `x_count`. They come as counters and are put together when they are read,
-// because their series may come in different requests. A quantile is that of PromQL, `histogram_quantile(q,
+// the label `le`, `x_sum` and `x_count`. They are stored as counters and combined when they are read, because
+// their series may arrive in different HTTP requests. A quantile is that of PromQL, `histogram_quantile(q,
 // sum by (le) (increase(x_bucket)))`, over the increase of a step as `docs/decisions/0025` defines it. Pure.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
@@ -10,12 +10,12 @@ import type { PackedGroup, SeriesFrame } from './series-statement.ts'
 /** The label of a bucket's upper bound, inclusive. */
 export const bucketLabel = 'le'
 
-/** Ends the names of the counters of buckets. */
+/** Suffix of the names of bucket counters. */
 export const bucketSuffix = '_bucket'
 const countSuffix = '_count'
 const sumSuffix = '_sum'
 
-/** Whether a name is that of the buckets of a family. */
+/** Whether a name is that of the bucket counters of a family. */
 export function isBucketName(metric: string): boolean {
   return metric.endsWith(bucketSuffix)
 }
@@ -24,18 +24,18 @@ export function bucketNameOf(metric: string): string {
   return `${familyOf(metric)}${bucketSuffix}`
 }
 
-/** Whether a metric that was found as a choice says, or not at all, may be a family of counters. */
+/** Whether a metric with that choice, or one that was not found, may be a family of counters. */
 export function mayBeFamily(metric: string, choice: MetricChoice | null): boolean {
   if (choice === null) return true
   return isBucketName(metric) && choice.kind === 'sum' && quantileOf(choice.aggregation) !== undefined
 }
 
-/** The name of the whole family; the buckets may be named for it. */
+/** Returns the name of the family; the name of its buckets is accepted too. */
 function familyOf(metric: string): string {
   return isBucketName(metric) ? metric.slice(0, -bucketSuffix.length) : metric
 }
 
-/** The counters of a family that an aggregation is computed from. */
+/** Returns the names of the counters from which an aggregation is computed. */
 export function familyCounters(metric: string, aggregation: Aggregation): readonly string[] {
   const family = familyOf(metric)
   if (quantileOf(aggregation) !== undefined) return [`${family}${bucketSuffix}`]
@@ -44,28 +44,25 @@ export function familyCounters(metric: string, aggregation: Aggregation): readon
   return [`${family}${countSuffix}`]
 }
 
-/**
- * Whether an aggregation relates counters of a family to each other, by what
- * {@link PartRow} calls their part.
- */
+/** Whether an aggregation relates counters of a family to each other, by their part in {@link PartRow}. */
 export function isOfParts(aggregation: Aggregation): boolean {
   return aggregation === 'avg' || quantileOf(aggregation) !== undefined
 }
 
 /**
- * What the counters of one part gained in a step. A part is a bucket, by the text of its bound,
- * or a name of the family.
+ * The increase of one part in a step. A part is a bucket, identified by the text of its bound, or a name of
+ * the family.
  */
 export type PartGain = readonly [part: string, gained: number]
 
-/** What the parts of a family come to in one step; null where that is no number. */
+/** The result of the parts of a family in one step; null where it is not a number. */
 interface Settled {
   readonly reading: number
-  /** Observations. */
+  /** Number of observations. */
   readonly amount: number
 }
 
-/** Gains of the same part are added up. */
+/** Increases of the same part are added up. */
 export function settle(aggregation: Aggregation, gains: readonly PartGain[]): Settled | null {
   const quantile = quantileOf(aggregation)
   return quantile === undefined ? meanOf(gains) : quantileOfBuckets(quantile, gains)
@@ -86,10 +83,10 @@ interface Bucket {
 }
 
 /**
- * As PromQL: buckets count what is at or below their bound; one that has less than a lower one counts as
- * much; without the bucket that is open above, or without a second one, there is no quantile; within a bucket
- * observations lie evenly; the lowest begins at zero unless its bound is not above it; the one that is open
- * above answers with its lower edge.
+ * As PromQL: buckets count what is at or below their bound. A bucket with a smaller count than a lower one is
+ * given the count of the lower one. Without the bucket that is open above, or without a second one, there is
+ * no quantile. Observations are distributed evenly within a bucket. The lowest bucket begins at zero unless
+ * its bound is not above zero. A quantile in the bucket that is open above is the lower edge of that bucket.
  */
 function quantileOfBuckets(quantile: number, gains: readonly PartGain[]): Settled | null {
   const buckets = cumulative(gains)
@@ -122,35 +119,36 @@ function cumulative(gains: readonly PartGain[]): Bucket[] {
 }
 
 /**
- * Each label is read in one way only: a pattern that could divide digits in two would
- * try every way of doing so.
+ * Each label matches in one way only: a pattern that could divide the digits differently would try every
+ * division.
  */
 const finite = '[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?'
 const infinite = '[Ii][Nn][Ff]([Ii][Nn][Ii][Tt][Yy])?'
 
 /**
- * A label that names a bound, and one of the bucket that is open above: patterns that the engine reads alike.
+ * Patterns of a label that names a finite bound, and of the bucket that is open above; the engine reads them
+ * alike.
  */
 export const anyBound = `^(${finite}|[+-]?${infinite})$`
 export const openBound = `^[+]?${infinite}$`
 
 const [finitePattern, anyPattern] = [new RegExp(`^${finite}$`), new RegExp(anyBound)]
 
-/** The bound that a label names, however it is spelled; NaN where it names none. */
+/** Returns the bound that a label names in any spelling; NaN where it names none. */
 export function boundOf(label: string): number {
   if (finitePattern.test(label)) return Number(label)
   if (!anyPattern.test(label)) return Number.NaN
   return label.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
 }
 
-/** What a statement answers of a single series that is computed from parts; 64-bit integers come as text. */
+/** A row of a single series that is computed from parts; 64-bit integers are text. */
 interface PartStep {
   readonly step: number
   readonly parts: readonly string[]
   readonly gains: readonly (number | null)[]
 }
 
-/** The same of a group among others, a list for each step. */
+/** The same for one of several groups, with a list for each step. */
 interface PartGroup {
   readonly grp: PackedGroup['grp']
   readonly steps: readonly number[]
@@ -161,7 +159,7 @@ interface PartGroup {
 
 export type PartRow = PartStep | PartGroup
 
-/** The groups that a statement answered part by part, in its order. */
+/** Returns the groups of a statement that returns one row for each part, in its order. */
 export function settleRows(
   frame: SeriesFrame,
   rows: readonly PartRow[],

@@ -1,6 +1,6 @@
-// The built-in series, counted from spans, log records and stored rows themselves. A span counts where work
-// enters a service (SpanKind Server or Consumer), so that a request is one event however many spans it has
-// inside. `spans.latency_*` are exact quantiles of the spans' own durations, in milliseconds.
+// The built-in series, counted from spans, log records and stored rows. A span counts where work enters a
+// service (SpanKind Server or Consumer), so that an incoming request is one event, however many inner spans
+// it has. `spans.latency_*` are exact quantiles of the durations of spans, in milliseconds.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { type Signal, signals, type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
@@ -19,16 +19,16 @@ import {
 export interface EventSeries {
   readonly key: string
   readonly signals: readonly Signal[]
-  /** By aggregation, the first the default; any other falls back to it. */
+  /** By aggregation; the first is the default and replaces any that is missing. */
   readonly aggregations: readonly Aggregation[]
   readonly unit: string
-  /** Which rows are events at all. */
+  /** Condition of rows that are events. */
   readonly of: Sql
-  /** Which events the series counts, beyond the request's own filter. */
+  /** Condition of events that the series counts, besides the filter of the request. */
   readonly counted: Sql
-  /** The value of a step over `matches` (0 or 1 per row); `seconds` is the length of the step. */
+  /** The value of a step over `matches` (0 or 1 for each row); `seconds` is the length of the step. */
   readonly reading: (matches: Sql, aggregation: Aggregation, seconds: number) => Sql
-  /** True where a step without events is zero. */
+  /** Whether a step without events is zero. */
   readonly counting: boolean
 }
 
@@ -52,7 +52,7 @@ const latency = (aggregation: 'p50' | 'p95' | 'p99'): EventSeries => ({
   counting: false,
 })
 
-/** The built-in keys, in the order in which they are offered. */
+/** The built-in keys, in the order in which they are listed. */
 export const eventSeries: readonly EventSeries[] = [
   {
     key: 'spans.rate',
@@ -110,9 +110,9 @@ export const eventSeries: readonly EventSeries[] = [
 ]
 
 /**
- * One statement for a built-in series. The request's attributes and the series' own condition
- * decide which rows are counted but not which are read: a service that is alive without a single
- * error has zero errors, not none.
+ * Returns one statement for a built-in series. The attributes of the request and the condition of the series
+ * decide which rows are counted, but not which rows are read: a service that runs without errors has zero
+ * errors, not no data.
  */
 export function eventStatement(
   from: From,
@@ -158,7 +158,7 @@ function stepsOf(
   })
 }
 
-/** A row for each table that holds such rows from before the start; each stops at the first that it finds. */
+/** One row for each table that has such rows before the start; each read stops at the first row. */
 export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
   const before = { startNs: null, endNs: countedRange(frame).startNs }
   const found = tablesOf(series.signals).map(
@@ -172,7 +172,7 @@ export function earlierStatement(from: From, frame: SeriesFrame, series: EventSe
   return join(found, ' UNION ALL ')
 }
 
-/** How many rows reading the series takes. One row `{ n }`. */
+/** How many rows a read of the series takes. One row `{ n }`. */
 export function eventCountStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
   const counts = tablesOf(series.signals).map(({ name, timeColumn }) => {
     const ofService = frame.service === undefined ? every : sql`ServiceName = ${frame.service}`
@@ -182,13 +182,13 @@ export function eventCountStatement(from: From, frame: SeriesFrame, series: Even
   return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
 }
 
-/** Column of the pairs of a table's own attributes. */
+/** The column of a table's own pairs. */
 export function attributesColumn(table: TableSpec): string {
   if (table.signal === 'logs') return 'LogAttributesPairs'
   return table.signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
 }
 
-/** The built-in series of a key, or undefined where the key is no built-in. */
+/** Returns the built-in series of a key; undefined where the key is not built in. */
 export function eventSeriesOf(key: string): EventSeries | undefined {
   return eventSeries.find((series) => series.key === key)
 }

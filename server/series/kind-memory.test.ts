@@ -1,5 +1,5 @@
-// What is remembered of a metric's kind: only for its organisation, only for some reads, and not past a
-// hiding.
+// The remembered kinds of metrics: only for their organisation, only for some reads, and only until something
+// is hidden.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ test('a kind is remembered for its organisation alone, and for some reads', () =
   assert.ok(uses >= 10 && uses <= 100, `${uses} uses`)
 })
 
-test('nothing is remembered once something is hidden, and the neighbour’s stays', () => {
+test('hiding something forgets all kinds of the organisation, and none of a neighbour', () => {
   const gate = new TelemetryGate()
   const kinds = kindMemoryOf(gate)
   kinds.remember('acme', 'm', 'sum')
@@ -27,7 +27,7 @@ test('nothing is remembered once something is hidden, and the neighbour’s stay
   assert.equal(kinds.recall('other', 'm'), 'histogram')
 })
 
-test('however many names and organisations there are, the memory is bounded', () => {
+test('the memory is bounded, however many names and organisations there are', () => {
   const kinds = new KindMemory()
   const held = (tenants: number, names: number) => {
     for (let i = 0; i < tenants; i++)

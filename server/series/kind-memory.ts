@@ -1,18 +1,19 @@
-// Which kind a metric's name was last found to be, so that the next read begins with the right table: to find
-// it out takes longer than to read a window. It only says where to look first. A read that finds nothing
-// there looks everywhere, a memory serves a few reads and is then made anew, and all of an organisation's are
-// gone with the first thing that is hidden of it, so nothing erased is remembered.
+// Remembers the kind that was last found for a metric's name, so that the next read begins with the right
+// table: finding the kind takes longer than reading a window. The kind only decides which table is read
+// first; a read that finds nothing there reads the others. A memory serves a few reads and is then created
+// anew. When something of an organisation is hidden, its whole memory is removed, so nothing that is erased
+// is remembered.
 
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { MetricKind } from './metric-kind.ts'
 
-/**
- * Reads that one memory serves: a name that comes to be used for a second kind is read
- * as before for that long.
- */
+/** Reads that one memory serves: a name that gets a second kind is read as before for at most that many. */
 const usesMax = 20
 
-/** Names that are remembered of one organisation, and of all; whoever has more finds out more often. */
+/**
+ * Limits of remembered names: of one organisation, and of all. With more names the kind must be found more
+ * often.
+ */
 const namesMax = 1000
 const organisationsMax = 1000
 
@@ -24,7 +25,7 @@ interface Memory {
 export class KindMemory {
   readonly #kinds = new Map<string, Map<string, Memory>>()
 
-  /** Where to look first, if anywhere. */
+  /** Returns the kind to try first; undefined where none is remembered. */
   recall(tenantId: string, metric: string): MetricKind | undefined {
     const own = this.#kinds.get(tenantId)
     const memory = own?.get(metric)
@@ -34,7 +35,7 @@ export class KindMemory {
     return memory.kind
   }
 
-  /** To be told what was looked up and not recalled, and only where nothing was hidden since. */
+  /** Call it for a kind that was found and not recalled, and only where nothing was hidden since. */
   remember(tenantId: string, metric: string, kind: MetricKind): void {
     const own = this.#kinds.get(tenantId) ?? new Map<string, Memory>()
     if (own.size >= namesMax) own.clear()
@@ -51,8 +52,8 @@ export class KindMemory {
 const memories = new WeakMap<TelemetryGate, KindMemory>()
 
 /**
- * The memory of everybody who reads behind this gate, which forgets an organisation when
- * something of it is hidden.
+ * Returns the memory of all readers of this gate, which forgets an organisation when something of it is
+ * hidden.
  */
 export function kindMemoryOf(gate: TelemetryGate): KindMemory {
   const known = memories.get(gate)

@@ -1,6 +1,6 @@
-// The kinds of metrics: which table holds each, which comes first where a name has several, and what a kind
-// can be asked for. Five are OpenTelemetry's and have a table each; a classic histogram of Prometheus is a
-// family of counters. Nothing here reads.
+// The kinds of metrics: the table of each, the order in which they are preferred where a name has several,
+// and the aggregations of each. Five kinds are OpenTelemetry's and have a table each; a classic histogram of
+// Prometheus is a family of counters. Nothing here reads.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -15,21 +15,22 @@ export type MetricKind =
   | 'classic_histogram'
 
 /**
- * What a point of a metric says about all of them. Any point: senders that disagree
- * about a name are beyond help.
+ * What one point tells about all points of a metric. Any point serves: if senders disagree about a name, no
+ * choice is right.
  */
 export interface MetricFacts {
   readonly kind: MetricKind
   readonly unit: string
   /**
-   * 1 where the value only grows, or each point holds only what is new: then a rate says more than a level.
+   * 1 where the value only grows, or where each point has only what is new: then a rate tells more than a
+   * level.
    */
   readonly flows: number
-  /** With members, whose points they are. */
+  /** With members: the member of the point. */
   readonly grp: PackedGroup['grp']
 }
 
-/** How a metric is read, and in what unit. */
+/** How a metric is read, and its unit. */
 export interface MetricChoice {
   readonly kind: MetricKind
   readonly aggregation: Aggregation
@@ -46,7 +47,7 @@ export const tableOf: Record<MetricKind, TableName> = {
   classic_histogram: 'otel_metrics_sum',
 }
 
-/** Those that have a table of their own. */
+/** The kinds that have a table of their own. */
 export const metricKinds = ['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary'] as const
 
 const growing = ['sum', 'histogram', 'exponential_histogram', 'summary', 'gauge'] as const
@@ -54,14 +55,14 @@ const distributed = ['histogram', 'exponential_histogram', 'summary', 'gauge', '
 
 const quantiles: Partial<Record<Aggregation, number>> = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
 
-/** From 0 to 1; undefined where the aggregation is no quantile. */
+/** Returns the quantile, from 0 to 1; undefined where the aggregation is not a quantile. */
 export function quantileOf(aggregation: Aggregation): number | undefined {
   return quantiles[aggregation]
 }
 
 /**
- * The kinds in the order of preference where one name is used for several: what is asked for says which is
- * meant. It is also the order in which they are tried, so that the likeliest costs least.
+ * The kinds in the order of preference where one name is used for several: the aggregation of the request
+ * decides which one is meant. They are also tried in this order, so that the most frequent one costs least.
  */
 export function kindsFor(asked: Aggregation | undefined): readonly MetricKind[] {
   if (asked === 'rate' || asked === 'increase') return growing
@@ -69,8 +70,8 @@ export function kindsFor(asked: Aggregation | undefined): readonly MetricKind[] 
 }
 
 /**
- * The aggregation that a kind is read by; of a sum it depends on what its points say
- * where none was asked for.
+ * Returns the aggregation by which a kind is read. For a sum without a requested aggregation it depends on
+ * its points.
  */
 export function aggregationOf(
   { kind, flows }: Pick<MetricFacts, 'kind' | 'flows'>,
@@ -82,15 +83,18 @@ export function aggregationOf(
 }
 
 /**
- * Whether a kind can be read that way: the last of a distribution is not one number, and the extremes of a
- * classic histogram were not sent.
+ * Whether a kind has that aggregation: the last value of a distribution is not one number, and the extremes
+ * of a classic histogram were not sent.
  */
 function hasAggregation(kind: MetricKind, aggregation: Aggregation): boolean {
   if (kind === 'classic_histogram' && (aggregation === 'min' || aggregation === 'max')) return false
   return aggregation !== 'last' || kind === 'gauge' || kind === 'sum'
 }
 
-/** Whether each step is read from its own points alone; otherwise also from those before and after it. */
+/**
+ * Whether each step is read from its own points only; otherwise it is also read from the points before and
+ * after it.
+ */
 export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean {
   if (kind === 'gauge') return aggregation !== 'rate' && aggregation !== 'increase'
   if (kind === 'sum') return aggregation !== 'rate' && aggregation !== 'increase' && aggregation !== 'sum'
@@ -98,7 +102,7 @@ export function isStepwise(kind: MetricKind, aggregation: Aggregation): boolean 
   return kind === 'summary' && quantileOf(aggregation) !== undefined
 }
 
-/** How a metric is read, by what was found of it; null where it has no points. */
+/** Returns how a metric is read, from the facts that were found; null where it has no points. */
 export function metricChoice(
   found: readonly MetricFacts[],
   asked: Aggregation | undefined,
@@ -112,7 +116,7 @@ export function choiceOf(facts: Omit<MetricFacts, 'grp'>, asked: Aggregation | u
   return { kind: facts.kind, aggregation, unit: unitOf(facts, aggregation) }
 }
 
-/** A count has no unit of its own; the rate of a histogram counts observations. */
+/** A count has no unit; the rate of a histogram counts observations. */
 function unitOf({ kind, unit }: Pick<MetricFacts, 'kind' | 'unit'>, aggregation: Aggregation): string {
   const counts = kind !== 'gauge' && kind !== 'sum'
   if (aggregation === 'rate') return counts || unit === '' ? '1/s' : `${unit}/s`

@@ -1,6 +1,6 @@
-// What is computed from points is what the engine computes: random rows of every kind with gaps, resets,
+// The computation from points equals that of the engine: random rows of every kind with gaps, resets,
 // restarts, deltas among cumulative points, changed bounds and scales, repeated points and hidden time, read
-// both ways. And how the kind of a metric is found, remembered and forgotten.
+// both ways. Also tests how the kind of a metric is found, remembered and forgotten.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -37,7 +37,7 @@ const at = (seconds: number): bigint => BigInt(t0) * 1_000_000_000n + BigInt(Mat
 
 const anyBounds = fc.constantFrom([10, 20, 40], [10, 20, 40], [10, 30], [-5, 20], [0, 10], [])
 
-/** A point of one of four underlying series, by what it adds to the one before. */
+/** A point of one of four underlying series, by its increase. */
 const anyStep = fc.record({
   pod: fc.constantFrom('a', 'b'),
   service: fc.constantFrom('shop', "o'clock"),
@@ -100,7 +100,7 @@ function rowsOf(firstSeconds: number, steps: readonly Step[]): FixtureRow[] {
 
 const labels = ['0.5', '1e1', '+Inf', 'wide']
 
-/** The counters of a classic histogram that count as a row of a histogram does. */
+/** The counters of a classic histogram with the same counts as a row of a histogram. */
 function familyOf(row: FixtureRow, counts: readonly number[]): FixtureRow[] {
   const attributes = row.Attributes as Record<string, string>
   const buckets = counts.map((_, i) => ({
@@ -124,7 +124,7 @@ async function fill(place: TenantPlace, kind: MetricKind, given: readonly Fixtur
   if (own.length > 0) await insertFixture(engine, place, tableOf[kind], own)
 }
 
-/** Seven digits: both add the same numbers, in an order of their own. */
+/** Seven digits: both add the same numbers, in different order. */
 function rounded(groups: readonly PackedGroup[]): unknown {
   const digits = (value: number | null) => (value === null ? null : Number(value.toFixed(7)) + 0)
   return groups.map(({ grp, counting, groups: all, ...group }) => {
@@ -138,7 +138,7 @@ function rounded(groups: readonly PackedGroup[]): unknown {
   })
 }
 
-/** A sum without flows is averaged, which shows only once its points are there. */
+/** A sum that is not a flow is averaged, which shows only after its points are read. */
 const ways = [...metricKinds, 'classic_histogram' as const].flatMap((kind) =>
   aggregations
     .filter((aggregation) => !isStepwise(kind, aggregation) || (kind === 'sum' && aggregation === 'avg'))
@@ -152,7 +152,7 @@ const ways = [...metricKinds, 'classic_histogram' as const].flatMap((kind) =>
 
 let organisations = 0
 
-test('what is computed from points is what the engine computes from them', async () => {
+test('the computation from points returns what the engine computes', async () => {
   const anyCase = fc.record({
     firstSeconds: fc.integer({ min: -700, max: 200 }),
     steps: fc.array(anyStep, { minLength: 1, maxLength: 40 }),
@@ -171,7 +171,7 @@ test('what is computed from points is what the engine computes from them', async
       nil: null,
     }),
     passedSeconds: fc.constantFrom(lengthSeconds, lengthSeconds - 7, 310),
-    /** How much of the first and of the last step isn't asked for. */
+    /** How much of the first and of the last step is not requested. */
     cut: fc.constantFrom([0, 0] as const, [7, 0] as const, [0, 13] as const, [130.25, 95.5] as const),
   })
   let readings = 0
@@ -210,7 +210,7 @@ test('what is computed from points is what the engine computes from them', async
   assert.ok(readings > 60, `${readings} groups`)
 })
 
-/** The engine, with the tables that statements ask for. */
+/** The engine, with a list of the tables that statements read. */
 function watched(): { engine: TelemetryEngine; asked: string[] } {
   const asked: string[] = []
   const note = (statement: unknown) => {
@@ -254,7 +254,7 @@ const point = (seconds: number, value: number): FixtureRow => ({
   IsMonotonic: true,
 })
 
-test('a kind is found by trying, tried first from then on, and forgotten with what is hidden', async () => {
+test('a kind is found by trying, tried first after that, and forgotten when something is hidden', async () => {
   const place = { tenantId: 'found', placement: 1 }
   await fill(place, 'histogram', [point(5, 10), point(65, 30)])
   const { engine: used, asked } = watched()
@@ -273,7 +273,7 @@ test('a kind is found by trying, tried first from then on, and forgotten with wh
   assert.equal(asked.splice(0)[0], 'histogram', 'what is remembered says only where to look first')
 })
 
-test('a name of two kinds is read as the one that is asked for, or as a gauge, after some reads at the latest', async () => {
+test('a name of two kinds is read as the kind that the request needs, or as a gauge, after some reads at the latest', async () => {
   const place = { tenantId: 'two-kinds', placement: 1 }
   await fill(place, 'sum', [point(5, 10), point(65, 70)])
   const reader = new TenantReader(engine, place, new TelemetryGate())
@@ -290,7 +290,7 @@ test('a name of two kinds is read as the one that is asked for, or as a gauge, a
   assert.equal(await readingOf('p50'), 5)
 })
 
-test('series whose identities are alike in one half are as many as there are', async () => {
+test('series whose identities are equal in one half are different series', async () => {
   const place = { tenantId: 'alike', placement: 1 }
   const halves = [1n, (1n << 32n) + 1n, 1n << 32n, (1n << 63n) + 1n, 2n ** 64n - 1n]
   const rows = halves.flatMap((id, i) =>
@@ -311,7 +311,7 @@ test('series whose identities are alike in one half are as many as there are', a
   assert.equal(set.groups[0]?.values[1], 15)
 })
 
-test('more points than are computed here are computed by the engine', async () => {
+test('the engine computes series with more points than are computed here', async () => {
   const place = { tenantId: 'many', placement: 1 }
   const rows = Array.from({ length: pointsMax.histogram + 1 }, (_, i) => point(i / 40, i))
   await fill(place, 'histogram', rows)
@@ -322,7 +322,7 @@ test('more points than are computed here are computed by the engine', async () =
   assert.deepEqual([set.unit, set.groups[0]?.values[1], set.groups[0]?.volume[1]], ['By', 5, 2400])
 })
 
-test('of a long time points are counted first, and fetched where they are few', async () => {
+test('points of a long range are counted first, and fetched where they are few', async () => {
   const place = { tenantId: 'long', placement: 1 }
   await fill(place, 'sum', [point(5, 10), point(65, 70)])
   const { engine: used, asked } = watched()

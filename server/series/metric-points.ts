@@ -1,6 +1,7 @@
-// The points of a metric as they stand in its table, for windows small enough to be computed here: to plan
-// what relates a point to its neighbours takes the engine ten times as long as to read a few thousand points
-// (docs/decisions/0011). One statement of one level, bounded in rows; the arithmetic is `point-series.ts`.
+// Reads the points of a metric from its table, for windows small enough to be computed here: planning how
+// points relate to their neighbours takes the engine ten times as long as reading a few thousand points
+// (docs/decisions/0011). One statement of one level with a limit of rows; `point-series.ts` computes the
+// series.
 
 import { attribute } from '../telemetry/attribute.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -12,12 +13,12 @@ import { type MetricKind, quantileOf, tableOf } from './metric-kind.ts'
 import { around, type MetricRequest, pointConditions } from './point-conditions.ts'
 import { groupOf, type SeriesFrame } from './series-statement.ts'
 
-/** A distribution as its row has it. */
+/** A distribution as in its row. */
 export type Buckets =
   | {
       /**
-       * Those of this point are the ones from `start` to before `end`: to copy them would take
-       * longer than to use them.
+       * The items of this point are those from `start` to before `end`: copying them would take longer than
+       * using them.
        */
       readonly counts: ArrayLike<number>
       readonly start: number
@@ -35,47 +36,47 @@ export type Buckets =
 
 export interface Point {
   /**
-   * Nanoseconds from the start of the series, of the point and of what it counts since; a
-   * start long ago is rounded.
+   * Nanoseconds from the start of the series: of the point, and of the start from which it counts; a start
+   * long ago is rounded.
    */
   readonly t: number
   readonly s: number
-  /** Of a distribution or a summary the number of its observations. */
+  /** Number of observations of a distribution or a summary. */
   readonly value: number
-  /** Of what was observed; zero where the kind has none, and where buckets were asked for. */
+  /** Sum of observations; zero where the kind has none, and where buckets were requested. */
   readonly total: number
-  /** Counts since the point before, not since the start. */
+  /** Whether it counts since the point before it, and not since the start. */
   readonly isDelta: boolean
   readonly onlyGrows: boolean
   readonly buckets: Buckets | undefined
 }
 
 /**
- * One life of an underlying series, in the order of time: cumulative points that count since the same
- * start, or all of its deltas. Processes that send as one series, one after the other or side by
- * side, each have their own.
+ * One life of an underlying series, in the order of time: cumulative points that count since the same start,
+ * or all of its deltas. Processes that send the same series, one after the other or at once, have a life
+ * each.
  */
 export interface PointSeries {
   readonly group: string
-  /** Of a classic histogram, what {@link MetricRequest} makes of its counters; empty otherwise. */
+  /** For a classic histogram, the part of its counters as in {@link MetricRequest}; empty otherwise. */
   readonly part: string
   readonly isDelta: boolean
   readonly points: Point[]
 }
 
 interface MetricPoints {
-  /** UCUM, as some point has it. */
+  /** UCUM, from one of the points. */
   readonly unit: string
-  /** Whether the points of a sum say that a rate tells more than a level. */
+  /** Whether a rate tells more than a level, from the points of a sum. */
   readonly flows: boolean
-  /** Null where there are too many points; none where there is none. */
+  /** Null where there are too many points; empty where there are none. */
   readonly series: readonly PointSeries[] | null
 }
 
 /**
- * Points that are read at most. To fetch and compute them takes less than to have the engine compute
- * the series, but nothing else runs while they are computed (docs/decisions/0015). A distribution
- * may have a hundred buckets.
+ * The most points that are read. Fetching and computing them takes less time than a statement that computes
+ * the series, but nothing else runs while they are computed (docs/decisions/0015). A distribution may have a
+ * hundred buckets.
  */
 export const pointsMax: Record<MetricKind, number> = {
   gauge: 100_000,
@@ -87,9 +88,9 @@ export const pointsMax: Record<MetricKind, number> = {
 }
 
 /**
- * The points of the series and a little around it.
+ * Reads the points of the series and of a little time around it.
  *
- * @param aggregation what the points are read for; where it needs no buckets they stay where they are
+ * @param aggregation the use of the points; buckets are not fetched where it needs none
  */
 export async function readMetricPoints(
   reader: TenantReader,
@@ -125,7 +126,7 @@ export async function readMetricPoints(
   return decode({ native, origin, kind, withBuckets, hasParts: part !== undefined, bounds: [] }, most)
 }
 
-/** What tells the counters of a classic histogram apart, where an aggregation relates them to each other. */
+/** What identifies the counters of a classic histogram, where an aggregation relates them to each other. */
 export function partOf({ aggregation, kind }: MetricRequest): Sql | undefined {
   if (kind !== 'classic_histogram') return undefined
   if (quantileOf(aggregation) !== undefined) return attribute('AttributesPairs', bucketLabel)
@@ -144,7 +145,7 @@ const bucketColumns: Partial<Record<MetricKind, readonly string[]>> = {
   ],
 }
 
-/** A gauge has no start, and a summary no temporality. */
+/** A gauge has no start, and a summary has no temporality. */
 function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
   if (kind === 'gauge') return ['Value']
   if (isCounted(kind)) return ['StartTimeUnix', 'Value', 'AggregationTemporality', 'IsMonotonic']
@@ -155,14 +156,14 @@ function columnsOf(kind: MetricKind, withBuckets: boolean): readonly string[] {
 
 const isCounted = (kind: MetricKind): boolean => kind === 'sum' || kind === 'classic_histogram'
 
-/** Where points are read from, and as what. */
+/** The source of points, and their kind. */
 interface Reading {
   readonly native: NativeReader
   readonly origin: { readonly hi: number; readonly lo: number }
   readonly kind: MetricKind
   readonly withBuckets: boolean
   readonly hasParts: boolean
-  /** Lists of bounds that were met, each once: most points of a metric have the same. */
+  /** Each different list of bounds once: most points of a metric have the same. */
   readonly bounds: ArrayLike<number>[]
 }
 
@@ -198,16 +199,16 @@ interface Identified {
   readonly group: string
   readonly part: string
   deltas: PointSeries | undefined
-  /** The life of the last cumulative point, and since when it counts. */
+  /** The life of the last cumulative point, and the start from which it counts. */
   life: PointSeries | undefined
   start: number
-  /** All lives by their start, once there are two. */
+  /** All lives by their start, where there are at least two. */
   lives: Map<number, PointSeries> | undefined
   /** Another identity with the same lower half. */
   readonly other: Identified | undefined
 }
 
-/** What tells in each row of a block which series it belongs to. */
+/** The columns that identify the series of each row of a block. */
 interface Identities {
   readonly ids: Longs
   readonly groups: Texts
@@ -215,14 +216,14 @@ interface Identities {
 }
 
 /**
- * Series by their identity, which is looked up by halves: a BigInt for each point would
- * take longer than all else.
+ * Series by their identity, which is looked up by halves: a BigInt for each point would take longer than
+ * everything else.
  */
 class SeriesIndex {
   readonly series: PointSeries[] = []
   readonly #byLower = new Map<number, Identified>()
 
-  /** The identity in a row. Its texts are read only once. */
+  /** Returns the identity in a row. Its texts are read only once. */
   at({ groups, ids, parts }: Identities, row: number): Identified {
     const lower = ids.lower(row)
     const upper = ids.upper(row)
@@ -262,7 +263,7 @@ class SeriesIndex {
     return begun
   }
 
-  /** Turns to the life with another start than that of the point before. */
+  /** Returns the life with another start than that of the point before. */
   #change(known: Identified, life: PointSeries, start: number): void {
     known.lives ??= new Map([[known.start, life]])
     const other = known.lives.get(start) ?? this.#begin(known, false)
@@ -272,7 +273,7 @@ class SeriesIndex {
   }
 }
 
-/** The points of a block by their rows, in the order of {@link columnsOf}. */
+/** Decodes the points of a block by row, in the order of {@link columnsOf}. */
 function pointsOf(reading: Reading): (row: number) => Point {
   const { native, origin, kind } = reading
   const times = native.longs()
@@ -280,7 +281,7 @@ function pointsOf(reading: Reading): (row: number) => Point {
     const values = native.float64s()
     return (row) => ({
       t: times.from(origin, row),
-      // What is no flow has no beginning at which it was zero.
+      // What is not a flow has no start at which it was zero.
       s: Number.NEGATIVE_INFINITY,
       value: values[row] ?? 0,
       total: 0,
@@ -341,10 +342,10 @@ function bucketsOf({ native, kind, bounds }: Reading): ((row: number) => Buckets
   })
 }
 
-/** More lists than these are kept apart, which costs time alone. */
+/** The most lists that are kept; above it equal lists are stored several times, which only costs time. */
 const boundsMax = 16
 
-/** The list among those that were met that has the same items. */
+/** Returns the list with the same items among those that are kept. */
 function shared(met: ArrayLike<number>[], lists: Lists, row: number): ArrayLike<number> {
   for (const known of met) if (lists.is(known, row)) return known
   const own = lists.at(row)

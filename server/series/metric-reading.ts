@@ -1,7 +1,7 @@
-// Reads one metric of which only the name is known. Its kind shows by where its points are: the kinds are
-// tried one after another by statements that would answer the whole, so that finding out costs only the
-// tables before it, and from the second time on nothing. Small windows of what flows are computed from their
-// points, large ones by the engine; the answer is the same.
+// Reads a metric of which only the name is known. Its kind follows from the table of its points: the kinds
+// are tried one after another by statements that return the complete result, so that finding the kind costs
+// only the tables before it, and nothing from the second read on. Flows of small windows are computed from
+// their points, large ones by the engine; the result is the same.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -37,12 +37,12 @@ interface Question {
 }
 
 /**
- * Two days: of what is longer the points are counted first, which takes as long as the statement of a window,
- * and of what is shorter they are fetched at once, which is for nothing where there are too many.
+ * Two days. For a longer range points are counted first, which takes as long as the statement of a window.
+ * For a shorter one they are fetched at once, which is wasted where there are too many.
  */
 const shortNs = 172_800_000_000_000n
 
-/** Null where the metric has no points. The frame has no members. */
+/** Returns null where the metric has no points. The frame has no members. */
 export async function readMetric(question: Question): Promise<MetricReading | null> {
   const { metric, asked, reader } = question
   const kinds = kindMemoryOf(reader.gate)
@@ -58,7 +58,7 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
   for (const kind of order) {
     const reading = kind === remembered ? null : await readAs(question, kind)
     if (reading === null) continue
-    // What was found before something was hidden may be what was hidden.
+    // If something was hidden meanwhile, the points that were found may be hidden.
     if (reader.gate.hidings(tenantId) === asOf) kinds.remember(tenantId, name, kind)
     return reading
   }
@@ -66,8 +66,8 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
 }
 
 /**
- * A family of counters has a name of its own only where nothing else has it, and
- * quantiles of buckets are its own.
+ * A family of counters is read by its name only where nothing else has that name; quantiles of its buckets
+ * are always those of the family.
  */
 function orderOf(metric: string, asked: Aggregation | undefined): readonly MetricKind[] {
   const kinds = kindsFor(asked)
@@ -75,7 +75,7 @@ function orderOf(metric: string, asked: Aggregation | undefined): readonly Metri
   return isFirst ? ['classic_histogram', ...kinds] : [...kinds, 'classic_histogram']
 }
 
-/** The metric as one of that kind; null where that has no points of the name. */
+/** Reads the metric as one of that kind; null where the kind has no points of the name. */
 async function readAs(question: Question, kind: MetricKind): Promise<MetricReading | null> {
   const aggregation = aggregationOf({ kind, flows: 1 }, question.asked)
   if (kind === 'classic_histogram' && quantileOf(aggregation) === undefined && !(await isFamily(question)))
@@ -85,7 +85,7 @@ async function readAs(question: Question, kind: MetricKind): Promise<MetricReadi
   return endNs - startNs <= shortNs ? readSmall(question, kind, aggregation) : readLong(question, kind)
 }
 
-/** Counters may be named `_count` or `_sum` without being of a histogram; only buckets tell. */
+/** Counters may be named `_count` or `_sum` without being part of a histogram; only buckets prove it. */
 async function isFamily({ frame, limits, metric, reader }: Question): Promise<boolean> {
   const found = await reader.rows((from) => familyStatement(from, frame, metric), limits)
   return found.length > 0

@@ -1,13 +1,14 @@
-// Series of OpenTelemetry metrics. Which table holds a name decides what its points mean (OpenTelemetry,
-// metrics data model): levels (gauge, non-monotonic sum) are read as they stand; flows (counters, and the
-// counts and sums of histograms) as what was added between two points of one underlying series; distributions
-// as what their buckets gained. An underlying series is one service, resource, scope and attribute set, and
-// the start that cumulative points count from: what starts anew has a life of its own. Points that carry
-// NO_RECORDED_VALUE are skipped.
+// Statements for series of OpenTelemetry metrics. The table of a name decides what its points mean
+// (OpenTelemetry, metrics data model). Levels (gauge, non-monotonic sum) are read as they are stored. Flows
+// (counters, and the counts and sums of histograms) are read as the increase between two points of one
+// underlying series. Distributions are read as the increase of their buckets. An underlying series is one
+// service, resource, scope and attribute set, and the start from which cumulative points count: a new start
+// begins a new life. Points that have NO_RECORDED_VALUE are skipped.
 //
-// A cumulative point tells what was added since the point before it, and that is spread evenly over the time
-// between the two. So a rate has no teeth where the export interval and the step differ, and no spike where
-// points were late. A reset shows by a smaller value or by another start. docs/decisions/0025 defines rates.
+// A cumulative point has the increase since the point before it, which is distributed evenly over the time
+// between the two. So a rate has no sawtooth where the export interval and the step differ, and no spike
+// where points were late. A reset shows as a smaller value or as another start. docs/decisions/0025 defines
+// rates.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
@@ -33,8 +34,8 @@ import {
 } from './series-statement.ts'
 
 /**
- * One statement for a metric whose kind is known. Where each step is read from its own points alone and there
- * are no members, it answers the unit too, so that it can be tried before the kind is known.
+ * Returns one statement for a metric of a known kind. Where each step is read from its own points only and
+ * there are no members, it also returns the unit, so that it can be tried before the kind is known.
  */
 export function metricStatement(from: From, frame: SeriesFrame, request: MetricRequest): Sql {
   const { kind, aggregation } = request
@@ -65,7 +66,7 @@ export function metricStatement(from: From, frame: SeriesFrame, request: MetricR
     : distribution(frame, source, kind, quantile)
 }
 
-/** Recorded points of one metric: those of the steps alone, or from a little before to a little after. */
+/** Recorded points of one metric: those of the steps only, or from a little before to a little after. */
 interface Points {
   readonly within: (select: Select) => Sql
   readonly around: (select: Select) => Sql
@@ -76,8 +77,8 @@ type Select = Pick<TableSelect, 'columns' | 'groupBy' | 'window'>
 const noZeros = raw('0')
 
 /**
- * Readings as they stand. `sum` and `last` first settle each underlying series, because how often
- * one reports is no quantity.
+ * Readings as they are stored. `sum` and `last` first compute one value for each underlying series, because
+ * the number of its reports has no meaning.
  */
 function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): Sql {
   if (aggregation === 'sum' || aggregation === 'last') {
@@ -106,18 +107,18 @@ function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): S
   return perStep(frame, source, reading)
 }
 
-/** The unit of points, and of rows that have it; of members it is known before. */
+/** The unit, of points and of rows that have it; for members it is known before. */
 function unitOf({ members }: SeriesFrame): { readonly ofPoints: string; readonly ofRows: string } {
   if (members !== undefined) return { ofPoints: '', ofRows: '' }
   return { ofPoints: ', toString(any(MetricUnit)) AS unit', ofRows: ', any(unit) AS unit' }
 }
 
-/** What grows, as expressions over the point: its value, and whether it is a delta and may only grow. */
+/** A flow as expressions over the point: its value, whether it is a delta, and whether it only grows. */
 interface Grower {
   readonly value: string
   readonly isDelta: string
   readonly onlyGrows: string
-  /** False where the value did not begin at zero at its start time, so that a first point tells no growth. */
+  /** False where the value was not zero at its start time, so that a first point has no increase. */
   readonly fromZero: boolean
 }
 
@@ -132,7 +133,7 @@ const counter: Grower = {
   fromZero: true,
 }
 
-/** A summary is cumulative by definition and has no column that says so. */
+/** A summary is cumulative by definition and has no column for it. */
 const deltaOf = (kind: MetricKind): string => (kind === 'summary' ? '0' : 'AggregationTemporality = 1')
 const observations = (kind: MetricKind): Grower => ({
   value: 'toFloat64(Count)',
@@ -148,10 +149,10 @@ const observedSum = (kind: MetricKind): Grower => ({
 })
 
 /**
- * What was added per step, or per second of it. A delta point counts in the step of its own time, and
- * steps without one are zero; a cumulative point is spread over the time since the one before, and
- * steps that no two points span are no data. A series' first point counts only where its start time
- * says that it began inside.
+ * The increase in each step, or for each second of it. A delta point counts in the step of its own time, and
+ * steps without one are zero. A cumulative point is distributed over the time since the point before it, and
+ * steps that are not between two points have no data. The first point of a series counts only where its start
+ * time is inside the range.
  */
 function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grower: Grower): Sql {
   const step = raw(stepNs(frame).toString())
@@ -159,7 +160,7 @@ function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grow
   const isWhole = counted.from === 0n && counted.to === lengthNs(frame) && passed === counted.to
   const end = sql`if(is_delta, ${int64(counted.to)}, ${int64(passed)})`
   const ofStep = sql`least((toInt64(step) + 1) * ${step}, ${end}) - greatest(toInt64(step) * ${step}, ${int64(counted.from)})`
-  // A delta may tell of a longer time than is left of a cut step, and is no spike there.
+  // A delta may cover a longer time than the remaining part of a cut step; it is not a spike there.
   const over = isWhole
     ? raw(frame.stepSeconds.toFixed(1))
     : sql`if(is_delta, least(${int64(stepNs(frame))}, greatest(${ofStep}, span)), ${ofStep}) / 1e9`
@@ -171,12 +172,12 @@ function flow(frame: SeriesFrame, source: Points, aggregation: Aggregation, grow
   )
 }
 
-/** What each part of a classic histogram gained per step, for {@link settleRows}. */
+/** The increase of each part of a classic histogram in each step, for {@link settleRows}. */
 function family(frame: SeriesFrame, source: Points, request: MetricRequest): Sql {
   const part = partOf(request)
   const isMean = request.aggregation === 'avg'
   const amount = raw(isMean ? `sumIf(gain, endsWith(part, '_count'))` : 'max(gain)')
-  // What `settle` makes nothing of is left out here already, so that groups of nothing are not counted.
+  // Rows for which `settle` returns nothing are excluded here, so that their groups are not counted.
   const isSettled = isMean
     ? 'amount > 0'
     : `amount > 0 AND count() > 1 AND countIf(match(part, '${openBound}')) > 0`
@@ -189,11 +190,11 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * Rows of (grp, is_delta, step, span, gained), and the part of each where parts are told apart: what a point
- * added to a step, and the time that it tells of. A point without a told start that is the first of its
- * series counts from half an interval before it, or from when the series was zero; the last one of a series
- * goes on to the end where the next one isn't late yet, or for half an interval where no start was told. That
- * much is extrapolated, and nothing else.
+ * Rows of (grp, is_delta, step, span, gained), with the part where parts are separate: the increase of a
+ * point in a step, and the time that it covers. The first point of a series without a known start begins half
+ * an interval before it, or when the series was zero, whichever is later. The last point of a series extends
+ * to the end where the next one is not yet late, and for half an interval where no start is known. Nothing
+ * else is extrapolated.
  */
 function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): Sql {
   const step = raw(stepNs(frame).toString())
@@ -208,10 +209,10 @@ function gains(frame: SeriesFrame, source: Points, grower: Grower, part?: Sql): 
       'PARTITION BY series, is_delta, life ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
     ),
   })
-  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, if(is_untold, t, s), start) AS span,
-  if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_untold,
-  if(is_untold AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
-  multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_untold, intDiv(span, 2), 0) AS on
+  const added = sql`SELECT grp, ${ofPart}is_delta, t, if(is_delta, t, if(nth = 1, s, before_t)) AS start, t - if(is_delta, if(is_start_unknown, t, s), start) AS span,
+  if(is_delta OR nth = 1 OR (only_grows AND cur < before), cur, cur - before) AS gain, s <= ${raw(unknownStart(frame).toString())} AS is_start_unknown,
+  if(is_start_unknown AND nth = 2, toInt64(floor(least(span / 2, if(only_grows AND gain > 0, greatest(before, 0.) * span / gain, span / 2)))), 0) AS back,
+  multiIf(nth = 1 OR nth < points OR t >= ${passed}, 0, ${passed} - t < ${raw(String(lateAfter))} * span, ${passed} - t, is_start_unknown, intDiv(span, 2), 0) AS on
 FROM (${points}) WHERE if(is_delta, t >= ${from} AND t < ${to}, span > 0 AND start >= ${raw((-reachNs).toString())})`
   const inside = sql`SELECT grp, ${ofPart}is_delta, gain, span, if(is_delta, t, greatest(start - back, ${from})) AS f, if(is_delta, t, least(t + on, ${passed})) AS to
 FROM (${added}) WHERE is_delta OR f < to`
@@ -233,7 +234,8 @@ function extremes(frame: SeriesFrame, source: Points, kind: MetricKind, side: 'm
 }
 
 /**
- * Quantiles of a summary were computed at the source and can't be merged; their mean is the honest middle.
+ * Quantiles of a summary were computed at the source and can't be merged; their mean is the best available
+ * value.
  */
 function summaryQuantile(frame: SeriesFrame, source: Points, quantile: number): Sql {
   const wanted = String(quantile)
@@ -257,7 +259,7 @@ function perStep(frame: SeriesFrame, source: Points, reading: string): Sql {
   return packed(frame, rows, noZeros, raw(unit.ofRows))
 }
 
-/** Mean of what was observed between a point and the one before it. */
+/** Mean of the observations between a point and the one before it. */
 function mean(frame: SeriesFrame, source: Points, kind: MetricKind): Sql {
   const added = sql`SELECT grp, step, starts_anew OR nth = 1 AS whole, total - if(whole, 0, before_total) AS gained,
   observed - if(whole, 0, before_observed) AS gained_sum
@@ -270,11 +272,12 @@ FROM (${chained(frame, source, kind, 'Sum AS observed, lagInFrame(observed) OVER
 }
 
 /**
- * Quantile of what was observed per step. Buckets are kept by their upper edge, so histograms of different
- * bounds and exponential histograms of different scales add up; taking the former point away is adding its
- * buckets with a minus. A point whose buckets the next one takes away in the same step is left out, so that a
- * long step costs its ends and not its points. A quantile is interpolated evenly within its bucket, as
- * Prometheus does, and the bucket that is open above answers with its lower edge.
+ * Quantile of the observations in each step. Buckets are identified by their upper edge, so histograms of
+ * different bounds and exponential histograms of different scales add up; subtracting the previous point is
+ * adding its buckets with a negative sign. A point whose buckets the next point subtracts in the same step is
+ * left out, so that the cost of a long step depends on its ends and not on its points. A quantile is
+ * interpolated evenly within its bucket, as in Prometheus; in the bucket that is open above it is the lower
+ * edge.
  */
 function distribution(
   frame: SeriesFrame,
@@ -296,9 +299,9 @@ FROM (${changes}) GROUP BY grp, step`
 }
 
 /**
- * Points with what their neighbours in the same underlying series make of them: `starts_anew` where the point
- * has its own zero, `counted` where its gain belongs to the series, `next_linked` where the next point's gain
- * is measured from this one, and the steps of both.
+ * Points with their relation to their neighbours in the same underlying series: `starts_anew` where the point
+ * counts from its own zero, `counted` where its increase belongs to the series, `next_linked` where the
+ * increase of the next point is measured from this one, and the steps of both.
  */
 function chained(frame: SeriesFrame, source: Points, kind: MetricKind, more: string): Sql {
   const step = raw(stepNs(frame).toString())
@@ -324,8 +327,8 @@ FROM (${neighbours})`
 const exponentialEdge = (index: string): string => `pow(2., (${index}) * pow(2., -Scale))`
 
 /**
- * Edges in any order and, for each, how many observations lie between it and the edge below. The lowest edge
- * has none; it is there to say where the lowest bucket begins.
+ * Edges in any order and, for each, the number of observations between it and the next lower edge. The lowest
+ * edge has none; it is where the lowest bucket begins.
  */
 const buckets = {
   histogram: {

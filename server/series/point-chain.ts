@@ -1,19 +1,19 @@
-// What a cumulative point is to the one before it in the same life of an underlying series, and where it
-// falls on the time axis: the rules that means and quantiles of distributions share. Pure.
+// The relation of a cumulative point to the one before it in the same life of an underlying series, and its
+// place on the time axis. Means and quantiles of distributions use the same rules. Pure.
 
 import type { Point } from './metric-points.ts'
 import { reachNs } from './point-conditions.ts'
 
-/** The time axis in numbers; nanoseconds. */
+/** The time axis as numbers; nanoseconds. */
 export interface Axis {
   readonly stepNs: number
   readonly lengthNs: number
-  /** What lies before `fromNs`, or at or after `toNs`, is outside of what counts. */
+  /** Time before `fromNs`, and at or after `toNs`, does not count. */
   readonly fromNs: number
   readonly toNs: number
-  /** How much of what counts has passed. */
+  /** The part of the counted time that has passed. */
   readonly passedNs: number
-  /** A start at or before this one is none that was told. */
+  /** A start at or before this one counts as unknown. */
   readonly unknownStart: number
   readonly steps: number
 }
@@ -31,12 +31,12 @@ export function stepAt({ stepNs }: Axis, t: number): number {
   return Math.floor(t / stepNs)
 }
 
-/** Whether a cumulative point counts from zero, by the number of its observations. */
+/** Whether a cumulative point counts from zero, by its number of observations. */
 export function startsAnew(point: Point, before: Point): boolean {
   return point.value < before.value
 }
 
-/** Whether what a point adds belongs to the series at all. */
+/** Whether the increase of a point belongs to the series. */
 export function isCounted(axis: Axis, isDelta: boolean, point: Point, before: Point | undefined): boolean {
   const { s, t } = point
   return isInside(axis, t) && (isDelta || before !== undefined || (s >= -reach && s < t))

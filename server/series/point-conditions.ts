@@ -1,6 +1,6 @@
-// Which rows of the tables are points of a metric, and of which underlying series: one service, resource,
-// scope and attribute set, which each row says by its SeriesId. What reads metrics, by the engine or point by
-// point, takes its rows from here, so that both agree.
+// Conditions that select the points of a metric, and of an underlying series: one service, resource, scope
+// and attribute set, which each row identifies by its SeriesId. Statements of the engine and reads of single
+// points both use them, so that they agree.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { hasKey } from '../telemetry/attribute.ts'
@@ -11,17 +11,17 @@ import { type MetricKind, metricKinds, quantileOf, tableOf } from './metric-kind
 import { attributeConditions, groupOf, type SeriesFrame, subjectConditions } from './series-statement.ts'
 
 /**
- * How far outside the series a counter may find the points that complete its first and last step.
- * Prometheus looks back as far.
+ * How far outside the series a counter may find the points that complete its first and last step. Prometheus
+ * looks back as far.
  */
 export const reachNs = 300_000_000_000n
 
-/** The time of a series with what completes its first and last step. */
+/** The time of a series, extended by the points that complete its first and last step. */
 export function around({ startNs, endNs }: SeriesFrame): Pick<SeriesFrame, 'startNs' | 'endNs'> {
   return { startNs: startNs > reachNs ? startNs - reachNs : 0n, endNs: endNs + reachNs }
 }
 
-/** What is read: a metric as one of a kind, for an aggregation. */
+/** What is read: a metric of one kind, for an aggregation. */
 export interface MetricRequest {
   readonly metric: string
   readonly kind: MetricKind
@@ -54,22 +54,24 @@ function isOfBuckets({ aggregation, kind }: MetricRequest): boolean {
   return kind === 'classic_histogram' && quantileOf(aggregation) !== undefined
 }
 
-/** Over the counters of a bucket, the name of the classic histogram that they are of. */
+/** Over the counters of a bucket: the name of their classic histogram. */
 export const familyColumn = raw(`substring(MetricName, 1, length(MetricName) - ${bucketSuffix.length})`)
 
-/** Counters of a bucket of some classic histogram. */
+/** Condition of bucket counters of any classic histogram. */
 export function familyCondition(): Sql {
   return sql`(endsWith(MetricName, ${bucketSuffix}) AND ${hasKey('AttributesPairs', bucketLabel)})`
 }
 
-/** One row where a metric is a classic histogram: some counter of the family says what bucket it counts. */
+/** One row where a metric is a classic histogram: some counter of the family has a bucket label. */
 export function familyStatement(from: From, frame: SeriesFrame, metric: string): Sql {
   const what: MetricRequest = { metric, kind: 'classic_histogram', aggregation: 'p50' }
   const conditions = pointConditions(frame, what, around(frame))
   return from.select(tableOf.classic_histogram, { columns: raw('1 AS found'), conditions, limit: 1 })
 }
 
-/** One row of `MetricFacts` per kind, and member, that has points of this name in the range, in no order. */
+/**
+ * One row of `MetricFacts` for each kind, and member, that has points of this name in the range; in no order.
+ */
 export function factsStatement(
   from: From,
   frame: SeriesFrame,
@@ -92,7 +94,7 @@ export function factsStatement(
 }
 
 /**
- * How many points of a metric lie in a range and a little around it: what reading it costs. One row `{ n }`.
+ * How many points of a metric are in a range and a little around it: the cost of reading it. One row `{ n }`.
  */
 export function countStatement(from: From, frame: SeriesFrame, what: MetricRequest): Sql {
   const conditions = pointConditions(frame, what, around(frame))

@@ -1,23 +1,23 @@
-// Quantiles of what was observed per step, from the points of histograms. Buckets are kept by their
-// upper edge, so that different bounds and scales add up; see `distribution` of the statements, which
-// this follows to the edge.
+// Quantiles of the observations in each step, from the points of histograms. Buckets are identified by their
+// upper edge, so that different bounds and scales add up. The computation is exactly that of `distribution`
+// in the statements.
 
 import type { Buckets, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from './point-chain.ts'
 
-/** What the points of one step add and take. */
+/** What the points of one step add and subtract. */
 interface StepBuckets {
   readonly edges: Edges
   /**
-   * The same for histograms, by their list of bounds, which few points have of their own, and in the
-   * order of {@link edgesFor}.
+   * The same for histograms, by their list of bounds, which many points share; in the order of {@link
+   * edgesFor}.
    */
   readonly counted: Map<ArrayLike<number>, Float64Array>
 }
 
 /**
- * Observations between an edge and the one below, by edge. The lowest has none and says
- * where the lowest begins.
+ * Observations between an edge and the next lower one, by edge. The lowest edge has none; it is where the
+ * lowest bucket begins.
  */
 type Edges = Map<number, number>
 
@@ -34,7 +34,7 @@ export function distribution(
       const next = isDelta ? undefined : points[i + 1]
       const isTaken = next !== undefined && isInside(axis, next.t) && !startsAnew(next, point)
       const [step, nextStep] = [stepAt(axis, point.t), next === undefined ? -1 : stepAt(axis, next.t)]
-      // What the next point takes away again in the same step is left out, and so are its edges.
+      // Buckets that the next point subtracts in the same step are left out, and so are their edges.
       if (isAdded && isTaken && step === nextStep) return
       if (isAdded) addBuckets(bucketsAt(found, step), point.buckets, 1)
       if (isTaken) addBuckets(bucketsAt(found, nextStep), point.buckets, -1)
@@ -79,13 +79,13 @@ function addBuckets({ edges, counted }: StepBuckets, buckets: Buckets | undefine
   for (let i = 0; i < own; i++) sums[i + 1] = (sums[i + 1] ?? 0) + sign * (counts[start + i] ?? 0)
 }
 
-/** Edges, and beside each what was observed between it and the one below. */
+/** Edges, and for each the observations between it and the next lower one. */
 interface Rising {
   readonly edges: Float64Array
   readonly counts: Float64Array
 }
 
-/** @param edgeLists those that were made, by bounds; null where the bounds don't rise */
+/** @param edgeLists the lists that were computed, by bounds; null where bounds are not ascending */
 function rising(own: StepBuckets, edgeLists: Map<ArrayLike<number>, Float64Array | null>): Rising {
   const [only] = own.counted
   if (only !== undefined && own.counted.size === 1 && own.edges.size === 0) {
@@ -103,7 +103,10 @@ function rising(own: StepBuckets, edgeLists: Map<ArrayLike<number>, Float64Array
   }
 }
 
-/** Where the lowest bucket begins, the bounds, and the end of the last; null where the bounds don't rise. */
+/**
+ * Returns the start of the lowest bucket, the bounds, and the end of the last bucket; null where bounds are
+ * not ascending.
+ */
 function edgesFor(bounds: ArrayLike<number>): Float64Array | null {
   for (let i = 0; i < bounds.length; i++)
     if (!((bounds[i] ?? 0) < (bounds[i + 1] ?? Number.POSITIVE_INFINITY))) return null
@@ -126,7 +129,8 @@ function put(edges: Edges, edge: number, count: number): void {
 }
 
 /**
- * Evenly within its bucket, as Prometheus does; the bucket that is open above answers with its lower edge.
+ * Interpolates evenly within the bucket, as Prometheus does; in the bucket that is open above it is the lower
+ * edge.
  */
 function interpolated(edges: Float64Array, counts: Float64Array, rank: number): number {
   let [below, lower] = [0, Number.NaN]

@@ -1,5 +1,5 @@
-// From the points of a metric to a reading per step: pure arithmetic, and the same as the statements of
-// `metric-series.ts`, which say why it is as it is. A property test holds the two against each other.
+// Computes a reading for each step from the points of a metric: pure arithmetic, with the same results as the
+// statements of `metric-series.ts`, which explain the rules. A property test compares the two.
 
 import type { Aggregation } from '../../contract/telemetry.ts'
 import { isOfParts, type PartGain, settle } from './classic-histogram.ts'
@@ -16,10 +16,10 @@ import {
   unknownStart,
 } from './series-statement.ts'
 
-/** Series times steps up to which they are computed here; more would hold up everybody else. */
+/** The most series times steps that are computed here; more would block other work. */
 const cellsMax = 2_000_000
 
-/** The groups of a series, the busiest first; null where it is too much to compute here. */
+/** Returns the groups of a series, the busiest first; null where it is too much to compute here. */
 export function groupsOfPoints(
   frame: SeriesFrame,
   series: readonly PointSeries[],
@@ -77,7 +77,7 @@ function empty({ steps }: Axis): Steps {
   return { readings: new Float64Array(steps), amounts: new Float64Array(steps), isCounting: false }
 }
 
-/** What was added, in all or per second; see `flow` of the statements. */
+/** The increase, in total or per second; see `flow` of the statements. */
 function flow(
   axis: Axis,
   series: readonly PointSeries[],
@@ -97,7 +97,7 @@ function flow(
         const seconds = (Math.min(to, end) - Math.max(from, start)) / 1e9
         const gained = isDelta ? gain : (gain * seconds) / (lengthNs / 1e9)
         const counted = Math.min(end, isDelta ? toNs : passedNs) - Math.max(start, fromNs)
-        // A delta may tell of a longer time than is left of a cut step, and is no spike there.
+        // A delta may cover a longer time than the remaining part of a cut step; it is not a spike there.
         const over = isDelta ? Math.min(stepNs, Math.max(counted, lengthNs)) : counted
         into.readings[step] = (into.readings[step] ?? 0) + gained / (isRate ? over / 1e9 : 1)
         into.amounts[step] = (into.amounts[step] ?? 0) + 1
@@ -106,7 +106,7 @@ function flow(
   }
 }
 
-/** What the parts of a classic histogram gained per step, put together. */
+/** The increase of the parts of a classic histogram in each step, combined. */
 function family(axis: Axis, series: readonly PointSeries[], aggregation: Aggregation, into: Steps): void {
   const found = new Map<number, PartGain[]>()
   for (const [part, own] of Map.groupBy(series, (one) => one.part)) {
@@ -127,12 +127,15 @@ function family(axis: Axis, series: readonly PointSeries[], aggregation: Aggrega
   }
 }
 
-/** Where and how much was added, inside the series. */
+/** An increase and its time, inside the series. */
 interface Span {
   readonly from: number
   readonly to: number
   readonly gain: number
-  /** Over which time that much was added; what lies between `from` and `to` may be more or less. */
+  /**
+   * The time over which the whole increase is distributed; the time between `from` and `to` may be more or
+   * less.
+   */
   readonly lengthNs: number
 }
 
@@ -145,8 +148,8 @@ function deltaSpan(axis: Axis, point: Point, of: Of): Span | null {
 }
 
 /**
- * What a cumulative point adds to the one before it, and over which time; null where
- * that is unknown or outside.
+ * Returns the increase of a cumulative point since the one before it, and its time; null where that is
+ * unknown or outside.
  */
 function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span | null {
   const [point, before] = [points[i], points[i - 1]]
@@ -158,32 +161,36 @@ function spanOf(axis: Axis, points: readonly Point[], i: number, of: Of): Span |
   if (!(lengthNs > 0) || start < -reach) return null
   const isWhole = before === undefined || (point.onlyGrows && value < of(before))
   const gain = isWhole ? value : value - of(before)
-  const isUntold = s <= axis.unknownStart
+  const isStartUnknown = s <= axis.unknownStart
   const back =
-    isUntold && i === 1 && before !== undefined ? untoldBefore(point, of(before), gain, lengthNs) : 0
-  const on = before !== undefined && i === points.length - 1 ? untoldAfter(axis, t, lengthNs, isUntold) : 0
+    isStartUnknown && i === 1 && before !== undefined ? extensionBefore(point, of(before), gain, lengthNs) : 0
+  const on =
+    before !== undefined && i === points.length - 1 ? extensionAfter(axis, t, lengthNs, isStartUnknown) : 0
   const [from, to] = [Math.max(start - back, axis.fromNs), Math.min(t + on, axis.passedNs)]
   return from < to ? { from, to, gain, lengthNs } : null
 }
 
 /**
- * How long a series of which no start was told went on before its first point: half an
- * interval, or since it was zero.
+ * Returns how long a series without a known start existed before its first point, nanoseconds: half an
+ * interval, or the time since it was zero where that is shorter.
  */
-function untoldBefore({ onlyGrows }: Point, first: number, gain: number, lengthNs: number): number {
+function extensionBefore({ onlyGrows }: Point, first: number, gain: number, lengthNs: number): number {
   const half = lengthNs / 2
   const sinceZero = onlyGrows && gain > 0 ? (Math.max(first, 0) * lengthNs) / gain : half
   return Math.floor(Math.min(half, sinceZero))
 }
 
-/** How long a series went on after its last point: to the end where the next one isn't late yet. */
-function untoldAfter({ passedNs }: Axis, t: number, lengthNs: number, isUntold: boolean): number {
+/**
+ * Returns how long a series continued after its last point, nanoseconds: to the end where the next one is not
+ * yet late.
+ */
+function extensionAfter({ passedNs }: Axis, t: number, lengthNs: number, isStartUnknown: boolean): number {
   if (t >= passedNs) return 0
   if (passedNs - t < lateAfter * lengthNs) return passedNs - t
-  return isUntold ? Math.floor(lengthNs / 2) : 0
+  return isStartUnknown ? Math.floor(lengthNs / 2) : 0
 }
 
-/** Mean of what was observed between a point and the one before it. */
+/** Mean of the observations between a point and the one before it. */
 function mean(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   for (const { isDelta, points } of series) {
     points.forEach((point, i) => {
@@ -200,7 +207,7 @@ function mean(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   })
 }
 
-/** Mean of the points as they stand. */
+/** Mean of the points as they are stored. */
 function level(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   for (const { points } of series) {
     for (const { t, value } of points) {
@@ -215,7 +222,9 @@ function level(axis: Axis, series: readonly PointSeries[], into: Steps): void {
   })
 }
 
-/** As a statement answers it: steps without a reading are absent, and what is no number is null. */
+/**
+ * In the form of a statement's result: steps without a reading are absent, and what is not a number is null.
+ */
 function pack(grp: string, { readings, amounts, isCounting }: Steps): PackedGroup {
   const steps: number[] = []
   amounts.forEach((amount, step) => {
@@ -239,7 +248,7 @@ function volumeOf({ amounts }: PackedGroup): number {
   return amounts.reduce<number>((sum, amount) => sum + (amount ?? 0), 0)
 }
 
-/** As the engine orders texts. */
+/** Compares texts as the engine orders them. */
 function byBytes(a: PackedGroup['grp'], b: PackedGroup['grp']): number {
   return Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))
 }

@@ -1,6 +1,6 @@
-// Metrics against a model: random counters and histograms with gaps, resets and restarts, and random gauges
-// beside hidden time and a neighbour of the same names, read by the engine and by a few lines that follow the
-// data model point by point.
+// Compares metrics with a model: random counters and histograms with gaps, resets and restarts, and random
+// gauges beside hidden time and a neighbour with the same names, read by the engine and by a few lines that
+// apply the data model point by point.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -28,13 +28,13 @@ const lengthSeconds = 600
 const reachSeconds = 300
 const bounds = [10, 20, 40]
 
-/** The start of points whose sender tells none. */
-const untold = Number.NEGATIVE_INFINITY
+/** The start of points whose sender gives none. */
+const noStart = Number.NEGATIVE_INFINITY
 
 interface Point {
-  /** Seconds from the start of the range; may lie before it or after its end. */
+  /** Seconds from the start of the range; may be before it or after its end. */
   readonly t: number
-  /** Seconds too, or {@link untold}. */
+  /** Seconds too, or {@link noStart}. */
   readonly start: number
   readonly counts: readonly number[]
 }
@@ -57,10 +57,10 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
 const anySeries: fc.Arbitrary<Point[]> = fc
   .record({
     firstStart: fc.integer({ min: -900, max: 500 }),
-    isTold: fc.boolean(),
+    hasStart: fc.boolean(),
     steps: fc.array(anyStep, { maxLength: 12 }),
   })
-  .map(({ firstStart, isTold, steps }) => {
+  .map(({ firstStart, hasStart, steps }) => {
     const points: Point[] = []
     let [t, start, counts] = [firstStart, firstStart, [0, 0, 0, 0]]
     for (const { gapSeconds, added, restart } of steps) {
@@ -68,7 +68,7 @@ const anySeries: fc.Arbitrary<Point[]> = fc
       if (restart === 'new start') start = t + 1
       t += gapSeconds
       counts = counts.map((count, i) => (isNew ? 0 : count) + (added[i] ?? 0))
-      points.push({ t, start: isTold ? start : untold, counts })
+      points.push({ t, start: hasStart ? start : noStart, counts })
     }
     return points
   })
@@ -79,11 +79,13 @@ interface Gain {
   readonly fromT: number
   readonly t: number
   readonly counts: readonly number[]
-  /** What was counted before the gain; null where it counts from the start. */
+  /** The count before the increase; null where it counts from the start. */
   readonly before: readonly number[] | null
 }
 
-/** What each point adds to the one before that counts since the same start, and since when. */
+/**
+ * Returns the increase of each point since the one before with the same start, and the time of the increase.
+ */
 function livesOf(points: readonly Point[]): Gain[][] {
   const read = points.filter(({ t }) => t >= -reachSeconds && t < lengthSeconds + reachSeconds)
   return [...Map.groupBy(read, ({ start }) => start).values()].map((life) =>
@@ -99,8 +101,12 @@ function livesOf(points: readonly Point[]): Gain[][] {
   )
 }
 
-/** From when to when the counter is taken to have grown as it did between two of its points. */
-function stretchOf(life: readonly Gain[], i: number, isUntold: boolean): { from: number; to: number } {
+/** Returns the time in which the counter is assumed to have grown as between two of its points. */
+function growthTimeOf(
+  life: readonly Gain[],
+  i: number,
+  isStartUnknown: boolean,
+): { from: number; to: number } {
   const [gain] = life.slice(i)
   assert.ok(gain !== undefined)
   const { fromT, t, before } = gain
@@ -108,10 +114,10 @@ function stretchOf(life: readonly Gain[], i: number, isUntold: boolean): { from:
   const interval = t - fromT
   const gained = sum(gain.counts)
   const sinceZero = gained > 0 ? (sum(before) * interval) / gained : interval
-  const back = isUntold && i === 0 ? Math.min(interval / 2, sinceZero) : 0
+  const back = isStartUnknown && i === 0 ? Math.min(interval / 2, sinceZero) : 0
   const left = lengthSeconds - t
   const isLast = i === life.length - 1 && left > 0
-  const on = !isLast ? 0 : left < 1.1 * interval ? left : isUntold ? interval / 2 : 0
+  const on = !isLast ? 0 : left < 1.1 * interval ? left : isStartUnknown ? interval / 2 : 0
   return { from: fromT - back, to: t + on }
 }
 
@@ -119,11 +125,11 @@ function modelRate(series: readonly (readonly Point[])[], stepSeconds: number): 
   return steps(stepSeconds, (from, to) => {
     let rate: number | null = null
     for (const points of series) {
-      const isUntold = points[0]?.start === untold
+      const isStartUnknown = points[0]?.start === noStart
       for (const life of livesOf(points)) {
         for (const [i, gain] of life.entries()) {
-          const stretch = stretchOf(life, i, isUntold)
-          const seconds = Math.min(to, stretch.to) - Math.max(from, stretch.from)
+          const time = growthTimeOf(life, i, isStartUnknown)
+          const seconds = Math.min(to, time.to) - Math.max(from, time.from)
           if (seconds <= 0) continue
           rate = (rate ?? 0) + (sum(gain.counts) * seconds) / (gain.t - gain.fromT) / stepSeconds
         }
@@ -163,7 +169,7 @@ function steps<T>(stepSeconds: number, read: (from: number, to: number) => T): T
 
 let organisations = 0
 
-/** The series as counter `c` and as histogram `h` of an organisation of their own. */
+/** Stores the series as counter `c` and as histogram `h` of an organisation of its own. */
 async function organisationWith(series: readonly (readonly Point[])[]): Promise<TenantReader> {
   const place = { tenantId: `org-${organisations++}`, placement: 0 }
   const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n
@@ -171,7 +177,7 @@ async function organisationWith(series: readonly (readonly Point[])[]): Promise<
     points.map(({ t, start, counts }) => ({
       common: {
         TimeUnix: at(t),
-        StartTimeUnix: start === untold ? 0n : at(start),
+        StartTimeUnix: start === noStart ? 0n : at(start),
         ServiceName: 'shop',
         Attributes: { pod: String(pod) },
         AggregationTemporality: 2,
@@ -227,7 +233,7 @@ function assertClose(
   assert.equal(text(actual), text(expected), what)
 }
 
-test('counters and histograms read as the data model says, at every step', async () => {
+test('counters and histograms are read as the data model says, at every step', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anySeries, { minLength: 1, maxLength: 3 }), async (series) => {
       const reader = await organisationWith(series)
@@ -272,7 +278,7 @@ const anyLevel: fc.Arbitrary<Level> = fc.record({
 const middle = (sorted: readonly number[]): number =>
   ((sorted[Math.floor((sorted.length - 1) / 2)] ?? 0) + (sorted[Math.ceil((sorted.length - 1) / 2)] ?? 0)) / 2
 
-/** What one step of levels reads as; never asked of none. */
+/** Returns the reading of one step of levels; never called without levels. */
 const levelModels: Partial<Record<Aggregation, (levels: readonly Level[]) => number>> = {
   avg: (levels) => sum(levels.map(({ value }) => value)) / levels.length,
   min: (levels) => Math.min(...levels.map(({ value }) => value)),
@@ -287,7 +293,7 @@ const levelModels: Partial<Record<Aggregation, (levels: readonly Level[]) => num
     ),
 }
 
-test('gauges read as the data model says, alone and by group, beside hidden time and a neighbour', async () => {
+test('gauges are read as the data model says, alone and by group, beside hidden time and a neighbour', async () => {
   const anyQuestion = fc.record({
     levels: fc.array(anyLevel, { maxLength: 25 }),
     aggregation: fc.constantFrom(...(Object.keys(levelModels) as Aggregation[])),

@@ -1,10 +1,9 @@
-// The same series as it looked from many instants of the past, for whoever replays runs over a range. A run
-// at an instant sees its window and nothing after the instant; to ask the engine for each of a thousand
-// overlapping windows would read every row a thousand times. So where each step of a series is read from its
-// own rows alone, the range is read once, a stretch at a time, and windows are cut out of it; what a cut
-// shows is what `readSeries` would have read, because both go through `setOf`. Where steps depend on points
-// around them (rates of counters, distributions), what an instant could not know matters, and each window is
-// read by a reader that ends there.
+// Reads a series as it was at many instants of the past, for replaying runs over a range. A run at an instant
+// reads its window and nothing after the instant. A statement for each of a thousand overlapping windows
+// would read every row a thousand times. So where each step of a series is read from its own rows only, the
+// range is read once, in pieces, and windows are cut out of it. A cut returns what `readSeries` would have
+// returned, because both use `setOf`. Where steps depend on points around them (rates of counters,
+// distributions), later points would matter, and each window is read by a reader that ends at its instant.
 
 import type { Ns } from '../../contract/instant.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
@@ -32,18 +31,17 @@ export interface SeriesReplay {
   /** Rows of telemetry in the range, each counted once. */
   readonly rows: number
   /**
-   * Whether some groups of the range were left out of the replay altogether, beyond what each window leaves
-   * out.
+   * Whether groups of the range were left out of the whole replay, besides those that each window leaves out.
    */
   readonly isCut: boolean
-  /** The series as a read at `knownUntilNs` would have found it. The window lies inside the range. */
+  /** Returns the series as a read at `knownUntilNs` would have found it. The window is inside the range. */
   window(window: ReplayWindow): Promise<SeriesSet>
 }
 
 interface ReplayWindow {
   readonly startNs: Ns
   readonly endNs: Ns
-  /** No earlier than the end. */
+  /** Not before the end. */
   readonly knownUntilNs: Ns
   /** As many as the request names where absent. */
   readonly maxGroups?: number
@@ -58,7 +56,7 @@ const groupsMin = 50
 const groupStepsMax = 6_000_000
 
 /**
- * Prepares the replay of a request whose range covers all windows; its range may have any number of steps.
+ * Prepares the replay of a request whose range covers all windows; the range may have any number of steps.
  */
 export async function replaySeries(
   reader: TenantReader,
@@ -126,7 +124,7 @@ async function countPoints(reader: TenantReader, whole: SeriesFrame, what: Metri
   return counted?.n ?? 0
 }
 
-/** A frame of the whole range, however many steps it has; for reading it, it is divided. */
+/** A frame of the whole range with any number of steps; the range is divided to be read. */
 function wholeFrame(request: SeriesRequest): SeriesFrame {
   const first = frameOf({ ...request, endNs: request.startNs + BigInt(request.stepSeconds) * 1_000_000_000n })
   const step = stepNs(first)
@@ -211,7 +209,7 @@ function cutReplay(
   return { rows, isCut, window }
 }
 
-/** Only what is counted is zero where nothing came. */
+/** Only series that count are zero in steps without events. */
 function hasZeros({ metricKey }: Omit<SeriesReading, 'rows'>): boolean {
   return eventSeriesOf(metricKey)?.counting === true
 }
@@ -232,7 +230,7 @@ function volumeOf({ amounts }: PackedGroup): number {
   return amounts.reduce<number>((sum, amount) => sum + (amount ?? 0), 0)
 }
 
-/** The index of the first step at or after the given one. */
+/** Returns the index of the first step that is not before `step`. */
 function lowerBound(steps: readonly number[], step: number): number {
   let [low, high] = [0, steps.length]
   while (low < high) {

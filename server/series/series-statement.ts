@@ -1,8 +1,8 @@
-// The parts that every series statement is made of: where a row falls on the time axis, which group it
-// belongs to, and how the many (group, step, value) rows become one answer: the engine packs groups, so that
-// it can choose the busiest, and a single series comes row by row, because another level of the statement
-// would cost more than its rows. All time inside a statement is relative to the start of the series, in
-// nanoseconds as Int64, which is exact.
+// Parts of all series statements: the step of a row on the time axis, its group, and how rows of (group,
+// step, value) become one result. The engine packs several groups, so that it can select the busiest. A
+// single series is returned row by row, because another level of the statement would cost more than its rows.
+// All time inside a statement is relative to the start of the series, in nanoseconds as Int64, which is
+// exact.
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
@@ -10,13 +10,13 @@ import { nsPerSecond } from '../../contract/instant.ts'
 import { attribute, hasAttribute } from '../telemetry/attribute.ts'
 import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 
-/** What is made of one value per underlying series. */
+/** Functions over one value for each underlying series. */
 export type Across = 'avg' | 'sum' | 'min' | 'max'
 
-/** `service` or an attribute key, or several. */
+/** `service`, an attribute key, or several keys. */
 export type GroupBy = string | readonly string[]
 
-/** The time axis of one request, aligned, and what narrows it. */
+/** The aligned time axis of one request, with its filters. */
 export interface SeriesFrame {
   readonly startNs: Ns
   readonly endNs: Ns
@@ -25,30 +25,28 @@ export interface SeriesFrame {
   readonly attributes: readonly (readonly [key: string, value: string])[]
   readonly groupBy: GroupBy | undefined
   readonly maxGroups: number
-  /** How the last values of several underlying series become one; `avg` where absent. */
+  /** How the last values of several underlying series are combined; `avg` where absent. */
   readonly across?: Across | undefined
   /**
-   * The instant up to which there may be rows, where it lies inside the last step: that step is still going
-   * on.
+   * The instant up to which there may be rows, where it is inside the last step: that step is not complete
+   * yet.
    */
   readonly untilNs?: Ns | undefined
-  /** The time whose rows count, where the first or the last step reaches beyond it. */
+  /** The time whose rows count, where the first or the last step extends beyond it. */
   readonly counted?: { readonly startNs: Ns; readonly endNs: Ns } | undefined
-  /**
-   * Where one statement answers several requests that differ in nothing else: theirs, and each is a group.
-   */
+  /** The members of a statement for several requests that differ in nothing else; each is a group. */
   readonly members?: readonly SeriesMember[] | undefined
 }
 
 /**
- * A request among others: the metric where it is one of OpenTelemetry, and its service where it names one.
+ * One of several requests: its metric where that is one of OpenTelemetry, and its service where it has one.
  */
 export interface SeriesMember {
   readonly metric: string | undefined
   readonly service: string | undefined
 }
 
-/** A step of a single series as its statement answers it; 64-bit integers come as text. */
+/** A step of a single series in a result; 64-bit integers are text. */
 interface StepRow {
   readonly step: number
   readonly reading: number | null
@@ -57,24 +55,24 @@ interface StepRow {
   readonly unit?: string
 }
 
-/** What a statement made by {@link packed} answers; {@link groupsOf} reads it. */
+/** A row of the result of a statement from {@link packed}; {@link groupsOf} reads it. */
 export type SeriesRow = PackedGroup | StepRow
 
 /**
- * One group as a packed statement answers it. Steps without a row are absent; null is a number JSON can't
- * hold.
+ * One group in the result of a packed statement. Steps without a row are absent; null is a number that JSON
+ * can't represent.
  */
 export interface PackedGroup {
-  /** With members, the metric and the service of one, empty where it has none. */
+  /** With members, the metric and the service of one; empty where it has none. */
   readonly grp: string | readonly [metric: string, service: string]
   readonly steps: readonly number[]
   readonly readings: readonly (number | null)[]
   readonly amounts: readonly (number | null)[]
-  /** How many groups there are before the limit. */
+  /** The number of groups before the limit. */
   readonly groups: number
-  /** 1 where a step without rows is zero, 0 where it is no data. */
+  /** 1 where a step without rows is zero, 0 where it has no data. */
   readonly counting: number
-  /** UCUM, of a metric that is told by its reading alone. */
+  /** UCUM, for a metric whose unit is found by reading it. */
   readonly unit?: string
 }
 
@@ -94,28 +92,28 @@ export function countedRange(frame: Pick<SeriesFrame, 'startNs' | 'endNs' | 'cou
   return frame.counted ?? frame
 }
 
-/** The same from the start of the series. */
+/** The same, relative to the start of the series. */
 export function countedNs(frame: SeriesFrame): { readonly from: Ns; readonly to: Ns } {
   const { startNs, endNs } = countedRange(frame)
   return { from: startNs - frame.startNs, to: endNs - frame.startNs }
 }
 
-/** How much of what counts has passed, from the start of the series. */
+/** The part of the counted time that has passed, relative to the start of the series. */
 export function passedNs(frame: SeriesFrame): Ns {
   const { endNs } = countedRange(frame)
   const { startNs, untilNs } = frame
   return (untilNs === undefined || untilNs > endNs ? endNs : untilNs) - startNs
 }
 
-/** Intervals after which the next point of a series is late, as for Prometheus. */
+/** Number of intervals after which the next point of a series is late, as in Prometheus. */
 export const lateAfter = 1.1
 
-/** The relative time at and before which a start is none that was told: senders that know none say 1970. */
+/** The relative time at and before which a start counts as unknown: senders that don't know it send 1970. */
 export function unknownStart({ startNs }: SeriesFrame): Ns {
   return nsPerSecond - startNs
 }
 
-/** A time or a length as Int64: a number alone is unsigned to the engine where it is large. */
+/** A time or a length as Int64: the engine reads a large plain number as unsigned. */
 export function int64(ns: Ns): Sql {
   return raw(`toInt64(${ns.toString()})`)
 }
@@ -131,8 +129,8 @@ function stepOf(frame: SeriesFrame, timeColumn: string): Sql {
 }
 
 /**
- * The group a row belongs to, of several keys the JSON text of their values; the empty text
- * where none was asked for.
+ * The group of a row; for several keys the JSON text of their values; the empty text where no groups are
+ * requested.
  */
 export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
   if (frame.members !== undefined) return memberOf(frame.members)
@@ -144,8 +142,8 @@ export function groupOf(frame: SeriesFrame, attributesColumn: string): Sql {
 }
 
 /**
- * What a group is by each key, in their order, from the text of {@link groupOf}; nothing
- * where none was asked for.
+ * Returns the value of a group for each key, in their order, from the text of {@link groupOf}; empty where no
+ * groups are requested.
  */
 export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [key: string, value: string][] {
   if (groupBy === undefined || group === null) return []
@@ -155,14 +153,14 @@ export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [k
   return groupBy.map((key, i) => [key, String(values[i])])
 }
 
-/** The member a row belongs to, as {@link PackedGroup} has it. */
+/** The member of a row, as in {@link PackedGroup}. */
 function memberOf([first]: readonly SeriesMember[]): Sql {
   const metric = raw(first?.metric === undefined ? `''` : 'toString(MetricName)')
   const service = raw(first?.service === undefined ? `''` : 'toString(ServiceName)')
   return sql`tuple(${metric}, ${service})`
 }
 
-/** Rows of any member. All members have a metric or none has, and so with services. */
+/** Condition of rows of any member. Either all members have a metric or none has; likewise for services. */
 function memberConditions(members: readonly SeriesMember[]): Sql[] {
   const columns = [
     ...(members[0]?.metric === undefined ? [] : ['MetricName']),
@@ -179,7 +177,7 @@ function memberConditions(members: readonly SeriesMember[]): Sql[] {
   return [sql`(${raw(columns.join(', '))}) IN (${join(listed, ', ')})`]
 }
 
-/** Which rows of a table are read at all, beyond their time. */
+/** Conditions of the rows to read, besides their time. */
 export function subjectConditions(frame: SeriesFrame): Sql[] {
   if (frame.members !== undefined) return memberConditions(frame.members)
   return frame.service === undefined ? [] : [sql`ServiceName = ${frame.service}`]
@@ -189,9 +187,7 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
   return frame.attributes.map(([key, value]) => hasAttribute(attributesColumn, key, value))
 }
 
-/**
- * What a row's place in the answer is, as columns and as the key to group by. A single series has no group.
- */
+/** The group and step of a row, as columns and as the key to group by. A single series has no group. */
 export function placeOf(
   frame: SeriesFrame,
   attributesColumn: string,
@@ -207,8 +203,8 @@ export function placeKey(frame: SeriesFrame): Sql {
 }
 
 /**
- * Packs rows of (grp, step, reading, amount) into one row per group, the busiest first; those of a single
- * series stay as they are. `counting` is an aggregate over the rows, and `more` further ones.
+ * Packs rows of (grp, step, reading, amount) into one row for each group, the busiest first. Rows of a single
+ * series are returned unchanged. `counting` is an aggregate over the rows; `more` adds further ones.
  */
 export function packed(frame: SeriesFrame, rows: Sql, counting: Sql, more: Sql = raw('')): Sql {
   if (isSingle(frame)) return rows
@@ -220,8 +216,8 @@ GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**
- * The groups that a packed statement answered. Without groups there is exactly one, also where nothing was
- * found; `counting` is what it is then, and where its rows don't say.
+ * Returns the groups of a packed statement. Without groups there is exactly one, also where no row was found;
+ * `counting` is its value where the rows don't have it.
  */
 export function groupsOf(frame: SeriesFrame, rows: readonly SeriesRow[], counting: boolean): PackedGroup[] {
   const groups = rows.filter((row): row is PackedGroup => 'steps' in row)

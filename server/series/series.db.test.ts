@@ -1,5 +1,5 @@
-// Series against a real engine: what each kind of metric means per step, and the three
-// ways of having no value.
+// Series on a real engine: what each kind of metric means in each step, and the three ways of having no
+// value.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -28,7 +28,7 @@ const at = (seconds: number): bigint => t0 + BigInt(Math.round(seconds * 1000)) 
 const gate = new TelemetryGate()
 let organisations = 0
 
-/** A new organisation of its own, in a placement that it shares with another one holding the same rows. */
+/** Creates an organisation, in a placement that it shares with another one that has the same rows. */
 async function organisation(rows: Partial<Record<TableName, readonly FixtureRow[]>>): Promise<TenantReader> {
   const number = organisations++
   const place = { tenantId: `org-${number}`, placement: number % 64 }
@@ -62,7 +62,7 @@ const span = (seconds: number, more: FixtureRow = {}): FixtureRow => ({
   ...more,
 })
 
-test('the rate of spans counts entry spans only and is zero where a living service had none', async () => {
+test('the rate of spans counts entry spans only, and is zero where a running service had none', async () => {
   const reader = await organisation({
     otel_traces: [
       span(-5000),
@@ -79,7 +79,7 @@ test('the rate of spans counts entry spans only and is zero where a living servi
   assert.deepEqual(await values(reader, { metricKey: 'spans.rate', aggregation: 'count' }), [2, 0, 0, 1])
 })
 
-test('before the first row of the service there is no data, and a service that fell silent counts zero', async () => {
+test('before the first row of a service there is no data, and a service that stopped counts zero', async () => {
   const reader = await organisation({
     otel_logs: [
       { Timestamp: at(70), ServiceName: 'new' },
@@ -96,7 +96,7 @@ test('before the first row of the service there is no data, and a service that f
   assert.deepEqual((await read(reader, { metricKey: 'logs.rate', service: 'never' })).groups, [])
 })
 
-test('errors are counted from severity 17 up, and a quiet service has zero errors rather than no data', async () => {
+test('errors are counted from severity 17 up, and a service without errors has zero errors rather than no data', async () => {
   const log = (seconds: number, SeverityNumber: number, route: string): FixtureRow => ({
     Timestamp: at(seconds),
     ServiceName: 'shop',
@@ -112,7 +112,7 @@ test('errors are counted from severity 17 up, and a quiet service has zero error
   assert.deepEqual(await values(reader, { metricKey, attributes: [['route', '/c']] }), [0, 0, 0, 0])
 })
 
-test('error ratio and latency quantiles are taken over entry spans and are no data without any', async () => {
+test('error ratio and latency quantiles use entry spans only, and have no data without any', async () => {
   const reader = await organisation({
     otel_traces: [
       ...Array.from({ length: 101 }, (_, i) => span(i / 10, { Duration: (i * 1_000_000).toString() })),
@@ -151,7 +151,7 @@ const gauge = (seconds: number, Value: number, more: FixtureRow = {}): FixtureRo
   ...more,
 })
 
-test('a gauge is averaged by default, and its sum adds up series and not readings', async () => {
+test('a gauge is averaged by default, and its sum adds series and not readings', async () => {
   const pod = (name: string) => ({ Attributes: { pod: name } })
   const reader = await organisation({
     otel_metrics_gauge: [
@@ -190,7 +190,7 @@ const counter = (seconds: number, Value: number, more: FixtureRow = {}): Fixture
   ...more,
 })
 
-test('the rate of a cumulative counter is spread over the time between points, whatever the step', async () => {
+test('the rate of a cumulative counter is distributed over the time between points, for any step', async () => {
   const reader = await organisation({
     otel_metrics_sum: [-30, 30, 90, 150, 210].map((seconds, i) => counter(seconds, 1000 + i * 120)),
   })
@@ -206,7 +206,7 @@ test('the rate of a cumulative counter is spread over the time between points, w
   assert.deepEqual(await values(reader, longer), [120, 120, 120, 60, null], 'it ended, and its start is told')
 })
 
-test('a counter that starts again counts from zero, and each underlying series on its own', async () => {
+test('a restarted counter counts from zero, and each underlying series separately', async () => {
   const pod = (name: string, StartTimeUnix: bigint) => ({ Attributes: { pod: name }, StartTimeUnix })
   const reader = await organisation({
     otel_metrics_sum: [
@@ -222,7 +222,7 @@ test('a counter that starts again counts from zero, and each underlying series o
   assert.deepEqual(await values(reader, longer), [60, 30, 120, null, null])
 })
 
-test('attributes in another order are the same series, and what was seen of no start goes on for half an interval', async () => {
+test('attributes in another order are the same series, and a series without a known start extends half an interval', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       counter(0, 700, { Attributes: { a: '1', b: '2' }, StartTimeUnix: 0n }),
@@ -232,7 +232,7 @@ test('attributes in another order are the same series, and what was seen of no s
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [60, 30, null, null])
 })
 
-test('what began inside without a start counts since it was zero, and at most since half an interval before', async () => {
+test('a series that began inside without a start counts from when it was zero, and at most half an interval before', async () => {
   const pod = (name: string) => ({ Attributes: { pod: name }, StartTimeUnix: 0n })
   const reader = await organisation({
     otel_metrics_sum: [
@@ -249,7 +249,7 @@ test('what began inside without a start counts since it was zero, and at most si
   assert.deepEqual(found.get('b'), [5, 60, null, null])
 })
 
-test('the rate of the step that is going on is over what has passed of it', async () => {
+test('the rate of an incomplete step is over the part of it that has passed', async () => {
   const points = [0, 60, 120, 180].map((seconds) => counter(seconds, seconds * 2))
   const reader = await organisation({ otel_metrics_sum: points })
   const ask: Ask = { metricKey: 'requests', nowNs: at(200) }
@@ -259,7 +259,7 @@ test('the rate of the step that is going on is over what has passed of it', asyn
   assert.deepEqual(await values(reader, hourly), [2])
 })
 
-test('a rate is what was added in a step over the whole step, so a short job is no spike', async () => {
+test('a rate is the increase in a step over the whole step, so a short job is not a spike', async () => {
   const job = { StartTimeUnix: at(100) }
   const reader = await organisation({ otel_metrics_sum: [counter(100, 0, job), counter(110, 100, job)] })
   const ask: Ask = { metricKey: 'requests', endNs: at(600), stepSeconds: 600 }
@@ -267,7 +267,7 @@ test('a rate is what was added in a step over the whole step, so a short job is 
   assert.deepEqual(await values(reader, { ...ask, aggregation: 'increase' }), [100])
 })
 
-test('what a counter gained is the same whatever the step, and a rate times its step', async () => {
+test('the increase of a counter is the same for any step, and equals the rate times the step', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       counter(-20, 1000),
@@ -313,7 +313,7 @@ test('two processes of one identity that overlap are told apart by their start',
   assert.deepEqual(await values(reader, ask), [130])
 })
 
-test('a counter whose beginning was not seen counts from its first point, as the Collector marks it', async () => {
+test('a counter whose start is not in the range counts from its first point, as the Collector marks it', async () => {
   const seen = { StartTimeUnix: at(30) }
   const points = [counter(30, 90_000, seen), counter(60, 90_060, seen), counter(90, 90_120, seen)]
   const reader = await organisation({ otel_metrics_sum: points })
@@ -330,7 +330,7 @@ test('a delta counter counts in the step of its point and is zero in steps witho
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [null, 60, 0, 6])
 })
 
-test('a delta that tells of more time than is left of a cut step is no spike there', async () => {
+test('a delta that covers more time than the remaining part of a cut step is not a spike there', async () => {
   const delta = (seconds: number, since: number, value: number) =>
     counter(seconds, value, { AggregationTemporality: 1, StartTimeUnix: at(since) })
   const minutes = await organisation({ otel_metrics_sum: [delta(60, 0, 30), delta(122, 62, 30)] })
@@ -341,7 +341,7 @@ test('a delta that tells of more time than is left of a cut step is no spike the
   assert.deepEqual(await values(seconds, ask), [null, null, 1])
 })
 
-test('a sum that may fall is a level by default, and its rate is its change', async () => {
+test('a sum that may decrease is a level by default, and its rate is its change', async () => {
   const level = { IsMonotonic: false }
   const reader = await organisation({
     otel_metrics_sum: [counter(0, 100, level), counter(60, 40, level), counter(120, 70, level)],
@@ -368,7 +368,7 @@ const histogram = (seconds: number, BucketCounts: readonly number[], more: Fixtu
   ...more,
 })
 
-test('a histogram answers quantiles interpolated within its buckets', async () => {
+test('a histogram has quantiles that are interpolated within its buckets', async () => {
   const reader = await organisation({
     otel_metrics_histogram: [
       histogram(1, [0, 50, 50, 0]),
@@ -384,7 +384,7 @@ test('a histogram answers quantiles interpolated within its buckets', async () =
   assert.deepEqual(await values(reader, { metricKey: 'latency', aggregation: 'avg' }), [1, 10, 20, null])
 })
 
-test('a cumulative histogram answers for what was added since the point before, through a reset', async () => {
+test('a cumulative histogram counts the increase since the previous point, also at a reset', async () => {
   const cumulative = (seconds: number, counts: readonly number[], Sum: number, start = -90_000) =>
     histogram(seconds, counts, { AggregationTemporality: 2, Sum, StartTimeUnix: at(start) })
   const reader = await organisation({
@@ -405,7 +405,7 @@ test('a cumulative histogram answers for what was added since the point before, 
   ])
 })
 
-test('histograms of different bounds add up', async () => {
+test('histograms with different bounds add up', async () => {
   const reader = await organisation({
     otel_metrics_histogram: [
       histogram(1, [0, 50, 0, 0]),
@@ -429,7 +429,7 @@ const exponential = (seconds: number, counts: readonly number[], more: FixtureRo
   ...more,
 })
 
-test('an exponential histogram answers quantiles, also when its scale changes between cumulative points', async () => {
+test('an exponential histogram has quantiles, also when its scale changes between cumulative points', async () => {
   const cumulative = { AggregationTemporality: 2 }
   const reader = await organisation({
     otel_metrics_exponential_histogram: [
@@ -451,7 +451,7 @@ test('an exponential histogram answers quantiles, also when its scale changes be
   assert.deepEqual(await values(delta, { metricKey: 'size', aggregation: 'p50' }), [6, 0, -3, null])
 })
 
-test('a summary answers its mean from count and sum, and the quantiles it was given', async () => {
+test('a summary has a mean from count and sum, and the quantiles that were sent', async () => {
   const summary = (seconds: number, Count: number, Sum: number): FixtureRow => ({
     TimeUnix: at(seconds),
     StartTimeUnix: at(-90_000),
@@ -472,8 +472,8 @@ test('a summary answers its mean from count and sum, and the quantiles it was gi
 })
 
 /**
- * The counters of a classic histogram at one scrape: how many observations are at or below
- * each bound, and their sum.
+ * The counters of a classic histogram at one scrape: the number of observations at or below each bound, and
+ * their sum.
  */
 const scrape = (
   seconds: number,
@@ -495,7 +495,7 @@ const scrape = (
   ]
 }
 
-test('counters of a classic histogram are read as the histogram that they are, by either name', async () => {
+test('counters of a classic histogram are read as a histogram, by either name', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       ...scrape(0, { '0.5': 100, '1': 100, '+Inf': 100 }, 40),
@@ -529,7 +529,7 @@ test('counters of a classic histogram are read as the histogram that they are, b
   )
 })
 
-test('a replay of the past reads a classic histogram as a read at its instant does', async () => {
+test('a replay of the past reads a classic histogram like a read at its instant', async () => {
   const points = [0, 60, 120, 180].flatMap((t) => scrape(t, { '0.5': t, '1': t * 2, '+Inf': t * 3 }, t))
   const reader = await organisation({ otel_metrics_sum: points })
   const whole = { startNs: at(0), endNs: at(240), stepSeconds: 60, maxGroups: 5 }
@@ -544,7 +544,7 @@ test('a replay of the past reads a classic histogram as a read at its instant do
   }
 })
 
-test('bounds are numbers however they are spelled, per group, and without the open bucket there is no quantile', async () => {
+test('bounds are parsed in any spelling, for each group, and without the open bucket there is no quantile', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       ...scrape(0, { '0.5': 0, '1': 0, '+Inf': 0 }, 0, { pod: 'a' }),
@@ -569,7 +569,7 @@ test('bounds are numbers however they are spelled, per group, and without the op
   assert.equal(byPod.truncatedGroups, 0)
 })
 
-test('counters that are named like those of a histogram without buckets are none', async () => {
+test('counters that are named like those of a histogram but have no buckets are not a histogram', async () => {
   const reader = await organisation({
     otel_metrics_sum: [
       ...[0, 60].map((seconds) => counter(seconds, seconds, { MetricName: 'jobs_count' })),
@@ -583,7 +583,7 @@ test('counters that are named like those of a histogram without buckets are none
   assert.deepEqual(await values(reader, { metricKey: 'leaky_bucket', endNs: at(60) }), [1])
 })
 
-test('groups are the busiest first, found on the record and then on its resource, and the rest are counted', async () => {
+test('groups are the busiest first, found by the record and then by its resource, and the rest are counted', async () => {
   const log = (seconds: number, zone: string | null, resourceZone: string): FixtureRow => ({
     Timestamp: at(seconds),
     ServiceName: `in-${zone ?? resourceZone}`,
@@ -617,7 +617,7 @@ test('groups are the busiest first, found on the record and then on its resource
   )
 })
 
-test('erased and hidden time is unknown, also for a counter that spans it', async () => {
+test('erased and hidden time is unknown, also for a counter with points before and after it', async () => {
   const reader = await organisation({
     otel_logs: [{ Timestamp: at(-900) }, ...[5, 65, 125, 185].map((seconds) => ({ Timestamp: at(seconds) }))],
     otel_metrics_sum: [0, 60, 120, 180, 240].map((seconds, i) => counter(seconds, i * 60)),
@@ -652,7 +652,7 @@ test('a metric nobody sent has no groups', async () => {
   }
 })
 
-test('more steps than the bound are refused before the engine is asked', async () => {
+test('more steps than the limit are refused before the engine is called', async () => {
   const reader = await organisation({})
   await assert.rejects(
     read(reader, { metricKey: 'm', endNs: at(11_001), stepSeconds: 1 }),

@@ -1,8 +1,8 @@
-// A regular time series out of raw telemetry, for charts and for detectors. Three things that look alike are
-// kept apart: a step with a value, a step without data (NaN), and a step of which nothing may be known
-// because its telemetry was erased or is being erased (`unknown`, and NaN). Where events are counted, a step
-// without events is zero, but only within the life of what is counted: before the first row of that service,
-// or of that group where the series is grouped, there is no data.
+// Reads a regular time series from raw telemetry, for charts and for detectors. Three cases are
+// distinguished: a step with a value, a step without data (NaN), and a step that is unknown because its
+// telemetry was erased or is being erased (`unknown`, and NaN). Where events are counted, a step without
+// events is zero, but only after the first row of the service, or of the group where the series is grouped;
+// before that there is no data.
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
@@ -25,33 +25,30 @@ import {
   stepNs,
 } from './series-statement.ts'
 
-/** Steps one request may ask for: a week of minutes fits, and an answer stays under a megabyte per group. */
+/** The most steps of one request: a week of minutes fits, and a result stays below a megabyte per group. */
 export const maxSteps = 11_000
 
 export interface SeriesRequest {
   /** An OpenTelemetry metric name, or a built-in key of `event-series.ts`. */
   readonly metricKey: string
   readonly service?: string | undefined
-  /** All must hold; looked up on the point, span or record first and then on its resource. */
+  /** A row must match all of them; looked up on the point, span or record first and then on its resource. */
   readonly attributes?: Readonly<Record<string, string>> | readonly (readonly [string, string])[] | undefined
   readonly groupBy?: GroupBy | undefined
-  /** Where absent, or where the metric can't be read that way, the metric's own. */
+  /** The default of the metric where absent, or where the metric does not have it. */
   readonly aggregation?: Aggregation | undefined
   readonly startNs: Ns
   /** Exclusive. */
   readonly endNs: Ns
   /**
-   * Steps begin at multiples of their length since 1970. Where this is set, the first and the last one tell
-   * only of what was asked for; else what is asked for is widened to whole steps.
+   * Steps begin at multiples of their length since 1970. Where this is set, the first and the last step count
+   * only the requested time; otherwise the requested time is extended to whole steps.
    */
   readonly isExact?: boolean
   readonly stepSeconds: number
-  /**
-   * The present, for whoever asks for a step that is still going on: the rate of that is
-   * over what has passed of it.
-   */
+  /** The present, for requests that include an incomplete step: its rate is over the part that has passed. */
   readonly nowNs?: Ns | undefined
-  /** The busiest groups by volume are kept. */
+  /** The most groups; those with the largest volume are kept. */
   readonly maxGroups: number
   /** For `last`; `avg` where absent. */
   readonly across?: Across | undefined
@@ -61,13 +58,13 @@ export interface SeriesRequest {
 
 export interface SeriesGroup {
   /**
-   * Null where no groups were asked for; empty where a row lacks the attribute. Of
-   * several keys see `labelsOf`.
+   * Null where no groups are requested; empty where a row doesn't have the attribute. For several keys see
+   * `labelsOf`.
    */
   readonly group: string | null
-  /** One per step; NaN is no data. */
+  /** One for each step; NaN is no data. */
   readonly values: Float64Array
-  /** Events or points behind each value; zero where there is none. */
+  /** Number of events or points of each value; zero where there are none. */
   readonly volume: Float64Array
 }
 
@@ -75,35 +72,36 @@ export interface SeriesSet {
   readonly metricKey: string
   /** UCUM, as the metric gives it; a rate adds `/s`. Empty where unknown. */
   readonly unit: string
-  /** What the values are derived from: an erasure of any of these makes them unknown. */
+  /** The signals from which the values are derived: an erasure of any of them makes values unknown. */
   readonly signals: readonly Signal[]
-  /** The one that was used. */
+  /** The aggregation that was used. */
   readonly aggregation: Aggregation
   readonly stepSeconds: number
   /** Start of step 0; step i begins `i * stepSeconds` later. */
   readonly startNs: Ns
-  /** The time whose rows count, which may begin inside the first step and end inside the last. */
+  /** The time whose rows count; it may begin inside the first step and end inside the last. */
   readonly counted: { readonly startNs: Ns; readonly endNs: Ns }
   readonly steps: number
-  /** Groups beyond `maxGroups`. */
+  /** Number of groups above `maxGroups`. */
   readonly truncatedGroups: number
   /** Whether a step without rows is zero. */
   readonly counting: boolean
-  /** Per step, 1 where it touches erased or hidden time; every group's value is NaN there. */
+  /** For each step, 1 where it overlaps erased or hidden time; the values of all groups are NaN there. */
   readonly unknown: Uint8Array
   /** The busiest first. Empty where the metric is unknown or has no rows. */
   readonly groups: readonly SeriesGroup[]
 }
 
 /**
- * How many steps a request comes to once its bounds are aligned; callers check it against {@link maxSteps}.
+ * Returns the number of steps of a request after its bounds are aligned; callers compare it with {@link
+ * maxSteps}.
  */
 export function countSteps(request: Pick<SeriesRequest, 'startNs' | 'endNs' | 'stepSeconds'>): number {
   const step = BigInt(request.stepSeconds) * nsPerSecond
   return Number((request.endNs + step - 1n) / step - request.startNs / step)
 }
 
-/** The signals a metric key is derived from; any of them erased makes its values unknown. */
+/** Returns the signals from which a metric key is derived; erasing any of them makes its values unknown. */
 function signalsOf(metricKey: string): readonly Signal[] {
   return eventSeriesOf(metricKey)?.signals ?? ['metrics']
 }
@@ -164,7 +162,7 @@ async function readEvents(
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
 }
 
-/** Rates over whole steps as rates over what counts of each. */
+/** Converts rates over whole steps into rates over the counted part of each step. */
 function overCounted(frame: SeriesFrame, rows: readonly PackedGroup[]): readonly PackedGroup[] {
   if (frame.counted === undefined) return rows
   return rows.map((row) => ({
@@ -176,7 +174,7 @@ function overCounted(frame: SeriesFrame, rows: readonly PackedGroup[]): readonly
   }))
 }
 
-/** How a built-in series is read, and in what unit. */
+/** Returns how a built-in series is read, and its unit. */
 export function eventChoice(
   series: EventSeries,
   asked: Aggregation | undefined,
@@ -189,8 +187,8 @@ export function eventChoice(
 }
 
 /**
- * Whether what is counted was alive before the series begins. Asked only where it decides something: of a
- * group it would cost a scan of all history, so a group's life begins with its first row in the series.
+ * Whether the counted events began before the series. It is read only where the result depends on it. For a
+ * group it would scan the whole history, so a group begins with its first row in the series.
  */
 export async function isBornBefore(
   reader: TenantReader,
@@ -204,12 +202,12 @@ export async function isBornBefore(
   return found.length > 0
 }
 
-/** What is read of a metric without points. */
+/** The reading of a metric without points. */
 export function nothingOf(request: SeriesRequest): SeriesReading {
   return { metricKey: request.metricKey, unit: '', aggregation: request.aggregation ?? 'avg', rows: [] }
 }
 
-/** What statements answered for one request. */
+/** The results of the statements for one request. */
 export interface SeriesReading {
   readonly metricKey: string
   readonly unit: string
@@ -218,7 +216,7 @@ export interface SeriesReading {
   readonly livedBefore?: boolean
 }
 
-/** What is unknown is asked after the rows have come, so that what was hidden meanwhile stays hidden. */
+/** Reads what is unknown after the rows, so that what was hidden meanwhile stays hidden. */
 export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesReading): SeriesSet {
   const { metricKey, unit, aggregation, rows } = reading
   const steps = Number((frame.endNs - frame.startNs) / stepNs(frame))
@@ -263,7 +261,7 @@ function filled(row: PackedGroup, unknown: Uint8Array, livedBefore: boolean): Om
   return { values, volume }
 }
 
-/** What counts of a step. */
+/** The counted part of each step. */
 export function countedOf(
   frame: Pick<SeriesFrame, 'startNs' | 'endNs' | 'stepSeconds' | 'counted'>,
   index: number,

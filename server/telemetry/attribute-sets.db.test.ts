@@ -1,5 +1,5 @@
-// Sets of attributes as answers hold them, taken apart here and by the engine in the exporter's columns of
-// maps: whatever keys and values say, and as many as a record may have.
+// Sets of attributes in results, parsed here and by the engine for the exporter's columns of maps: with any
+// keys and values, and as many as a record may have.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -76,7 +76,7 @@ test('attributes come back as they were sent, here and as the map of the exporte
   )
 })
 
-test('a record with as many attributes as one may have is answered whole in both ways', async () => {
+test('a record with the most attributes that one may have is returned whole in both ways', async () => {
   const many = Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`key ${i}`, `value ${i}`]))
   const answer = await stored(many, [many])
   assert.deepEqual(attributesOf(answer.own), many)

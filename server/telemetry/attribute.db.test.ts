@@ -1,6 +1,6 @@
-// What a statement is told of attributes against what maps would say, over random rows of few keys and
-// values that are beginnings and ends of each other, or empty: in a table whose own attributes are
-// dictionaries and one of plain texts.
+// Compares expressions of attributes with maps, over random rows with few keys and values that are beginnings
+// and ends of each other, or empty: in a table whose own attributes have a dictionary and in one with plain
+// texts.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -26,7 +26,7 @@ const map = fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values), 
 const startNs = 1_763_712_000_000_000_000n
 const place = { tenantId: 'acme', placement: 3 }
 
-/** The record's own, else its resource's, else empty. */
+/** The value of the record, else of its resource, else empty. */
 const model = (own: AttributeMap, resource: AttributeMap, key: string): string =>
   Object.hasOwn(own, key) ? (own[key] ?? '') : Object.hasOwn(resource, key) ? (resource[key] ?? '') : ''
 
@@ -90,7 +90,7 @@ for (const [table, timeColumn, column] of [
 
 const nested = 'nested'
 const json = (value: unknown): string => JSON.stringify(value)
-/** What a record has, what its resource has, a name, and the text that it is to have. */
+/** Attributes of the record, attributes of its resource, a name, and the expected value. */
 const paths: readonly (readonly [AttributeMap, AttributeMap, string, string | null])[] = [
   [{ http: json({ request: { method: 'GET' } }) }, {}, 'http.request.method', 'GET'],
   [{ http: json({ 'request.method': 'PUT' }) }, {}, 'http.request.method', 'PUT'],
@@ -123,7 +123,7 @@ const paths: readonly (readonly [AttributeMap, AttributeMap, string, string | nu
   [{ items: json([{ sku: 'x1' }, { sku: 'x2' }]) }, {}, 'items.sku', null],
 ]
 
-test('a name with dots also leads into nested values, of the row before its resource', async () => {
+test('a name with dots also leads into nested values, those of the record before those of its resource', async () => {
   const rows = paths.map(([own, resource], i) => ({
     Timestamp: startNs + BigInt(i),
     LogAttributes: own,
@@ -162,7 +162,7 @@ test('a name with dots does not lead into a value of a metric point', async () =
   assert.equal(await count('tags', 'a'), 1)
 })
 
-test('a list is found by any of its items, and by its whole text', async () => {
+test('a list is found by any of its items and by its whole text', async () => {
   const own = { tenantId: 'lists', placement: 3 }
   await insertFixture(
     stores.engine,
@@ -193,7 +193,7 @@ test('a list is found by any of its items, and by its whole text', async () => {
   assert.deepEqual(await found('deep.more', 'x1'), [])
 })
 
-test('what Prometheus calls job, instance and scope is found by these names, and an own attribute of the name first', async () => {
+test('job, instance and scope are found by their Prometheus names, and an own attribute of the name comes first', async () => {
   const own = { tenantId: 'labels', placement: 3 }
   const at = (i: number) => ({ TimeUnix: startNs + BigInt(i), MetricName: 'up' })
   await insertFixture(stores.engine, own, 'otel_metrics_gauge', [

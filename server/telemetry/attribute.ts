@@ -1,9 +1,9 @@
-// Attributes in statements, over the texts of pairs that rows hold (schema/attribute-pairs.ts). Where a
-// record has no attribute of a name, that of its resource stands for it. Nested values of logs and spans are
-// JSON texts, which are read where a name may lead into one; what is stored stays as it is. Points of metrics
-// have no nested attributes (OpenTelemetry's metrics data model), and a filter on them is in the plan of each
-// metric table. Whole sets are answered as they are stored and taken apart here, because to plan how the
-// engine would make maps of them takes it longer than to read them.
+// Expressions for attributes in statements, over the texts of pairs that rows hold
+// (schema/attribute-pairs.ts). Where a record does not have an attribute, the attribute of its resource is
+// used. Nested values of logs and spans are stored as JSON texts, which are read where a name may lead into
+// one; what is stored does not change. Points of metrics have no nested attributes (OpenTelemetry's metrics
+// data model); for them a filter is part of the plan of each metric table. Whole sets are returned as they
+// are stored and parsed here, because planning maps takes the engine longer than reading the sets.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
 import { bytes, join, raw, type Sql, sql } from './sql.ts'
@@ -15,11 +15,11 @@ const resourceColumn = 'ResourceAttributesPairs'
 const pointColumn = 'AttributesPairs'
 
 /**
- * An attribute of the record itself or, where it has none of that name, of its resource. Where neither has, a
- * name with dots may be a path into a nested value of a log or a span, and points of metrics have the labels
- * that Prometheus knows their source by. Empty where there is nothing.
+ * The value of an attribute of the record or, where it does not have it, of its resource. Where neither has
+ * it, a name with dots may be a path into a nested value of a log or a span, and points of metrics have the
+ * labels by which Prometheus identifies their source. Empty where nothing is found.
  *
- * @param column of the record's own pairs
+ * @param column the column of the record's own pairs
  */
 export function attribute(column: string, key: string): Sql {
   const [own, resource] = [hasKey(column, key), hasKey(resourceColumn, key)]
@@ -35,11 +35,11 @@ export function attribute(column: string, key: string): Sql {
 }
 
 /**
- * Whether {@link attribute} is that value, or a list with that item. One search of each set for all that
- * could make it so comes first, so that what it takes to be sure is computed for few rows only.
+ * Whether {@link attribute} equals `value`, or is a list that contains it. One search of each set for every
+ * text that could match comes first, so that the exact test is computed for few rows only.
  */
 export function hasAttribute(column: string, key: string, value: string): Sql {
-  // What is absent counts as empty.
+  // An absent attribute counts as empty.
   if (value === '') return sql`${attribute(column, key)} = ''`
   const pair = bytes(pairStart, key, pairMiddle, value, pairStart)
   const ways = waysOf(column, key)
@@ -61,7 +61,7 @@ export function hasAttribute(column: string, key: string, value: string): Sql {
   return label === undefined ? found : sql`(${found} OR (${isAbsent} AND multiIf(${label}, '') = ${value}))`
 }
 
-/** Whether the record or its resource has an attribute of that name at all. */
+/** Whether the record or its resource has an attribute of that name. */
 export function knowsAttribute(column: string, key: string): Sql {
   const ways = waysOf(column, key)
   const found = ways.map(({ json, path }) => sql`JSONHas(${json}, ${path})`)
@@ -76,48 +76,48 @@ export function knowsAttribute(column: string, key: string): Sql {
   )})`
 }
 
-/** Stands for a key and the bytes around it while a value is cut out; like those, no UTF-8 has it. */
+/** Replaces a key and the bytes around it while a value is cut out. Like those it never occurs in UTF-8. */
 const keyMark = bytes(0xfd)
 
 /**
- * The value of a key of a set; empty where the set has none. Nothing but the column varies in it, so of a
- * column with a dictionary the engine computes it once for each entry of that.
+ * The value of a key in a set; empty where the set does not have it. Only the column varies in the
+ * expression, so the engine computes it once for each entry where the column has a dictionary.
  */
 export function pairIn(column: string, key: string): Sql {
   const marked = sql`replaceOne(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}, ${keyMark})`
   return sql`substringIndex(substringIndex(${marked}, ${keyMark}, -1), ${bytes(pairStart)}, 1)`
 }
 
-/** Whether a record has an attribute of its own. */
+/** Whether a record itself has an attribute. */
 export function hasKey(column: string, key: string): Sql {
   return sql`position(${raw(column)}, ${bytes(pairStart, key, pairMiddle)}) > 0`
 }
 
-/** The value of a key of a set that has it. */
+/** The value of a key in a set that has it. */
 function valueIn(column: string, key: string): Sql {
   const before = bytes(pairStart, key, pairMiddle)
   const rest = sql`substring(${raw(column)}, position(${raw(column)}, ${before}) + length(${before}))`
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
 
-/** The value that the record has of a key, else its resource; empty where neither has. */
+/** The value of a key in the record, or else in its resource; empty where neither has it. */
 function valueOfKey(column: string, key: string): Sql {
   const both = sql`concat(${raw(column)}, toString(${raw(resourceColumn)}))`
   const rest = sql`splitByString(${bytes(pairStart, key, pairMiddle)}, ${both})[2]`
   return sql`substringIndex(${rest}, ${bytes(pairStart)}, 1)`
 }
 
-/** Whether a JSON text is that of a list with that item. */
+/** Whether a JSON text is a list that contains that item. */
 function hasItem(json: Sql, value: string): Sql {
   return sql`has(JSONExtract(${json}, 'Array(String)'), ${value})`
 }
 
-/** Names of more parts than these are no paths: each part is one more way in which the name may be meant. */
+/** Names with more parts are not read as paths: each part adds one way to interpret the name. */
 const partsMax = 5
 
 /**
- * A way in which a name leads into a nested value: the JSON text of a key of the set, and
- * keys one inside the other.
+ * One way in which a name leads into a nested value: the JSON text of a key of the set, and the keys below
+ * it, from the outer to the inner one.
  */
 interface Way {
   readonly json: Sql
@@ -125,8 +125,8 @@ interface Way {
 }
 
 /**
- * The first parts of the name are a key of the set; the others lead down one by one, or
- * the last of them together.
+ * The first parts of the name are a key of the set; each of the others is one key below, or the last of them
+ * together are one key.
  */
 function waysOf(column: string, key: string): Way[] {
   const parts = key.split('.')
@@ -146,15 +146,15 @@ function waysOf(column: string, key: string): Way[] {
 }
 
 /**
- * Whether some JSON text of the row has a key that ends as the name does. Only such rows are looked into,
- * because to read JSON takes far longer than to search a text.
+ * Whether some JSON text of the row has a key that ends like the name. Only such rows are parsed, because
+ * parsing JSON takes far longer than searching a text.
  */
 function mayLead(column: string, key: string): Sql {
   const search = (own: string) => sql`position(${raw(own)}, ${nestedMark(key)}) > 0`
   return sql`(${search(column)} OR ${search(resourceColumn)})`
 }
 
-/** What a JSON text has where a key in it ends as the name does. */
+/** The text that a JSON text contains where one of its keys ends like the name. */
 function nestedMark(key: string): string {
   return JSON.stringify(key.slice(key.lastIndexOf('.') + 1)).slice(1)
 }
@@ -173,9 +173,8 @@ function isNested(ways: readonly Way[], value: string): Sql {
 }
 
 /**
- * Labels of Prometheus that became resource and scope on their way in, as
- * `server/ingest/prometheus/remote-write.ts` has it: of points of metrics that have no attribute of such a
- * name. Each is a condition and the text where it holds.
+ * Labels of Prometheus that `server/ingest/prometheus/remote-write.ts` turned into resource and scope, for
+ * points of metrics that have no attribute of that name. Each is a condition and the value where it is true.
  */
 function labelOf(column: string, key: string): Sql | undefined {
   return column === pointColumn ? labels.get(key) : undefined
@@ -194,17 +193,19 @@ const labels: ReadonlyMap<string, Sql> = new Map([
   ['otel_scope_version', raw(`ScopeVersion != '', toString(ScopeVersion)`)],
 ])
 
-/** A column of pairs in an answer, for {@link attributesOf}; JSON has no place for its bytes. */
+/**
+ * A column of pairs in a result, for {@link attributesOf}; in base64, because JSON can't contain its bytes.
+ */
 export function pairsColumn(column: string): Sql {
   return raw(`base64Encode(${column})`)
 }
 
-/** A column that holds a list of texts of pairs, for {@link attributesOf} one by one. */
+/** A column with a list of texts of pairs, for {@link attributesOf} one by one. */
 export function pairListColumn(column: string): Sql {
   return raw(`arrayMap(pairs -> base64Encode(pairs), ${column})`)
 }
 
-/** The attributes of a set that an answer holds. */
+/** Returns the attributes of a set from a result. */
 export function attributesOf(answered: string): Record<string, string> {
   const pairs = Buffer.from(answered, 'base64')
   const entries: [key: string, value: string][] = []
@@ -214,6 +215,6 @@ export function attributesOf(answered: string): Record<string, string> {
     entries.push([pairs.toString('utf8', at + 1, middle), pairs.toString('utf8', middle + 1, end)])
     at = end
   }
-  // A key may be any name, also one that an object has by itself.
+  // A key may have any name, also that of a property that objects inherit.
   return Object.fromEntries(entries)
 }

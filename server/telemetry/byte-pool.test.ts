@@ -1,4 +1,4 @@
-// Memory that is used again: never by two at once, and never with what the last user left in it.
+// Reused memory: never lent to two callers at once, and never with the bytes of its last user.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { BytePool } from './byte-pool.ts'
 
 const kibibyte = 1024
 
-test('what was given back is lent again, wiped', () => {
+test('memory that was given back is lent again, filled with zeros', () => {
   const pool = new BytePool(1024 * kibibyte)
   const first = pool.lend(100 * kibibyte)
   first.fill('secret')
@@ -18,7 +18,7 @@ test('what was given back is lent again, wiped', () => {
   assert.ok(second.equals(Buffer.alloc(99 * kibibyte)))
 })
 
-test('what is given back twice is lent once', () => {
+test('memory that is given back twice is lent once', () => {
   const pool = new BytePool(1024 * kibibyte)
   const first = pool.lend(20 * kibibyte)
   pool.giveBack(first)
@@ -27,7 +27,7 @@ test('what is given back twice is lent once', () => {
   assert.notEqual(second.buffer, third.buffer)
 })
 
-test('what is given back once more takes nothing from whom it was lent to since', () => {
+test('giving memory back again does not take it from its next user', () => {
   const pool = new BytePool(1024 * kibibyte)
   const first = pool.lend(20 * kibibyte)
   const memory = first.buffer
@@ -40,7 +40,7 @@ test('what is given back once more takes nothing from whom it was lent to since'
   assert.notEqual(pool.lend(20 * kibibyte).buffer, memory)
 })
 
-test('bytes that were not lent are left as they are, and never lent', () => {
+test('bytes that were not lent are left unchanged and never lent', () => {
   const pool = new BytePool(1024 * kibibyte)
   const foreign = Buffer.alloc(32 * kibibyte, 'x')
   pool.giveBack(foreign)
@@ -48,14 +48,14 @@ test('bytes that were not lent are left as they are, and never lent', () => {
   assert.notEqual(pool.lend(32 * kibibyte).buffer, foreign.buffer)
 })
 
-test('no more is kept than the bound', () => {
+test('no more memory is kept than the limit', () => {
   const pool = new BytePool(100 * kibibyte)
   const lent = Array.from({ length: 8 }, () => pool.lend(30 * kibibyte))
   for (const bytes of lent) pool.giveBack(bytes)
   assert.ok(pool.idleBytes > 0 && pool.idleBytes <= 100 * kibibyte, `${pool.idleBytes}`)
 })
 
-test('nobody’s bytes change while they are lent, whatever others do', () => {
+test('lent bytes do not change, whatever other callers do', () => {
   const seed = fc.sample(fc.integer(), 1)[0] ?? 0
   const step = fc.record({ size: fc.nat(5 * 1024 * kibibyte), release: fc.boolean(), at: fc.nat() })
   fc.assert(

@@ -1,32 +1,35 @@
-// Memory for bytes that live from one request to the next or to their commit, used again: to ask for it anew
-// each time makes the garbage collector run for memory that it doesn't own. It is wiped between two users,
-// because nothing of one organisation may outlast its erasure or be seen by another, and who gives it back
-// must be the last to hold it. What is never given back is garbage like anything else.
+// A pool of memory for bytes that are needed during one HTTP request or until their commit. Memory is used
+// again, because allocating it anew each time makes the garbage collector run for memory outside its heap. It
+// is filled with zeros between two users, because nothing of one organisation may remain after its erasure or
+// be seen by another. The caller that gives memory back must be its last user. Memory that is never given
+// back is collected as garbage.
 
-/** Less than this is cheap to ask for. */
+/** Smaller buffers are cheap to allocate. */
 const smallestBytes = 16 * 1024
 
-/** More than this is rare. */
+/** Larger buffers are rare. */
 const largestBytes = 4 * 1024 * 1024
 
 export class BytePool {
   readonly #keptBytes: number
   readonly #kept = new Map<number, ArrayBuffer[]>()
-  /** By what was answered and not by its memory, which may be lent to somebody else since. */
+  /**
+   * Holds the buffers that were lent, not their memory: that may be lent to another caller in the meantime.
+   */
   readonly #lent = new WeakSet<Buffer>()
   #idleBytes = 0
 
-  /** @param keptBytes bound on what is kept while nobody uses it */
+  /** @param keptBytes the most bytes that are kept while unused */
   constructor(keptBytes: number) {
     this.#keptBytes = keptBytes
   }
 
-  /** Bytes that nobody uses. */
+  /** Bytes that are kept and unused. */
   get idleBytes(): number {
     return this.#idleBytes
   }
 
-  /** So many bytes, of which nothing is known but that they are nobody else's. */
+  /** Returns a buffer of `count` bytes. Its content is undefined; no other caller has it. */
   lend(count: number): Buffer {
     if (count < smallestBytes || count > largestBytes) return Buffer.allocUnsafeSlow(count)
     const size = sizeFor(count)
@@ -39,8 +42,8 @@ export class BytePool {
   }
 
   /**
-   * Takes back the very buffer that {@link lend} answered; what came from elsewhere, or was given
-   * back before, is left alone.
+   * Takes back the buffer that {@link lend} returned. Ignores buffers from elsewhere, and those that were
+   * given back before.
    */
   giveBack(bytes: Buffer): void {
     const { buffer } = bytes
@@ -55,7 +58,10 @@ export class BytePool {
   }
 }
 
-/** The next multiple of a quarter of the power of two below, so that a fifth at most is left over. */
+/**
+ * Returns the next multiple of a quarter of the power of two below `count`, so that at most a fifth is
+ * unused.
+ */
 function sizeFor(count: number): number {
   const step = 2 ** (Math.floor(Math.log2(count)) - 2)
   return Math.ceil(count / step) * step

@@ -1,11 +1,10 @@
-// The promises that the engine's library leaves to its user: one process per folder, a bad statement is
-// an error and the process lives, closing waits, and a folder of another version is refused. Other
-// processes are real ones.
+// What the library leaves to its user: one process per folder, a bad statement is an error and the process
+// continues, closing waits, and a folder of another version is refused. Other processes are real ones.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
@@ -14,7 +13,7 @@ import {
   encodeRows,
   insertRows,
   tableSpec,
-  temporaryFolder,
+  temporaryFolders,
   withEngine,
 } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
@@ -28,18 +27,12 @@ import { seriesIdExpression } from './schema/series-id.ts'
 import { tables, tablesOf } from './schema/tables.ts'
 import { raw, sql, strings } from './sql.ts'
 
-const folders: string[] = []
 const children: ChildProcess[] = []
 after(() => {
   for (const child of children) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const open = (folder: string) => openChdb({ folder, maxMemoryBytes: 2 ** 30 })
 const place = { tenantId: 'acme', placement: 1 }
@@ -47,7 +40,9 @@ const monday = 1_767_571_200_000_000_000n
 const countLogs = async (engine: TelemetryEngine) =>
   Number((await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`))[0]?.rows)
 
-/** Another process that opens the folder, says so or why not, and stays until its input ends. */
+/**
+ * Starts another process that opens the folder, reports success or the error, and runs until its input ends.
+ */
 async function openElsewhere(
   folder: string,
   command: string | null = null,
@@ -74,7 +69,7 @@ async function openElsewhere(
   return { child, said }
 }
 
-test('a second process on the folder is refused with a sentence, and the first goes on', async () => {
+test('a second process on the folder is refused with a sentence, and the first continues', async () => {
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     await insertRows(engine, place, batchOf('otel_logs', [monday]))
@@ -87,7 +82,7 @@ test('a second process on the folder is refused with a sentence, and the first g
   })
 })
 
-test('a start waits for a command that works in the folder, and says for which', async () => {
+test('a start waits for a command that works in the folder, and logs which one', async () => {
   const folder = newFolder()
   const elsewhere = await openElsewhere(folder, 'lethe backup create')
   assert.equal(elsewhere.said, 'open\n')
@@ -101,7 +96,7 @@ test('a start waits for a command that works in the folder, and says for which',
   assert.deepEqual(told, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
 })
 
-test('a folder is free again when its process has closed, and also when it was killed', async () => {
+test('a folder is free again when its process has closed, and when its process was killed', async () => {
   const folder = newFolder()
   const first = await openElsewhere(folder)
   assert.equal(first.said, 'open\n')
@@ -119,13 +114,13 @@ test('a folder is free again when its process has closed, and also when it was k
   await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 0))
 })
 
-test('what was committed is there after closing and opening again', async () => {
+test('committed rows are there after closing and opening again', async () => {
   const folder = newFolder()
   await withEngine(folder, (engine) => insertRows(engine, place, batchOf('otel_logs', [monday, monday + 1n])))
   await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 2))
 })
 
-test('statements that cost too much end as an error that says so, and the process lives', async () => {
+test('statements that cost too much fail with an error that says so, and the process continues', async () => {
   await withEngine(newFolder(), async (engine) => {
     const cheap = { maxSeconds: 1, maxMemoryBytes: 64 * 2 ** 20 }
     for (const statement of [
@@ -135,7 +130,7 @@ test('statements that cost too much end as an error that says so, and the proces
       await assert.rejects(engine.select(statement, cheap), (error) => {
         assert.ok(error instanceof AppError)
         assert.equal(error.code, 'query_too_expensive')
-        // The engine's own words stay inside; the sentence is the catalogue's.
+        // The engine's message stays inside; the sentence is that of the catalogue.
         assert.doesNotMatch(error.message, /numbers|Exception/)
         return true
       })
@@ -144,7 +139,7 @@ test('statements that cost too much end as an error that says so, and the proces
   })
 })
 
-test('a statement writes nothing it reads to the disk, and what a killed process left there goes at the start', async () => {
+test('a statement writes nothing that it reads to the disk, and files of a killed process are removed at the start', async () => {
   const folder = newFolder()
   const temporary = join(folder, 'engine', 'tmp')
   await withEngine(folder, async (engine) => {
@@ -160,7 +155,7 @@ test('a statement writes nothing it reads to the disk, and what a killed process
   await withEngine(folder, async () => assert.deepEqual(readdirSync(temporary), []))
 })
 
-test('statements and inserts that fail are errors with the engine’s number, and the process lives', async () => {
+test('statements and inserts that fail are errors with the engine’s number, and the process continues', async () => {
   await withEngine(newFolder(), async (engine) => {
     for (const [statement, code] of [
       [raw('this is no sql'), 62],
@@ -192,7 +187,7 @@ test('statements and inserts that fail are errors with the engine’s number, an
   })
 })
 
-test('one failing statement takes none of those beside it along', async () => {
+test('a failing statement does not affect those beside it', async () => {
   await withEngine(newFolder(), async (engine) => {
     const results = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>
@@ -208,7 +203,7 @@ test('one failing statement takes none of those beside it along', async () => {
   })
 })
 
-test('rows come as objects, 64-bit integers as text, and texts as they are', async () => {
+test('rows are returned as objects, 64-bit integers as text, and texts unchanged', async () => {
   await withEngine(newFolder(), async (engine) => {
     const text = 'line\nbreak, "quote", \\, \u2028, 👋, \0 '
     assert.deepEqual(
@@ -221,7 +216,7 @@ test('rows come as objects, 64-bit integers as text, and texts as they are', asy
   })
 })
 
-test('every telemetry table exists and says where its files are; others are nowhere', async () => {
+test('every telemetry table exists and has a folder; other tables have none', async () => {
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     for (const { name } of tables) {
@@ -231,7 +226,7 @@ test('every telemetry table exists and says where its files are; others are nowh
   })
 })
 
-test('a long read lets commits and other reads pass', async () => {
+test('a long read does not block commits and other reads', async () => {
   await withEngine(newFolder(), async (engine) => {
     const order: string[] = []
     const slow = engine
@@ -245,23 +240,23 @@ test('a long read lets commits and other reads pass', async () => {
   })
 })
 
-test('a session that has read and is idle keeps nothing of what is dropped on disk', async () => {
+test('an idle session that has read a partition keeps none of its files after the partition is dropped', async () => {
   await withEngine(newFolder(), async (engine) => {
     await insertRows(engine, place, batchOf('otel_logs', [monday]))
-    // Each reader has read the table before its partition goes.
+    // Each reader has read the table before its partition is dropped.
     await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
     const folder = (await engine.tableFolder('otel_logs')) ?? ''
     const parts = () => readdirSync(folder).filter((name) => /^\d+-/.test(name))
     assert.equal(parts().length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
-    // The command drops what is there now; the engine clears the files when it is asked
-    // for a partition that isn't.
+    // The command drops the partition; the engine removes its files when another partition, which does not
+    // exist, is dropped.
     await engine.command(raw("ALTER TABLE otel_logs DROP PARTITION ID '99-19700101'"))
     assert.deepEqual(parts(), [])
   })
 })
 
-test('closing waits for what runs, refuses what comes after, and may be asked for twice', async () => {
+test('closing waits for running statements, refuses later ones, and may be called twice', async () => {
   const engine = await open(newFolder())
   const order: string[] = []
   const slow = engine
@@ -284,7 +279,7 @@ test('closing waits for what runs, refuses what comes after, and may be asked fo
   assert.deepEqual(order.toSorted(), ['answered', 'closed', 'committed'])
 })
 
-test('tables that differ from this program’s are refused by name, and the folder is left free', async () => {
+test('tables that differ from those of this program are refused by name, and the folder is unlocked', async () => {
   const folder = newFolder()
   const keys = { by: '(Placement, toMonday(Timestamp))', order: 'TenantId, ServiceName, Timestamp' }
   const copy = ({ by, order }: typeof keys) => [
@@ -332,7 +327,7 @@ test('tables that differ from this program’s are refused by name, and the fold
       assert.match(error.message, /belongs to another version/)
       return true
     })
-    // Mended through a session of the library, since this program refuses the folder.
+    // Repaired through a session of the library, because this program refuses the folder.
     const session = new Session(join(folder, 'engine'))
     for (const statement of back) session.query(statement)
     session.close()
@@ -341,7 +336,7 @@ test('tables that differ from this program’s are refused by name, and the fold
   await withEngine(folder, async (engine) => assert.equal(await countLogs(engine), 0))
 })
 
-test('whether commits wait for the disk may change between two starts, and merges always do', async () => {
+test('whether commits wait for the disk may change between two starts; merges always wait', async () => {
   const folder = newFolder()
   for (const commitSync of ['off', 'files', 'on', 'files', 'off'] as const) {
     const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, commitSync })
@@ -358,7 +353,7 @@ test('whether commits wait for the disk may change between two starts, and merge
   }
 })
 
-test('a table that an earlier build made gets the settings of this one', async () => {
+test('a table of an earlier build gets the settings of this build', async () => {
   const folder = newFolder()
   const settingsOf = async (engine: TelemetryEngine) => {
     const [logs] = await engine.select<{ own: string }>(
@@ -377,7 +372,7 @@ test('a table that an earlier build made gets the settings of this one', async (
   })
 })
 
-test('a merge keeps no statistics of columns, and those of an earlier build go with the next one', async () => {
+test('a merge keeps no statistics of columns, and removes those of an earlier build', async () => {
   const folder = newFolder()
   const columnsWithStatistics = async (engine: TelemetryEngine) => {
     for (let part = 0; part < 2; part++)
@@ -399,7 +394,7 @@ test('a merge keeps no statistics of columns, and those of an earlier build go w
   })
 })
 
-test('tables of before a column that the engine can fill get it, and so do side tables of an erasure', async () => {
+test('older tables get a column that the engine can fill, and so do side tables of an erasure', async () => {
   const folder = newFolder()
   const row = (pod: string) => ({
     ...{ MetricName: 'm', ServiceName: 'shop', ScopeName: 'meter', TimeUnix: monday },

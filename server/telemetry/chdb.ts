@@ -1,7 +1,7 @@
-// The embedded engine: chDB in this process, one data folder per process. It keeps three promises the library
-// leaves to its user: a second process on the same folder is refused with a clear sentence, a failing or
-// expensive statement is an error and never the end of the process, and closing waits for what still runs
-// (closing under a running statement aborts the whole process).
+// The embedded engine: chDB in this process, one data folder per process. It ensures three things that the
+// library leaves to its user: a second process on the same folder is refused with a clear error, a statement
+// that fails or costs too much is an error and never ends the process, and closing waits for statements that
+// still run (closing during a statement aborts the whole process).
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,28 +25,34 @@ import { removeUnsyncedParts } from './unsynced-parts.ts'
 interface ChdbOptions {
   /** Folder for the engine's files; created where absent. */
   readonly folder: string
-  /** Memory the engine may use for everything, bytes. Past it statements fail instead of the process. */
+  /**
+   * Memory that the engine may use for everything, bytes. Above it statements fail, and the process
+   * continues.
+   */
   readonly maxMemoryBytes: number
   /**
-   * The only folder that `BACKUP` writes to and `RESTORE` reads; a relative name in them is
-   * below it. None where absent.
+   * The only folder that `BACKUP` writes to and `RESTORE` reads; relative names in them are below it. None
+   * where absent.
    */
   readonly backupFolder?: string
-  /** Whether and how commits are on the disk, not only in the operating system's cache; off where absent. */
+  /**
+   * Whether and how commits are synced to the disk; off where absent, so that they may be only in the
+   * operating system's cache.
+   */
   readonly commitSync?: CommitSync
-  /** Is told what a cut of power left broken. */
+  /** Logs the broken parts that were found after a power loss. */
   readonly logger?: Pick<FastifyBaseLogger, 'warn' | 'error'>
   /**
    * The command that opens the folder; null or absent for a service, which waits for such a command to end.
    */
   readonly command?: string | null
-  /** Runs once the folder is ours and before its files are opened. */
+  /** Runs after the lock of the folder is taken and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
 
 /**
- * `on`: one sync of the file system for all that a commit wrote, or `files` where the system has no such
- * sync; `files`: the engine syncs each file. docs/decisions/0022 has what either costs.
+ * `on`: one sync of the file system for all files of a commit, or `files` where the system has no such sync;
+ * `files`: the engine syncs each file. docs/decisions/0022 has the cost of each.
  */
 export type CommitSync = 'on' | 'files' | 'off'
 
@@ -56,12 +62,13 @@ const nativeBlocks = { format: 'Native' }
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
 /**
- * Where every statement starts from. Its text holds what is bound in it, so it may be long. Machine code is
- * not made for it: each statement has constants of its own, so it is seldom used again. Projections, of which
- * there are none, and statistics of columns are looked up for each part of a table that a statement names,
- * which takes longer than to read a window (docs/decisions/0011). Whoever reads a file waits for it: threads
- * that wait instead are asked for every piece where a filesystem can't tell whether it has it in memory, as
- * tmpfs can't, and nearly a third of a window goes into asking (docs/decisions/0019).
+ * Settings of every session. The text of a statement contains its bound values, so it may be long. Statements
+ * are not compiled to machine code: each has constants of its own, so it is seldom used again. Projections,
+ * of which there are none, and statistics of columns would be looked up for each part of a table that a
+ * statement names, which takes longer than reading a window (docs/decisions/0011). A thread that reads a file
+ * waits for it itself: with separate threads for waiting, every piece is requested from them where a file
+ * system can't tell whether it has the piece in memory, as tmpfs can't, and nearly a third of the time to
+ * read a window goes into that (docs/decisions/0019).
  */
 const sessionSettings = `SET ${[
   'max_query_size = 67108864',
@@ -71,55 +78,52 @@ const sessionSettings = `SET ${[
   'optimize_use_projections = 0',
   'use_statistics = 0',
   "local_filesystem_read_method = 'pread'",
-  // What a statement reads stays in memory: in a file it would outlive an erasure, and a crash.
+  // What a statement reads stays in memory: in a file it would remain after an erasure and after a crash.
   'max_bytes_ratio_before_external_group_by = 0',
   'max_bytes_ratio_before_external_sort = 0',
   'max_bytes_ratio_before_external_join = 0',
-  // Whoever wants the first few of many long rows in an order keeps only the first few, and not 1 GB of
-  // others.
+  // A statement that needs the first few of many long rows in an order keeps only those few in memory, and
+  // not 1 GB of others.
   'max_bytes_before_remerge_sort = 33554432',
 ].join(', ')}`
 
-/**
- * A client that sends two years of history in one body has done nothing wrong; the guard is against bad
- * schemas.
- */
+/** A client may send two years of history in one body; the limit is meant against bad schemas. */
 const insertSettings = 'max_partitions_per_insert_block = 0'
 
 /**
- * Inserts and commands that run at once. A session runs one statement after another, so writing has some of
- * its own: then no insert waits for a query, and while one waits for a lock or a file two others have a core
- * each. Each statement under way occupies one of the threads that the runtime has for files and compression
- * too: scripts/run.mjs has as many as all sessions need, and some more.
+ * Inserts and commands that run at once. A session runs one statement after another, so writing has sessions
+ * of its own: then no insert waits for a query, and while one insert waits for a lock or a file, two others
+ * have a core each. Each running statement occupies one of the threads that the runtime also needs for files
+ * and compression: scripts/run.mjs starts as many as all sessions need, and some more.
  */
 export const writers = 3
 
 /**
- * Reads on behalf of organisations that run side by side. One organisation has two at once that
- * somebody asked for, since to plan a statement takes one core, and one for its detectors; so one alone
- * never has all four, and whoever comes next finds one free while those two take their time. A session
- * costs next to no memory.
+ * Reads on behalf of organisations that run at once. One organisation has at most two that a client waits
+ * for, because planning a statement takes one core, and one for its detectors. So one alone never has all
+ * four, and the next organisation finds one free even while those two take long. A session costs next to no
+ * memory.
  */
 const readers = 4
 
 /**
- * Reads of the service itself: erasures, their read-backs, backups, the schema. They don't
- * wait behind organisations.
+ * Reads of the service itself: erasures, their read-backs, backups, the schema. They don't wait for those of
+ * organisations.
  */
 const ownReaders = 2
 
 /**
- * What is asked for gets four times the time of what detectors read, where both wait. Detectors never
- * hold more than two of the four sessions. A page of a console asks for some ten series at once, and
- * several people look at it: beyond 64 something asks faster than it reads. What detectors read is
- * bounded by the loop that runs them.
+ * Where both wait, what a client asked for gets four times the time of what detectors read. Detectors never
+ * have more than two of the four sessions. A page of a console requests some ten series at once, and several
+ * people look at it: a client with more than 64 waiting reads asks faster than it reads. Reads of detectors
+ * are bounded by the loop that runs them.
  */
 const readKinds = {
   asked: { weight: 4, atOnceByOwner: 2, atOnce: readers, waitingByOwner: 64 },
   background: { weight: 1, atOnceByOwner: 1, atOnce: 2, waitingByOwner: Number.POSITIVE_INFINITY },
 } as const
 
-/** Some kilobytes each, with the request that waits behind it. */
+/** Waiting reads of all organisations: some kilobytes each, with the HTTP request that waits for it. */
 const readsWaitingMax = 2048
 
 /**
@@ -128,7 +132,7 @@ const readsWaitingMax = 2048
  */
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
-/** Opens the engine on its folder and brings the telemetry tables into being. */
+/** Opens the engine on its folder, and creates the telemetry tables or brings them up to date. */
 export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
   mkdirSync(options.folder, { recursive: true })
   const lock = await lockFolderToServe(options.folder, options.command ?? null, options.logger)
@@ -158,7 +162,7 @@ export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
 }
 
 /**
- * What statements and merges of a process that was killed left, also of a build that let statements write
+ * Removes files of statements and merges of a process that was killed; earlier builds let statements write
  * files.
  */
 function removeTemporaryFiles(folder: string): void {
@@ -169,7 +173,7 @@ function removeTemporaryFiles(folder: string): void {
 
 class ChdbEngine implements TelemetryEngine {
   readonly #sessions: readonly Session[]
-  /** Commits and commands don’t wait for whoever reads much. */
+  /** Commits and commands don't wait for reads. */
   readonly #writing: Pool<Session>
   /** Organisations take turns. */
   readonly #reading: FairPool<Session>
@@ -198,14 +202,15 @@ class ChdbEngine implements TelemetryEngine {
     this.#ownReading = new Pool(this.#sessions.slice(forOwn))
   }
 
-  /** To be awaited before anything else. */
+  /** Call and await it before anything else. */
   async settle(): Promise<void> {
     for (const session of this.#sessions) await this.#guard(() => session.queryAsync(sessionSettings))
   }
 
   /**
-   * Clears away what a cut of power left of commits that nobody was told of, and chooses how those to come
-   * are synced. To be awaited before any table is touched. True where the engine is to sync each file.
+   * Removes broken parts of commits that were never acknowledged, after a power loss, and chooses how later
+   * commits are synced. Call and await it before any table is used. Returns true where the engine must sync
+   * each file.
    */
   async settleSyncs({ folder, commitSync = 'off', logger }: ChdbOptions): Promise<boolean> {
     const marks = join(folder, 'syncs')
@@ -213,7 +218,7 @@ class ChdbEngine implements TelemetryEngine {
     if (removed.length > 0)
       logger?.warn(
         { parts: removed },
-        'removed what a cut of power left of commits that were not acknowledged',
+        'removed broken parts of commits that were not acknowledged, after a power loss',
       )
     if (damaged.length > 0)
       logger?.error(
@@ -299,7 +304,7 @@ class ChdbEngine implements TelemetryEngine {
     )
   }
 
-  /** Ends the statement where the signal aborts meanwhile, and throws its reason then. */
+  /** Kills the statement where the signal aborts while it runs; then throws the reason of the signal. */
   async #readWanted(
     session: Session,
     text: string,
@@ -320,13 +325,13 @@ class ChdbEngine implements TelemetryEngine {
     }
   }
 
-  /** What can't be ended runs to its own end, or to its limits. */
+  /** A statement that can't be killed runs to its end or to its limits. */
   #end(mark: string): void {
     const kill = sql`KILL QUERY WHERE startsWith(query, ${mark}) ASYNC`
     this.#run(this.#writing, kill).catch(() => undefined)
   }
 
-  /** Counts the statement as running, and turns whatever it throws into our own errors. */
+  /** Counts the statement as running, and translates the errors of the library. */
   async #guard<T>(start: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new AppError('not_ready')
     let running: Promise<T> | undefined
@@ -343,8 +348,8 @@ class ChdbEngine implements TelemetryEngine {
 }
 
 /**
- * The columns are declared as plain strings where the table has dictionaries: the engine builds those from a
- * block of strings at half the price of building them row by row.
+ * Columns with a dictionary are declared as plain strings: building the dictionary from a block of strings
+ * costs the engine half as much as building it row by row.
  */
 function insertText(table: string, columns: readonly ColumnSpec[], path: string): string {
   const names = columns.map(({ name }) => `\`${name}\``).join(', ')
@@ -356,7 +361,8 @@ function insertText(table: string, columns: readonly ColumnSpec[], path: string)
 }
 
 /**
- * Conditions that are tested one after another, and the cache of what they said, have whole granules read.
+ * Testing conditions one after another, and the cache of their results, would both make the engine read whole
+ * granules.
  */
 const inSmallBlocks = [
   'max_threads = 1',
@@ -377,7 +383,7 @@ function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: St
 
 const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
 
-/** What a signal throws that aborted without a reason of its own. */
+/** Whether the error is the reason of a signal that was aborted without a reason of its own. */
 function isAbort(cause: unknown): boolean {
   return cause instanceof DOMException && cause.name === 'AbortError'
 }

@@ -1,14 +1,14 @@
-// The port of a store of derived telemetry: what a room keeps in the control plane that was computed from
-// telemetry. An erasure of the telemetry takes it as well. Attempt, verifier, preview and certificate walk
-// the list of these stores, which is wired in app/derived-stores.ts; a test holds the list against the tables
-// of the control plane.
+// The port of a store of derived telemetry: what a room computed from telemetry and keeps in the control
+// plane. An erasure of the telemetry erases it too. Attempt, verifier, preview and certificate walk the list
+// of these stores, which is defined in app/derived-stores.ts; a test compares the list with the tables of the
+// control plane.
 
 import type { DeletionPreview } from '../../contract/deletion.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { HeldPart } from './held-part.ts'
 import type { Signal } from './schema/tables.ts'
 
-/** Telemetry of an organisation that is to be erased. */
+/** A part of an organisation's telemetry that is being erased. */
 export interface ErasedPart {
   readonly signals: readonly Signal[]
   readonly range: TimeRange
@@ -16,25 +16,26 @@ export interface ErasedPart {
 
 export interface DerivedStore {
   /**
-   * Names it in the steps, counts and certificate of an erasure. Different from every telemetry table, and
-   * for good.
+   * The name in the steps, counts and certificate of an erasure. Different from the name of every telemetry
+   * table; never changes.
    */
   readonly name: string
-  /** Tables of the control plane that hold it and have a `tenant_id`. */
+  /** Tables of the control plane that contain its records and have a `tenant_id`. */
   readonly tables: readonly string[]
   /**
-   * What an erasure of the part would remove or change in the end, holds or not, by the fields of a preview.
+   * What an erasure of the part removes or changes in the end, with or without legal holds, as fields of a
+   * preview.
    */
   preview(tenantId: string, part: ErasedPart): Promise<Partial<DeletionPreview['derived']>>
   /**
-   * Removes what was derived from the part, and what was only learnt from it out of what stays. Keeps what
-   * legal holds keep, which it reads in the transaction that removes. Returns how many records it removed or
-   * changed; idempotent.
+   * Removes what was derived from the part alone, and removes what was learnt from it from records that stay.
+   * Leaves what legal holds keep; it reads the holds in the transaction that removes. Returns how many
+   * records it removed or changed; idempotent.
    */
   remove(tenantId: string, part: ErasedPart): Promise<number>
   /**
-   * How many records {@link remove} would remove or change beside what `held` keeps; reads past everything
-   * that hides.
+   * Returns how many records {@link remove} would remove or change except for what `held` keeps. Counts
+   * hidden records too.
    */
   count(tenantId: string, part: ErasedPart, held: readonly HeldPart[]): Promise<number>
 }

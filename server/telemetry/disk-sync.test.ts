@@ -1,6 +1,5 @@
-// The real `sync -f` on the file system of the test's folder. That bytes have reached a disk can't
-// be seen from here, tests/power-cut cuts the power for that; what is seen is when a sync began,
-// by the time that it keeps.
+// Runs the real `sync -f` on the file system of the test's folder. A test can't see that bytes have reached a
+// disk; tests/power-cut cuts the power for that. It sees when a sync began, by the time that the sync keeps.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -30,7 +29,7 @@ function write(name: string): bigint {
   return timeOf(path)
 }
 
-test('what was written before a sync is older than the time that it keeps', async () => {
+test('what was written before a sync is older than the time that the sync keeps', async () => {
   assert.equal(await syncedUntilNs(join(folder, 'syncs')), null)
   const before = write('before')
   await disk.sync()
@@ -38,9 +37,9 @@ test('what was written before a sync is older than the time that it keeps', asyn
   assert.ok((await syncedUntil()) >= before)
 })
 
-test('whoever calls while a sync is under way waits for one that begins afterwards, and shares it', async () => {
+test('callers during a sync wait for the next one, which begins afterwards, and share it', async () => {
   await disk.sync()
-  // The shell stands still where it writes down when the next one begins, until somebody reads.
+  // The shell blocks where it writes the start of the next sync, until the test reads.
   const begun = join(folder, 'syncs', 'sync-begun-1')
   assert.equal(spawnSync('mkfifo', [begun]).status, 0)
   const first = disk.sync()
@@ -56,7 +55,7 @@ test('whoever calls while a sync is under way waits for one that begins afterwar
   assert.ok((await syncedUntil()) >= written)
 })
 
-test('many calls, one after another and at once, all resolve and the time goes on', async () => {
+test('many calls, one after another and at once, all resolve, and the time advances', async () => {
   let last = 0n
   for (let round = 0; round < 5; round++) {
     const written = write(`round-${round}`)
@@ -68,7 +67,7 @@ test('many calls, one after another and at once, all resolve and the time goes o
   assert.ok((await syncedUntil()) >= last)
 })
 
-test('a sync that fails rejects, leaves the time as it was, and the next one begins anew', async () => {
+test('a sync that fails rejects and leaves the time unchanged, and the next call syncs again', async () => {
   await disk.sync()
   const syncs = join(folder, 'syncs')
   rmSync(syncs, { recursive: true })
@@ -80,7 +79,7 @@ test('a sync that fails rejects, leaves the time as it was, and the next one beg
   assert.notEqual(await syncedUntilNs(syncs), null)
 })
 
-test('where it is forgotten nobody knows any more until when all is on the disk', async () => {
+test('after forgetting the time it is unknown until when everything is on the disk', async () => {
   await disk.sync()
   await disk.close()
   await syncedUntil()

@@ -1,10 +1,10 @@
-// One sync of a whole file system in place of one for every file: a commit is a thousand small files, and
-// whoever asks the disk for each of them waits a thousand times for what it does at once in a few
-// milliseconds (docs/decisions/0022). The runtime has no such call, so a shell that lives as long as this
-// runs the system's `sync -f`. What it keeps: a call resolves only after a sync that began after the call,
-// and that the system reported as done. When a sync began is kept on the disk too, as the time of a file: all
-// that is older has arrived. Only such a file is renamed into place whose sync is done, so what a cut of
-// power leaves is at worst too early a time.
+// Syncs a whole file system at once instead of file by file: a commit is a thousand small files, and syncing
+// each of them waits a thousand times for work that the disk does at once in a few milliseconds
+// (docs/decisions/0022). The runtime has no such call, so a shell that lives as long as this object runs the
+// system's `sync -f`. The invariant: a call resolves only after a sync that began after the call and that the
+// system reported as done. The start of each sync is also kept on the disk, as the time of a file: everything
+// older is on the disk. Such a file is renamed into place only after its sync is done, so after a power loss
+// the time is at worst too early.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,21 +13,24 @@ import { rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-/** Two files by turns, so that one sync can begin while the time of the one before is being put in place. */
+/**
+ * Two files in turn, so that one sync can begin while the time of the previous one is being renamed into
+ * place.
+ */
 const turns = 2
 const markName = 'synced'
 const begunName = (turn: number) => `sync-begun-${turn}`
 
 /**
- * `$0` is the folder; it reads a file's name a line and answers each with a line. The file's
- * time is when it is emptied.
+ * `$0` is the folder. Reads the name of a file from each line and answers each with a line. The time of the
+ * file is the time at which it is emptied.
  */
 const script = `cd "$0" || exit 1
 while read -r begun; do
   if : > "$begun" && sync -f . ; then echo done; else echo failed; fi
 done`
 
-/** Nothing of our own environment, which may hold secrets, is handed on. */
+/** The shell gets no variable of our own environment, which may hold secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
 }
@@ -38,30 +41,30 @@ export class DiskSync {
   #running: Promise<void> | null = null
   #next: Promise<void> | null = null
   #turn = 0
-  /** The last renaming of each turn's file. */
+  /** The last renaming of the file of each turn. */
   readonly #marking: Promise<void>[] = Array.from({ length: turns }, () => Promise.resolve())
 
-  /** @param folder on the file system that is to be synced; the files of this are in it */
+  /** @param folder a folder on the file system to sync; the files of this object are in it */
   constructor(folder: string) {
     this.#folder = folder
     mkdirSync(folder, { recursive: true })
   }
 
   /**
-   * Resolves when everything that had been written to the file system is on the disk; callers share a sync
-   * where they can. Rejects where the system couldn't do it: what was written may then never arrive, also
-   * if a later call resolves.
+   * Resolves when everything that was written to the file system before the call is on the disk. Callers
+   * share a sync where they can. Rejects where the system could not sync: what was written may then never
+   * reach the disk, even if a later call resolves.
    */
   sync(): Promise<void> {
     if (this.#next !== null) return this.#next
     if (this.#running === null) return this.#begin()
-    // What is under way may have passed by what the caller wrote.
+    // A sync that is running may have missed what the caller wrote.
     const begin = () => this.#begin()
     this.#next = this.#running.then(begin, begin)
     return this.#next
   }
 
-  /** Waits for what runs, then ends the shell. */
+  /** Waits for the sync that is running, then ends the shell. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#running, this.#next])
     await Promise.all(this.#marking)
@@ -89,14 +92,14 @@ export class DiskSync {
       await shell.close()
       throw cause
     }
-    // Whoever waits for the sync doesn't wait for this, and where it fails the older time is still true.
+    // Callers wait for the sync and not for the renaming: where that fails, the older time is still correct.
     this.#marking[turn] = rename(join(this.#folder, begun), join(this.#folder, markName)).catch(
       () => undefined,
     )
   }
 }
 
-/** One shell, which is asked for one thing at a time. */
+/** One shell, which runs one command at a time. */
 class Shell {
   #hasEnded = false
   readonly #child: ChildProcess
@@ -104,8 +107,8 @@ class Shell {
   #answer: ((line: string) => void) | null = null
 
   constructor(folder: string) {
-    // In a process group of its own: what a terminal sends to end the service would end this
-    // in the middle of a commit.
+    // In a process group of its own: a signal that a terminal sends to end the service would end the shell in
+    // the middle of a commit.
     this.#child = spawn('sh', ['-c', script, folder], { env: environment, detached: true, stdio: 'pipe' })
     const { stdin, stdout, stderr } = this.#child
     const end = () => {
@@ -113,7 +116,7 @@ class Shell {
       this.#answer?.('ended')
     }
     this.#child.on('error', end).on('close', end)
-    // A shell that has ended takes nothing more; its end is what is told.
+    // Writing to a shell that has ended fails; its end is reported instead.
     stdin?.on('error', () => undefined)
     stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#said = text.trim()
@@ -140,15 +143,15 @@ class Shell {
 }
 
 /**
- * Nanoseconds since 1970 by the file system's clock: what had been written by then is on the disk.
- * Null where nobody knows.
+ * Returns nanoseconds since 1970 by the clock of the file system: everything written before is on the disk.
+ * Null where this is unknown.
  */
 export async function syncedUntilNs(folder: string): Promise<bigint | null> {
   const mark = await stat(join(folder, markName), { bigint: true }).catch(() => null)
   return mark?.mtimeNs ?? null
 }
 
-/** From here on nobody says until when all is on the disk. */
+/** Forgets the time: until the next sync it is unknown what is on the disk. */
 export async function forgetSyncs(folder: string): Promise<void> {
   const names = [markName, ...Array.from({ length: turns }, (_, turn) => begunName(turn))]
   await Promise.all(names.map((name) => rm(join(folder, name), { force: true })))

@@ -1,4 +1,4 @@
-// The fair pool: whose work begins next, by a clock and ends of work that the test decides.
+// The fair pool: which work begins next, with a clock and with ends of work that the test controls.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -12,7 +12,7 @@ interface Under {
   readonly end: () => void
 }
 
-/** A pool whose work ends by hand, `costMs` after it began. */
+/** A pool whose work ends when the test says so, `costMs` after it began. */
 function poolOf(
   members: number,
   more: { atOnceByOwner?: number; waitingByOwner?: number; waiting?: number } = {},
@@ -32,7 +32,7 @@ function poolOf(
       under.push({ owner, end: resolve })
       return promise
     })
-  /** Ends the oldest work under way, of an owner where given, after it has cost so much. */
+  /** Ends the oldest running work, of an owner where given, after it has cost `costMs`. */
   const end = async (costMs: number, owner?: string) => {
     const at = under.findIndex((one) => owner === undefined || one.owner === owner)
     nowMs += costMs
@@ -46,7 +46,7 @@ function poolOf(
 }
 
 describe('a pool that is shared fairly', () => {
-  test('serves a newcomer next, however much somebody else has queued', async () => {
+  test('serves a new owner next, however much another has queued', async () => {
     const { begun, lend, end, endAll } = poolOf(1)
     const all = Array.from({ length: 50 }, () => lend('attacker'))
     await turn()
@@ -58,7 +58,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('counts what work has cost, not how often it was asked for', async () => {
+  test('counts the cost of work, not its number', async () => {
     const { begun, lend, endAll, end } = poolOf(1)
     const all = Array.from({ length: 60 }, (_, i) => lend(i % 2 === 0 ? 'dear' : 'cheap'))
     await turn()
@@ -69,7 +69,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('gives nobody a claim on the time in which it asked for nothing', async () => {
+  test('gives an owner nothing for the time in which it was idle', async () => {
     const { begun, lend, end, endAll } = poolOf(1)
     const all = [lend('late'), lend('busy')]
     await turn()
@@ -104,7 +104,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all([...all, neighbour])
   })
 
-  test('gives what is asked for four times the time of what is in the background, and starves neither', async () => {
+  test('gives work of clients four times the time of background work, and starves neither', async () => {
     const { begun, lend, end, endAll } = poolOf(1)
     const kinds: WorkKind[] = ['asked', 'background']
     const all = Array.from({ length: 100 }, (_, i) => {
@@ -119,7 +119,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('refuses what is too much for one owner before any work, and takes it again later', async () => {
+  test('refuses work above the limit of one owner before it begins, and accepts it again later', async () => {
     const { begun, lend, end, endAll } = poolOf(1, { waitingByOwner: 3 })
     const all = Array.from({ length: 4 }, () => lend('attacker'))
     const refusal = (error: unknown) =>
@@ -135,7 +135,7 @@ describe('a pool that is shared fairly', () => {
     assert.equal(begun.length, 6)
   })
 
-  test('takes the first of everybody where it is full of others', async () => {
+  test('accepts the first work of every owner where it is full of others', async () => {
     const { lend, endAll, pool } = poolOf(1, { waiting: 2 })
     const all = [lend('a'), lend('a'), lend('a'), lend('b')]
     await assert.rejects(lend('b'), AppError)
@@ -145,7 +145,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('forgets what nobody wants any more, and does not begin it', async () => {
+  test('drops waiting work that was aborted, and does not begin it', async () => {
     const { begun, lend, endAll, pool } = poolOf(1)
     const [gone, here] = [new AbortController(), new AbortController()]
     const first = lend('a')

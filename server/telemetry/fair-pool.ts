@@ -1,40 +1,43 @@
-// Members that do one thing at a time each, shared fairly between owners. Who waits is served by start-time
-// fair queueing (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that advances by what
-// its work has taken, divided by its weight, and the one whose clock is furthest behind goes first. So an
-// owner that has used little is next whatever the others have queued, and one that was idle has no claim on
-// the time in which it asked for nothing. No owner occupies every member, because work under way is not taken
-// back: whoever comes next finds a member that is free or held by somebody who is entitled to it.
+// Members that do one thing at a time each, shared fairly between owners. Waiting work is served by
+// start-time fair queueing (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that
+// advances by the time that its work took, divided by its weight, and the owner whose clock is furthest
+// behind goes first. So an owner that has used little is next, however much the others have queued; and an
+// idle owner gains nothing for the time in which it was idle. Running work is not interrupted, so no owner
+// may occupy every member: the next owner finds a member that is free or used by an owner that was entitled
+// to it.
 
 import assert from 'node:assert/strict'
 import { AppError } from '../core/app-error.ts'
 
-/** Work that somebody waits for, and work that can wait. An owner has a clock for each. */
+/**
+ * `asked`: a client waits for the result; `background`: work that can wait. An owner has a clock for each.
+ */
 export type WorkKind = 'asked' | 'background'
 
-/** Whose work asks for a member, and of which kind it is. */
+/** The owner of the work that needs a member, and its kind. */
 export interface LendRequest {
   readonly owner: string
   readonly kind: WorkKind
-  /** Aborts when nobody wants the answer any more: then what waits leaves the queue. */
+  /** Aborts when the result is no longer needed: waiting work then leaves the queue. */
   readonly signal?: AbortSignal | undefined
 }
 
 interface KindRule {
-  /** Cost is divided by it: of two that always wait, the one of double weight gets double the time. */
+  /** Cost is divided by it: of two owners that always wait, the one of double weight gets double the time. */
   readonly weight: number
-  /** Members that one owner occupies at once. */
+  /** Members that one owner may occupy at once. */
   readonly atOnceByOwner: number
-  /** Members that all owners together occupy at once. */
+  /** Members that all owners together may occupy at once. */
   readonly atOnce: number
-  /** What waits for one owner; past it {@link FairPool.lend} refuses. */
+  /** The most that may wait for one owner; above it {@link FairPool.lend} refuses. */
   readonly waitingByOwner: number
 }
 
 interface FairPoolOptions {
   readonly kinds: Readonly<Record<WorkKind, KindRule>>
-  /** What waits in all; past it whatever an owner asks for is refused unless nothing of it waits. */
+  /** The most that may wait in all; above it an owner is refused unless nothing of it waits. */
   readonly waiting: number
-  /** A clock that never steps back, milliseconds. What work costs is the time it takes by it. */
+  /** A clock that never goes back, milliseconds. The cost of work is the time it takes by this clock. */
   readonly nowMs: () => number
 }
 
@@ -43,25 +46,25 @@ interface Waiting<Member> {
   readonly resolve: (member: Member) => void
 }
 
-/** One owner's work of one kind. Costs and clocks are milliseconds. */
+/** One owner's work of one kind. Costs and clocks are in milliseconds. */
 interface Flow<Member> {
   readonly rule: KindRule
   readonly kind: WorkKind
   readonly waiting: Waiting<Member>[]
   running: number
-  /** Where its next work starts on the common clock. */
+  /** Start of its next work on the common clock. */
   clock: number
-  /** What its work has cost lately: charged when it begins, and set right when it ends. */
+  /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
 }
 
-/** Before anything was measured: a chart of an hour. */
+/** The assumed cost before anything was measured: that of a chart of an hour. */
 const firstCostMs = 10
 
-/** How much of the usual cost the latest measurement is. */
+/** Weight of the latest measurement in the usual cost. */
 const latestShare = 0.25
 
-/** Whoever is refused comes back when some of its own work has ended. */
+/** A refused owner can retry when some of its own work has ended. */
 const retrySeconds = 1
 
 export class FairPool<Member> {
@@ -79,14 +82,14 @@ export class FairPool<Member> {
     this.#options = options
   }
 
-  /** Pieces of work that wait now. */
+  /** Number of waiting pieces of work. */
   get waiting(): number {
     return this.#waiting
   }
 
   /**
-   * Lends a member until the work has settled, however it does. Throws `too_many_requests` at once where too
-   * much waits, and the reason of the signal where it aborts before the work has begun.
+   * Lends a member until the work has settled. Throws `too_many_requests` at once where too much waits, and
+   * the reason of the signal where it aborts before the work has begun.
    */
   async lend<T>(request: LendRequest, work: (member: Member) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()
@@ -149,7 +152,7 @@ export class FairPool<Member> {
     })
   }
 
-  /** Lends every free member that somebody may have. */
+  /** Lends every free member to work that may begin. */
   #dispatch(): void {
     for (let flow = this.#next(); flow !== undefined; flow = this.#next()) {
       const first = flow.waiting.shift()
@@ -164,7 +167,7 @@ export class FairPool<Member> {
     }
   }
 
-  /** Of those that may have a member the one furthest behind; of several, whoever came first. */
+  /** Returns the flow furthest behind among those that may begin; of equal ones the one that waited first. */
   #next(): Flow<Member> | undefined {
     if (this.#free.length === 0) return undefined
     let best: Flow<Member> | undefined
@@ -187,7 +190,9 @@ export class FairPool<Member> {
     return Math.max(this.#clock, flow.clock)
   }
 
-  /** An idle owner whose clock is not ahead of the common one is as good as a new one. */
+  /**
+   * Removes an idle owner whose clock is not ahead of the common clock: it would be treated like a new one.
+   */
   #forgetIdle(key: string, flow: Flow<Member>): void {
     const isIdle = flow.running === 0 && flow.waiting.length === 0
     if (isIdle && flow.clock <= this.#clock) this.#flows.delete(key)

@@ -1,4 +1,5 @@
-// Organisations share the engine: a real one, with reads that take a while. Order is counted, never timed.
+// Organisations share a real engine, with reads that take a while. The tests count the order and measure no
+// time.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -25,7 +26,7 @@ const endless = sql`SELECT max(cityHash64(number)) AS most FROM numbers(10000000
 const attacker: ReadShare = { tenantId: 'attacker', kind: 'asked' }
 const neighbour: ReadShare = { tenantId: 'neighbour', kind: 'asked' }
 
-/** How many endless reads are at work. A session lists one that was ended until it begins another. */
+/** Returns how many endless reads are running. A session lists a killed one until it begins another. */
 async function underWay(): Promise<number> {
   const rows = await engine.select<{ n: string }>(
     sql`SELECT count() AS n FROM system.processes WHERE is_cancelled = 0 AND position(query, 'numbers(1000000000000)') > 0`,
@@ -33,7 +34,7 @@ async function underWay(): Promise<number> {
   return Number(rows[0]?.n) - 1
 }
 
-test('the one read of a neighbour is answered after a few of the fifty that somebody else has queued', async () => {
+test('the one read of a neighbour is answered after a few of the fifty that another organisation has queued', async () => {
   let answered = 0
   const fifty = Array.from({ length: 50 }, () =>
     engine.select(busy(), undefined, attacker).then(() => answered++),
@@ -45,7 +46,7 @@ test('the one read of a neighbour is answered after a few of the fifty that some
   assert.ok(before <= 10, `${before} of 50 were answered first`)
 })
 
-test('a service’s own read waits behind nobody’s', async () => {
+test('a read of the service itself waits for no organisation', async () => {
   let answered = 0
   const fifty = Array.from({ length: 50 }, () =>
     engine.select(busy(), undefined, attacker).then(() => answered++),
@@ -56,7 +57,7 @@ test('a service’s own read waits behind nobody’s', async () => {
   assert.ok(before <= 10, `${before} of 50 were answered first`)
 })
 
-test('statements that run to their limits leave a neighbour room, from both of its kinds of reads', async () => {
+test('statements that run to their limits leave room for both kinds of reads of a neighbour', async () => {
   const limits = { maxSeconds: 1, maxMemoryBytes: 2 ** 29 }
   let ended = 0
   const tooExpensive = (error: unknown) => error instanceof AppError && error.code === 'query_too_expensive'
@@ -74,7 +75,7 @@ test('statements that run to their limits leave a neighbour room, from both of i
   await Promise.all(long)
 })
 
-test('what is too much for one organisation is refused before it waits, and a neighbour is not', async () => {
+test('an organisation with too many waiting reads is refused at once, and a neighbour is not', async () => {
   const outcomes = Array.from({ length: 300 }, () =>
     engine.select(busy(1000), undefined, attacker).then(
       () => 'answered',
@@ -87,7 +88,7 @@ test('what is too much for one organisation is refused before it waits, and a ne
   assert.equal(counts.get('too_many_requests')?.length, 234)
 })
 
-test('a read that nobody waits for any more is ended, and never begun where it waited', async () => {
+test('an aborted read is killed where it runs and never begun where it waits', async () => {
   const gone = new AbortController()
   const share = { ...attacker, signal: gone.signal }
   const reads = Array.from({ length: 5 }, () =>

@@ -1,7 +1,7 @@
-// One process per data folder. The lock is an SQLite write transaction that stays open: the operating system
-// releases it with the process, however that ends, so there is no stale lock file to explain or to delete. A
-// command that works in the folder for a while leaves its name beside the lock, so that a service which
-// starts meanwhile waits for it.
+// Ensures that one process uses a data folder. The lock is an SQLite write transaction that stays open: the
+// operating system releases it when the process ends in any way, so there is no stale lock file to explain or
+// to delete. A command that works in the folder for a while writes its name beside the lock, so that a
+// service that starts meanwhile waits for it.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,25 +18,29 @@ export interface FolderLock {
 
 interface FolderLockOptions {
   /**
-   * How long to wait for whoever has it, milliseconds, and everything in this process with it;
-   * not at all where absent.
+   * How long to wait for the process that has the lock, milliseconds. Blocks this process meanwhile. Does not
+   * wait where absent.
    */
   readonly waitMs?: number
-  /** The command that takes it, such as `lethe backup create`; null or absent for a service. */
+  /** The command that takes the lock, such as `lethe backup create`; null or absent for a service. */
   readonly command?: string | null
 }
 
 const commandFile = 'process.command'
 const Holder = z.object({ pid: z.int().positive(), command: z.string() })
 
-/** Throws EngineError where another process has the folder, and what the disk says where it takes no lock. */
+/**
+ * Throws EngineError where another process has the folder, and the error of the disk where the disk refuses
+ * the lock.
+ */
 export function lockFolder(
   folder: string,
   { waitMs = 0, command = null }: FolderLockOptions = {},
 ): FolderLock {
   const lock = new DatabaseSync(join(folder, 'process.lock'))
   try {
-    // The journal in memory: a lock must be had on a full disk too, so that one can erase to free it.
+    // The journal is in memory: the lock must be available on a full disk too, so that an erasure can free
+    // it.
     lock.exec(
       `pragma busy_timeout = ${waitMs}; pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive`,
     )
@@ -60,21 +64,21 @@ export function lockFolder(
 }
 
 /**
- * A command that looks whether the folder is free, or a process that is about to end,
- * may have it for so long.
+ * How long a command that checks whether the folder is free, or a process that is about to end, may have the
+ * lock.
  */
 const shortWaitMs = 2000
-/** Between two looks while a command works in the folder. */
+/** Time between two checks while a command works in the folder. */
 const pollMs = 500
 /**
- * A backup of much telemetry takes minutes. Whoever supervises the service sees it
- * starting, and the log says why.
+ * A backup of much telemetry takes minutes. The supervisor sees that the service is starting, and the log
+ * says why.
  */
 const commandWaitMs = 15 * 60_000
 
 /**
- * As {@link lockFolder}; a service waits until a command that works in the folder has ended. A command waits
- * for nobody but those who look.
+ * Like {@link lockFolder}, but a service waits until a command that works in the folder has ended. A command
+ * waits only for short checks of the folder.
  */
 export async function lockFolderToServe(
   folder: string,
@@ -96,7 +100,10 @@ export async function lockFolderToServe(
   }
 }
 
-/** The command that has the folder; null where none does, or where it ended without a word. */
+/**
+ * Returns the command that has the folder; null where there is none, or where it ended without giving its
+ * name.
+ */
 function holderOf(folder: string): z.infer<typeof Holder> | null {
   try {
     const holder = Holder.parse(JSON.parse(readFileSync(join(folder, commandFile), 'utf8')))

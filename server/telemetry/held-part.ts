@@ -1,5 +1,5 @@
-// What a legal hold keeps of an organisation's telemetry, for every room that erases or changes something
-// derived from it.
+// What a legal hold keeps of an organisation's telemetry. Every room that erases or changes derived telemetry
+// uses it.
 
 import type { TimeRange } from '../core/time-range.ts'
 import type { Signal } from './schema/tables.ts'

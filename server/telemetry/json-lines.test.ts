@@ -1,4 +1,4 @@
-// Lines of JSON are read whole, whatever their number and size.
+// Lines of JSON are read completely, whatever their number and size.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,20 +7,20 @@ import { readLines } from './json-lines.ts'
 
 const linesOf = (rows: readonly unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
 
-test('nothing, one and many rows are read in their order', async () => {
+test('no row, one row and many rows are read in their order', async () => {
   for (const count of [0, 1, 2, 20_000]) {
     const rows = Array.from({ length: count }, (_, n) => ({ n, text: `row ${n}\n`.repeat(n % 5) }))
     assert.deepEqual(await readLines(linesOf(rows)), rows, `${count} rows`)
   }
 })
 
-test('one line longer than a piece is read, at any place', async () => {
+test('a line longer than a piece is read, in any place', async () => {
   const long = { text: 'x'.repeat(1_000_000) }
   for (const rows of [[long], [{ n: 1 }, long], [long, { n: 1 }], [long, long]])
     assert.deepEqual(await readLines(linesOf(rows)), rows)
 })
 
-test('the event loop goes round while a large answer is read', async () => {
+test('the event loop runs while a large result is read', async () => {
   const rows = Array.from({ length: 50_000 }, (_, n) => ({ n }))
   let isRead = false
   const read = readLines(linesOf(rows)).finally(() => {

@@ -1,12 +1,12 @@
-// Rows that the engine answers as lines of JSON (JSONEachRow). A large answer is parsed in pieces, and others
-// use the event loop between them.
+// Parses rows that the engine returns as lines of JSON (JSONEachRow). A large result is parsed in pieces, and
+// other work uses the event loop between them.
 
 import { setImmediate as nextRound } from 'node:timers/promises'
 
-/** Characters of JSON that are parsed at once, about a millisecond of work; one line may be longer. */
+/** Characters of JSON that are parsed at once: about a millisecond of work. A single line may be longer. */
 const parsedAtOnce = 128 * 1024
 
-/** The rows of lines of JSON. Others use the event loop between two pieces of a large answer. */
+/** Returns the rows of lines of JSON. Yields the event loop between two pieces of a large result. */
 export async function readLines<T>(lines: string): Promise<T[]> {
   const text = lines.trimEnd()
   if (text.length <= parsedAtOnce) return parseLines(text)

@@ -1,4 +1,4 @@
-// Reading what the engine itself answers in the Native format, in as many blocks as it likes.
+// Reads results of the engine in the Native format, over several blocks.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('every type that is read comes back as the engine has it, over several blocks', async () => {
+test('every supported type is read with the values of the engine, over several blocks', async () => {
   const count = 70_000
   const native = new NativeReader(
     await engine.bytes(
@@ -50,7 +50,7 @@ FROM numbers(${count}) ORDER BY number`),
   assert.ok(blocks > 1, 'it came in several blocks')
 })
 
-test('an answer without rows has none', async () => {
+test('a result without rows has none', async () => {
   const native = new NativeReader(await engine.bytes(raw('SELECT toUInt64(1) AS one WHERE 0')))
   let rows = 0
   while (!native.isDone) {

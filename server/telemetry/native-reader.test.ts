@@ -1,5 +1,5 @@
-// Reading the Native format from bytes that were put together by hand; native-reader.db.test.ts
-// has those of the engine.
+// Reads the Native format from bytes that the tests write; native-reader.db.test.ts reads those of the
+// engine.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ function block(rows: number, type: string, write: (out: RowBinary) => void): Buf
   return out.toBuffer()
 }
 
-test('a difference of instants is exact to the nanosecond, also across the halves of a number', () => {
+test('a difference of instants is exact to the nanosecond, also across the two halves of a number', () => {
   const origin = 1_763_712_000_000_000_000n
   const differences = [0n, 1n, -1n, 4_294_967_296n, -4_294_967_297n, 8_640_000_000_000_001n]
   const bytes = block(differences.length + 1, "DateTime64(9, 'UTC')", (out) => {
@@ -34,7 +34,7 @@ test('a difference of instants is exact to the nanosecond, also across the halve
   assert.ok(native.isDone)
 })
 
-test('bytes that end too early are refused, and so are lists that claim to be longer than they are', () => {
+test('bytes that end too early are refused, and so are lists that claim more items than they have', () => {
   const none = () => undefined
   const lists = block(1, 'Array(Float64)', (out) => out.uint64(0, 2 ** 31))
   const reads: readonly [Buffer, (native: NativeReader) => unknown][] = [
@@ -57,7 +57,7 @@ test('bytes that end too early are refused, and so are lists that claim to be lo
   }
 })
 
-test('a column of another type than is asked for is refused by its name', () => {
+test('a column of an unexpected type is refused by its name', () => {
   const bytes = block(1, 'LowCardinality(String)', (out) => out.uint64(0, 0))
   const native = new NativeReader(bytes)
   native.block()

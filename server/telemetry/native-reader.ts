@@ -1,16 +1,15 @@
-// Reads ClickHouse's Native format, in which an answer comes as it lies in the engine's memory, block by
-// block and column by column: the engine writes no value by itself, and a column of numbers is taken
-// over here at once. Whoever reads keeps the order of the columns; a column of another type than is
-// asked for, and bytes that end too early, are refused. Numbers are in the order of bytes of the
-// machine, which is the engine's too.
+// Reads ClickHouse's Native format. A result has the layout of the engine's memory, block by block and column
+// by column: the engine does not write each value, and a column of numbers is copied here at once. The caller
+// reads columns in their order. A column of another type than asked for, and bytes that end too early, throw.
+// Numbers have the byte order of the machine, which is the engine's too.
 
 const two32 = 4_294_967_296
 
-/** Whole numbers of 64 bits, or instants. */
+/** 64-bit integers, or instants. */
 export class Longs {
   readonly #halves: Uint32Array
 
-  /** @param halves the lower one of each first */
+  /** @param halves two numbers for each value, the lower half first */
   constructor(halves: Uint32Array) {
     this.#halves = halves
   }
@@ -23,20 +22,20 @@ export class Longs {
     return this.#halves[row * 2 + 1] ?? 0
   }
 
-  /** Of what has no sign; exact below 2^53. */
+  /** Returns an unsigned value; exact below 2^53. */
   at(row: number): number {
     return this.upper(row) * two32 + this.lower(row)
   }
 
-  /** How far a number with a sign lies above `origin`; exact where that is below 2^53. */
+  /** Returns the difference between a signed value and `origin`; exact where it is below 2^53. */
   from(origin: { readonly hi: number; readonly lo: number }, row: number): number {
     return ((this.upper(row) | 0) - origin.hi) * two32 + (this.lower(row) - origin.lo)
   }
 }
 
-/** A list of numbers in each row. */
+/** A list of numbers for each row. */
 export class Lists {
-  /** Those of all rows, one after another. */
+  /** The numbers of all rows, one after another. */
   readonly items: Float64Array
   readonly #ends: Longs
 
@@ -57,7 +56,7 @@ export class Lists {
     return this.items.subarray(this.start(row), this.end(row))
   }
 
-  /** Whether a row has this list; false where it has what is no number. */
+  /** Whether a row has this list; false where it contains a value that is not a number. */
   is(list: ArrayLike<number>, row: number): boolean {
     const start = this.start(row)
     if (this.end(row) - start !== list.length) return false
@@ -66,10 +65,10 @@ export class Lists {
   }
 }
 
-/** A text in each row. */
+/** A text for each row. */
 export class Texts {
   readonly #bytes: Buffer
-  /** Start and end of each. */
+  /** Start and end of each text. */
   readonly #bounds: Uint32Array
 
   constructor(bytes: Buffer, bounds: Uint32Array) {
@@ -97,7 +96,10 @@ export class NativeReader {
     return this.#at >= this.#bytes.length
   }
 
-  /** Begins the next block and answers its rows. Its columns must be read before the block after it. */
+  /**
+   * Begins the next block and returns its number of rows. Its columns must be read before the next block
+   * begins.
+   */
   block(): number {
     this.#varint()
     this.#rows = this.#varint()
@@ -128,7 +130,7 @@ export class NativeReader {
     this.#begin(/^String$/)
     const bounds = new Uint32Array(this.#rows * 2)
     for (let row = 0; row < this.#rows; row++) {
-      // Nearly all texts are short, and there is one in each row.
+      // Nearly all texts are short, and each row has one.
       const first = this.#bytes[this.#at] ?? 128
       const length = first < 128 ? first : this.#varint()
       if (first < 128) this.#at++
@@ -154,7 +156,9 @@ export class NativeReader {
     return new Lists(ends, items)
   }
 
-  /** Where the lists of a column end, of all its items. */
+  /**
+   * The end of each list of a column, as an offset into the items of all rows, and the number of all items.
+   */
   #ends(): { readonly ends: Longs; readonly count: number } {
     const ends = this.#longs(this.#rows)
     return { ends, count: this.#rows === 0 ? 0 : ends.at(this.#rows - 1) }
@@ -164,7 +168,7 @@ export class NativeReader {
     return new Longs(new Uint32Array(this.#take(count * 8)))
   }
 
-  /** Name and type stand before each column. */
+  /** Name and type precede each column. */
   #begin(expected: RegExp): void {
     const name = this.#word()
     const type = this.#word()
@@ -187,7 +191,7 @@ export class NativeReader {
     }
   }
 
-  /** A copy, because numbers must lie at a multiple of their size. */
+  /** Copies, because numbers must lie at a multiple of their size. */
   #take(count: number): ArrayBuffer {
     const at = this.#step(count)
     const copy = new ArrayBuffer(count)
@@ -203,7 +207,7 @@ export class NativeReader {
   }
 }
 
-/** The two halves of an Int64, for {@link Longs.from}. */
+/** Returns the two halves of an Int64, for {@link Longs.from}. */
 export function halvesOf(value: bigint): { readonly hi: number; readonly lo: number } {
   return { hi: Number(value >> 32n), lo: Number(value & 0xffff_ffffn) }
 }

@@ -1,23 +1,24 @@
-// What the engine's partitions hold, by its own books. A partition is one week of one placement, so it is
-// shared only by the organisations of that placement, and its id reads
-// `<placement>-<yyyymmdd of the Monday>`.
+// Sizes of the engine's partitions, from its system tables. A partition is one week of one placement, so only
+// organisations of that placement share it. Its id is `<placement>-<yyyymmdd of the Monday>`.
 
 import type { TelemetryEngine } from './engine.ts'
 import { raw, type Sql, sql } from './sql.ts'
 
-/** Of every organisation in the partition, hidden rows too; active parts only. */
+/** Rows of every organisation in the partition, hidden rows too; active parts only. */
 export interface PartitionSize {
   readonly rows: number
-  /** Compressed, on disk. */
+  /** Compressed bytes on disk. */
   readonly bytes: number
 }
 
-/** The id of the partition that a row lies in, for statements that can't see the engine's own column. */
+/** The partition id of a row, as an expression for statements that can't use the engine's own column. */
 export function partitionIdOf(timeColumn: string, placement: number): Sql {
   return sql`concat(${`${placement}-`}, formatDateTime(toMonday(${raw(timeColumn)}), '%Y%m%d'))`
 }
 
-/** Sizes by `<table> <partition id>` of every partition of a placement, in all telemetry tables. */
+/**
+ * Returns the sizes by `<table> <partition id>` of every partition of a placement, in all telemetry tables.
+ */
 export async function partitionSizes(
   engine: TelemetryEngine,
   placement: number,

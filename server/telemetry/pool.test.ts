@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Pool } from './pool.ts'
 
-/** Work that notes who does it, and ends by hand. */
+/** Work that records its member, and ends when the test says so. */
 function byHand() {
   const begun: string[] = []
   const ends: PromiseWithResolvers<string>[] = []
@@ -19,7 +19,7 @@ function byHand() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('as many work at once as there are members, and the others in the order in which they came', async () => {
+test('as much work runs at once as there are members, and the rest in the order in which it came', async () => {
   const { begun, ends, work } = byHand()
   const pool = new Pool(['a', 'b'])
   const answers = ['1', '2', '3', '4'].map((name) => pool.lend(work(name)))
@@ -36,7 +36,7 @@ test('as many work at once as there are members, and the others in the order in 
   assert.deepEqual(await Promise.all(answers), ['first', 'second', 'third', 'fourth'])
 })
 
-test('a member whose work failed, or never began, is lent again', async () => {
+test('a member whose work failed or never began is lent again', async () => {
   const pool = new Pool(['a'])
   const failing = pool.lend(async () => Promise.reject(new Error('failed')))
   const throwing = pool.lend(() => {

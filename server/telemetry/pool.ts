@@ -1,5 +1,5 @@
-// Members that do one thing at a time each, and those who wait for one. Whoever came first is served first,
-// by any member that is free.
+// Members that do one thing at a time each, and callers that wait for one. Callers are served in the order in
+// which they came, by any free member.
 
 export class Pool<Member> {
   readonly #free: Member[]
@@ -9,7 +9,7 @@ export class Pool<Member> {
     this.#free = [...members]
   }
 
-  /** Lends a member until the work has settled, however it does. */
+  /** Lends a member until the work has settled. */
   async lend<T>(work: (member: Member) => Promise<T>): Promise<T> {
     const member = this.#free.pop() ?? (await new Promise<Member>((resolve) => this.#waiting.push(resolve)))
     try {

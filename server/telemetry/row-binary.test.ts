@@ -1,4 +1,4 @@
-// Single values against Node's own encoders, around the lengths where the way of writing changes.
+// Compares single values with Node's own encoders, around the lengths where the way of writing changes.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -38,7 +38,7 @@ test('a text is its length and its UTF-8, from a string and from bytes', () => {
   )
 })
 
-test('a bare text is its UTF-8 alone, behind what was written and before what follows', () => {
+test('a bare text is its UTF-8 alone, after what was written before and before what follows', () => {
   fc.assert(
     fc.property(text, fc.nat(3), (value, before) => {
       const bytes = Buffer.from(value)
@@ -62,7 +62,7 @@ test('a bare text is its UTF-8 alone, behind what was written and before what fo
   )
 })
 
-test('bytes that are no UTF-8 become what decoding them gives', () => {
+test('bytes that are not UTF-8 become what decoding them returns', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 80 }), (given) => {
       const bytes = Buffer.from(given)
@@ -79,7 +79,7 @@ test('bytes that are no UTF-8 become what decoding them gives', () => {
   )
 })
 
-test('halves of characters become U+FFFD, so that no byte of a text is 254 or 255', () => {
+test('lone surrogates become U+FFFD, so that no byte of a text is 254 or 255', () => {
   const halves = ['\ud800', '\udfff', 'a\ud800b', '\udc00\ud800', '\u00fe\u00ff', `${'x'.repeat(50)}\ud800`]
   for (const value of halves) {
     const bare = written((out) => out.bareText(value))
@@ -106,7 +106,7 @@ test('numbers are little-endian, and every NaN is the same', () => {
   assert.equal(numbers.toString('hex'), hex)
 })
 
-test('wiping leaves zeros behind and the memory for the next', () => {
+test('wiping writes zeros and keeps the memory', () => {
   const out = new RowBinary()
   out.text('a secret of some length')
   const { bytes } = out

@@ -1,14 +1,12 @@
-// Bytes of ClickHouse's RowBinary, appended to one growing buffer: integers little-endian, a text as its
-// length in LEB128 and its UTF-8, an array or a map as the number of its entries and the entries. Whoever
-// appends keeps the order of the columns; nothing here knows a table. What is written is always valid: text
-// that is no UTF-8 gets U+FFFD in place of what can't be read.
+// Writes ClickHouse's RowBinary into one growing buffer: integers little-endian, a text as its length in
+// LEB128 and its UTF-8, an array or a map as the number of its entries and the entries. The caller keeps the
+// order of the columns; this file knows no table. The bytes are always valid: in a text that is not UTF-8,
+// U+FFFD replaces what can't be decoded.
 
 import { isUtf8 } from 'node:buffer'
 import type { BytePool } from './byte-pool.ts'
 
-/**
- * Texts up to this length are copied by a loop that checks them as it goes: two native calls take as long.
- */
+/** Up to this length a text is copied by a loop that checks it as it goes: two native calls take as long. */
 const shortText = 40
 
 /** The same for bytes that need no check. */
@@ -17,24 +15,24 @@ const shortBytes = 16
 const firstBytes = 256
 
 /**
- * Up to this size memory comes from a slab that the runtime shares out, which is cheaper than to ask for
- * each.
+ * Up to this size memory comes from a slab that the runtime shares, which is cheaper than allocating each
+ * buffer.
  */
 const slabBytes = 2048
 const empty = Buffer.alloc(0)
 
 export class RowBinary {
-  /** Holds what was written up to {@link length}, and rubbish behind it. */
+  /** The bytes that were written, up to {@link length}; undefined bytes after it. */
   bytes: Buffer = empty
   length = 0
-  /** Of {@link bytes}, and only until more are written. */
+  /** Number of written {@link bytes}; valid until the next write. */
   view = new DataView(empty.buffer, 0, 0)
 
   clear(): void {
     this.length = 0
   }
 
-  /** Makes room for `count` more bytes. */
+  /** Ensures space for `count` more bytes. */
   reserve(count: number): void {
     if (this.length + count > this.bytes.length) this.#grow(count)
   }
@@ -50,7 +48,7 @@ export class RowBinary {
     this.length += 2
   }
 
-  /** Also takes a signed integer, as its two's complement. */
+  /** Also accepts a signed integer, as its two's complement. */
   uint32(value: number): void {
     this.reserve(4)
     this.view.setUint32(this.length, value, true)
@@ -64,7 +62,7 @@ export class RowBinary {
     this.length += 8
   }
 
-  /** Every NaN is written as the one quiet NaN, so that equal rows have equal bytes. */
+  /** Writes every NaN as the same quiet NaN, so that equal rows have equal bytes. */
   float64(value: number): void {
     if (Number.isNaN(value)) {
       this.uint64(0x7ff8_0000, 0)
@@ -100,7 +98,7 @@ export class RowBinary {
     this.#writeLong(value)
   }
 
-  /** A text without its length. */
+  /** Writes a text without its length. */
   bareText(value: string): void {
     const { length } = value
     if (length <= shortText) {
@@ -113,7 +111,7 @@ export class RowBinary {
     this.#writeLong(value)
   }
 
-  /** The text whose UTF-8 stands in `from` between `start` and `stop`. */
+  /** Writes the text whose UTF-8 is in `from` between `start` and `stop`. */
   utf8(from: Buffer, start: number, stop: number): void {
     const count = stop - start
     if (count <= shortText) {
@@ -130,7 +128,7 @@ export class RowBinary {
     } else this.text(from.toString('utf8', start, stop))
   }
 
-  /** The same without its length. */
+  /** The same without the length. */
   bareUtf8(from: Buffer, start: number, stop: number): void {
     const count = stop - start
     if (count <= shortText) {
@@ -144,7 +142,7 @@ export class RowBinary {
     else this.#writeLong(from.toString('utf8', start, stop))
   }
 
-  /** What `from` holds between `start` and `stop`, as it stands. */
+  /** Copies the bytes of `from` between `start` and `stop` unchanged. */
   append(from: Uint8Array, start: number, stop: number): void {
     const count = stop - start
     this.reserve(count)
@@ -153,9 +151,7 @@ export class RowBinary {
     this.length += count
   }
 
-  /**
-   * The same from another one, of a few dozen bytes: for these a loop by words is quicker than a native call.
-   */
+  /** The same for a few dozen bytes: a loop by words is quicker than a native call. */
   appendWords(from: RowBinary, start: number, stop: number): void {
     const count = stop - start
     this.reserve(count)
@@ -167,7 +163,7 @@ export class RowBinary {
     this.length += count
   }
 
-  /** All of `from`, which is best made once for many copies: to cut it out costs as much as to copy it. */
+  /** Copies all of `from`. For many copies make `from` once: slicing it costs as much as copying it. */
   appendBytes(from: Uint8Array): void {
     this.reserve(from.length)
     this.bytes.set(from, this.length)
@@ -178,15 +174,15 @@ export class RowBinary {
     if (from.length > 0) this.append(from.bytes, 0, from.length)
   }
 
-  /** What was written, until more is; no copy. */
+  /** Returns what was written, without copying; valid until the next write. */
   written(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
 
   /**
-   * A copy of what was written that is no larger than it.
+   * Returns a copy of what was written, of exactly its length.
    *
-   * @param memory where to put it; new memory where absent
+   * @param memory where to write it; new memory where absent
    */
   toBuffer(memory?: BytePool): Buffer {
     const exact = memory?.lend(this.length) ?? Buffer.allocUnsafeSlow(this.length)
@@ -194,13 +190,16 @@ export class RowBinary {
     return exact
   }
 
-  /** Overwrites what was written with zeros and begins anew; the memory is kept. */
+  /** Overwrites what was written with zeros and starts again; keeps the memory. */
   wipe(): void {
     this.bytes.fill(0, 0, this.length)
     this.length = 0
   }
 
-  /** Whether all of it is ASCII; else what was copied is rubbish. Room must be there. */
+  /**
+   * Copies the text and returns true where all of it is ASCII; otherwise the copied bytes are undefined. The
+   * caller ensures space.
+   */
   #copyAscii(value: string, into: number): boolean {
     const { length } = value
     const { bytes } = this

@@ -1,7 +1,6 @@
-// Rows for tests, written by naming only the columns that matter: the rest get the empty value of their
-// type. It writes past the gate and the grouped commits on purpose, so that a test of reading depends on no
-// writer, and it encodes by the types of the columns, so that a test of ingest doesn't depend on what
-// ingest believes about them.
+// Rows for tests. A test names only the columns that matter; the others get the empty value of their type. It
+// writes past the gate and the group commits on purpose, so that a test of reading depends on no writer. It
+// encodes by the types of the columns, so that a test of ingest does not depend on ingest's own encoder.
 
 import { engineInstant } from '../core/time-range.ts'
 import type { TelemetryEngine, TenantPlace } from './engine.ts'
@@ -13,8 +12,8 @@ import { type ColumnSpec, type TableName, tables } from './schema/tables.ts'
 export type AttributeMap = Readonly<Record<string, string>>
 
 /**
- * What a column may hold, in a form that is easy to write: instants as text `seconds.nanoseconds`, 64-bit
- * integers as decimal text, and `nan`, `inf`, `-inf` and `-0` as text too.
+ * Values of columns in a form that is easy to write: instants as text `seconds.nanoseconds`, 64-bit integers
+ * as decimal text, and `nan`, `inf`, `-inf` and `-0` as text too.
  */
 export type Cell = string | number | boolean | null | AttributeMap | readonly Cell[]
 
@@ -22,8 +21,8 @@ export type Cell = string | number | boolean | null | AttributeMap | readonly Ce
 export type FixtureRow = Readonly<Record<string, Cell | bigint>>
 
 /**
- * Commits the rows; what the engine can fill by itself is left to it where no row names it. Throws on a
- * column that the table doesn't have.
+ * Commits the rows. Columns that the engine can fill by itself are left to it where no row names them. Throws
+ * on a column that the table doesn't have.
  */
 export async function insertFixture(
   engine: TelemetryEngine,
@@ -40,8 +39,8 @@ export async function insertFixture(
 }
 
 /**
- * Rows in RowBinary, in the order of the columns, of which the first two are the place.
- * Attributes are named as maps.
+ * Encodes rows in RowBinary, in the order of the columns, of which the first two are placement and tenant.
+ * Attributes are given as maps.
  */
 export function encodeFixture(
   columns: readonly ColumnSpec[],

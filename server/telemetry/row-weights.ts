@@ -1,18 +1,18 @@
-// How many bytes on disk so many rows of an organisation take, for figures that the organisation sees. The
-// engine's books know partitions, so they tell only of an organisation that has its placement to itself. In a
-// shared placement any figure that comes from the books follows what a neighbour writes; there it is an
-// estimate from the organisation's own rows: the same rows weigh the same, whoever lives beside them and
-// however the engine has merged them.
+// Estimates how many bytes on disk a number of rows of an organisation takes, for figures that the
+// organisation sees. The engine knows the sizes of partitions only, so it can measure an organisation that is
+// alone in its placement. In a shared placement a figure of the partition would change with what a neighbour
+// writes; there it is estimated from the organisation's own rows, so equal rows have equal weight, whatever
+// other organisations store and however the engine has merged the parts.
 
 import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type PartitionSize, partitionSizes } from './partitions.ts'
 import { type Signal, type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
 
-/** Bytes that so many rows of the organisation take in a partition; rounded. */
+/** Returns the bytes that `rows` rows of the organisation take in a partition; rounded. */
 export type RowWeights = (table: string, partitionId: string, rows: number) => number
 
-/** Weighs the rows of an organisation as they are now. */
+/** Measures the weight of the organisation's rows as they are now. */
 export type WeighRows = (place: TenantPlace) => Promise<RowWeights>
 
 export const weightless: RowWeights = () => 0
@@ -26,8 +26,8 @@ export async function weighRows(
 }
 
 /**
- * Only for an organisation that has its placement to itself. Rows that came since count at
- * most the whole partition.
+ * For an organisation that is alone in its placement. Rows that were added since count at most as the whole
+ * partition.
  */
 async function weighByBooks(engine: TelemetryEngine, place: TenantPlace): Promise<RowWeights> {
   const sizes = await partitionSizes(engine, place.placement)
@@ -39,15 +39,15 @@ function shareOf(size: PartitionSize | undefined, rows: number): number {
 }
 
 /**
- * Bytes on disk for each byte in memory of the columns that are not words of a dictionary, as measured over
- * the demo's telemetry: within a factor of three for every table.
+ * Bytes on disk for each byte in memory of the columns without a dictionary, as measured over the demo's
+ * telemetry: within a factor of three for every table.
  */
 const compressedShare: Readonly<Record<Signal, number>> = { metrics: 0.08, logs: 0.25, traces: 0.1 }
 
-/** About so many rows of a table are measured. */
+/** About this many rows of a table are measured. */
 const sampledRows = 20_000
 
-/** A sample of fewer minutes than one in so many would often find no row at all. */
+/** The sample has at least one minute in this many; a smaller sample would often contain no row. */
 const sparsestSample = 256
 
 async function weighByOwnRows(engine: TelemetryEngine, place: TenantPlace): Promise<RowWeights> {
@@ -67,10 +67,7 @@ async function weighByOwnRows(engine: TelemetryEngine, place: TenantPlace): Prom
   return (table, _partitionId, rows) => Math.round(rows * (bytesPerRow.get(table) ?? 0))
 }
 
-/**
- * Measures whole minutes, picked by their number: which rows are in the sample depends
- * on nothing but the rows.
- */
+/** Measures whole minutes, selected by their number, so that the sample depends on the rows only. */
 async function averageRow(
   engine: TelemetryEngine,
   place: TenantPlace,

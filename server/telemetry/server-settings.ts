@@ -1,4 +1,4 @@
-// Settings of the engine that hold for the whole process. They can only be given in a file.
+// Settings of the engine for the whole process. They can only be given in a file.
 
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -8,9 +8,9 @@ const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
 const mergesAtOnce = 4
 
 /**
- * Writes the file and answers its path. The caches are capped so that an idle process stays small as data
- * grows, and the guards against dropping large partitions by a typing error are off: an erasure must not be
- * refused because there was much to erase.
+ * Writes the file and returns its path. The caches are limited, so that an idle process stays small as data
+ * grows. The guards against dropping large partitions by mistake are off: an erasure must not be refused
+ * because it is large.
  */
 export function writeServerSettings(options: {
   readonly folder: string
@@ -29,12 +29,12 @@ export function writeServerSettings(options: {
     query_condition_cache_size: 4 * mebibyte,
     compiled_expression_cache_size: 8 * mebibyte,
     max_thread_pool_free_size: 8,
-    // A backup competes with ingest and queries for two cores as well as for many.
+    // A backup competes with ingest and queries for the cores, whether there are two or many.
     backup_threads: 2,
     restore_threads: 2,
-    // Merges may have half of the cores, by turns, so that a long one doesn't hold up the short ones.
-    // With all of them they take from senders what they would do at less cost a little later, when there
-    // is more to put together.
+    // Merges may use half of the cores, in turns, so that a long merge does not delay the short ones. With
+    // all cores they would slow down senders for work that costs less a little later, when there are more
+    // rows to merge.
     background_pool_size: mergeThreads,
     background_merges_mutations_concurrency_ratio: Math.max(1, Math.ceil(mergesAtOnce / mergeThreads)),
   }

@@ -1,5 +1,5 @@
-// What the engine is lent can be read as one file while it is lent, is under no name then or later, and
-// leaves nothing behind in the file that the next one is lent.
+// A lent file holds all chunks while it is lent, has no name then or later, and leaves nothing in the file
+// that is lent next.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ function targetOf(fd: string): string {
   }
 }
 
-test('the chunks are one file, more than one at a time, and no folder has it', async () => {
+test('the chunks are one file, also where several are lent at once, and no folder has it', async () => {
   const spool = new Spool(join(folder, 'a'))
   const many = Array.from({ length: 3_000 }, (_, at) => Buffer.from(`chunk ${at};`))
   const chunks = [Buffer.alloc(0), ...many, Buffer.alloc(3_000_000, 'x')]
@@ -44,7 +44,7 @@ test('the chunks are one file, more than one at a time, and no folder has it', a
   assert.deepEqual(openFiles(), [])
 })
 
-test('files are used again, and hold nothing of what was lent before', { timeout: 30_000 }, async () => {
+test('files are used again and hold nothing of what was lent before', { timeout: 30_000 }, async () => {
   const spool = new Spool(join(folder, 'd'))
   const paths = new Set<string>()
   const rounds = Array.from({ length: 50 }, (_, at) => 'x'.repeat(50 - at))
@@ -67,7 +67,7 @@ async function emptied(): Promise<void> {
   await nextTurn()
 }
 
-test('where the reader fails its error comes through and the file is gone', { timeout: 30_000 }, async () => {
+test('where the reader fails its error is thrown and the file is gone', { timeout: 30_000 }, async () => {
   const spool = new Spool(join(folder, 'b'))
   await assert.rejects(
     spool.lend([Buffer.from('rows')], async () => {
@@ -81,7 +81,7 @@ test('where the reader fails its error comes through and the file is gone', { ti
   assert.deepEqual(openFiles(), [])
 })
 
-test('what an earlier process left behind is removed', () => {
+test('files of an earlier process are removed', () => {
   mkdirSync(join(folder, 'c'))
   writeFileSync(join(folder, 'c', 'rows-1'), 'rows')
   new Spool(join(folder, 'c'))

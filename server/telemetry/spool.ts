@@ -1,14 +1,14 @@
-// Lends bytes to the engine as a file that has no name: the library takes binary rows in no other way. The
-// name is removed before the first byte is written, so that neither a crash nor an erasure finds the bytes
-// under any folder. A file is emptied as soon as the engine has read it and used again, because to make one
-// takes three turns of the event loop, which a commit would wait for. Where there is no /proc the names stay,
-// of empty files, until the spool is closed or the folder is opened again.
+// Lends bytes to the engine as a file without a name: the library accepts binary rows in no other way. The
+// name is removed before the first byte is written, so that neither a crash nor an erasure leaves the bytes
+// in any folder. A file is emptied as soon as the engine has read it, and used again, because creating one
+// takes three turns of the event loop, for which a commit would wait. Where there is no /proc the names of
+// empty files stay, until the spool is closed or the folder is opened again.
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Whether a descriptor can be opened again by path after its name is gone. */
+/** Whether a descriptor can be opened again by its path after the name is removed. */
 const hasNamelessFiles = process.platform === 'linux'
 
 /** Empty files that are kept; more are in use at once only where many commits fail slowly. */
@@ -16,7 +16,7 @@ const idleMax = 32
 
 interface SpoolFile {
   readonly handle: FileHandle
-  /** What the engine opens. */
+  /** The path that the engine opens. */
   readonly path: string
 }
 
@@ -28,7 +28,7 @@ export class Spool {
   #made = 0
   #closed = false
 
-  /** @param folder for this alone; what is in it is removed */
+  /** @param folder a folder for this spool alone; its content is removed */
   constructor(folder: string) {
     this.#folder = folder
     rmSync(folder, { recursive: true, force: true })
@@ -36,8 +36,7 @@ export class Spool {
   }
 
   /**
-   * Runs `use` with the path of a file that holds the chunks one after another, and that is emptied
-   * afterwards.
+   * Runs `use` with the path of a file that holds the chunks one after another. Empties the file afterwards.
    */
   async lend<T>(chunks: readonly Buffer[], use: (path: string) => Promise<T>): Promise<T> {
     const file = this.#idle.pop() ?? (await this.#make())
@@ -49,7 +48,7 @@ export class Spool {
     }
   }
 
-  /** Closes what is idle; to be called when nothing is lent any more. */
+  /** Closes idle files. Call it when nothing is lent. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#settling)
@@ -69,7 +68,7 @@ export class Spool {
     return { handle, path: `/proc/self/fd/${handle.fd}` }
   }
 
-  /** Whoever was lent the file doesn't wait for this. */
+  /** Runs in the background: the caller of `use` does not wait for it. */
   #settle(file: SpoolFile): void {
     const settled = this.#empty(file).finally(() => this.#settling.delete(settled))
     this.#settling.add(settled)
@@ -85,13 +84,13 @@ export class Spool {
   }
 }
 
-/** The descriptor was the last that held the bytes, so they go with it however the close ends. */
+/** The descriptor was the last reference to the bytes, so they are freed even where closing fails. */
 async function discard({ handle, path }: SpoolFile): Promise<void> {
   await handle.close().catch(() => undefined)
   if (!hasNamelessFiles) rmSync(path, { force: true })
 }
 
-/** Into a file that is empty. The system may write less than it was given. */
+/** Writes into an empty file. The system may write less than it was given. */
 async function writeAll(file: FileHandle, chunks: readonly Buffer[]): Promise<void> {
   let left = chunks.filter((chunk) => chunk.length > 0)
   let position = 0

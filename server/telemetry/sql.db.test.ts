@@ -1,6 +1,6 @@
-// Bound values through the real engine and back. Whoever sends telemetry chooses these strings, so they
-// come from chance here, with the characters that have a meaning somewhere on the way: quotes,
-// backslashes, braces, tabs.
+// Bound values through the real engine and back. Senders of telemetry choose these strings, so they are
+// random here, with the characters that have a meaning somewhere on the way: quotes, backslashes, braces,
+// tabs.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -18,7 +18,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Mostly what has a meaning in SQL, in the engine's escaping or in JSON, mixed with anything. */
+/** Mostly characters with a meaning in SQL, in the engine's escaping or in JSON, mixed with any others. */
 const hostile = fc.oneof(
   fc.string({
     unit: fc.constantFrom(
@@ -53,7 +53,7 @@ const hostile = fc.oneof(
   ),
 )
 
-test('a string comes back as it went in, whatever it says', async () => {
+test('a string is returned unchanged, whatever its content', async () => {
   await fc.assert(
     fc.asyncProperty(hostile, async (text) => {
       const [row] = await engine.select<{ text: string }>(sql`select ${text} as text`)
@@ -73,7 +73,7 @@ test('a string is compared as a whole: it equals itself and nothing else', async
   )
 })
 
-test('a list of strings comes back as it went in', async () => {
+test('a list of strings is returned unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(hostile, { maxLength: 6 }), async (list) => {
       const [row] = await engine.select<{ list: string[] }>(sql`select ${strings(list)} as list`)
@@ -83,7 +83,7 @@ test('a list of strings comes back as it went in', async () => {
   )
 })
 
-test('bytes come as they were given, each of the 256 beside each other', async () => {
+test('bytes are returned unchanged, each of the 256 beside each other', async () => {
   const all = Array.from({ length: 256 }, (_, byte) => byte)
   for (const given of [all, all.toReversed(), ...all.map((byte) => [byte, 0x30, byte])]) {
     const [row] = await engine.select<{ hex: string; bytes: number }>(
@@ -115,7 +115,7 @@ test('unsigned integers of 64 bits are exact', async () => {
   )
 })
 
-test('after all of that the tables are still there', async () => {
+test('after all of these statements the tables still exist', async () => {
   const [row] = await engine.select<{ rows: string }>(sql`select count() as rows from otel_logs`)
   assert.equal(Number(row?.rows), 0)
 })

@@ -1,4 +1,4 @@
-// Statements as values: what is bound never becomes syntax, however fragments nest.
+// Statements as values: a bound value never becomes syntax, however fragments nest.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -26,7 +26,7 @@ test('a statement without holes is its text', () => {
   assert.equal(render(sql`select 1`), 'select 1')
 })
 
-test('joining puts separators between, and none of nothing', () => {
+test('joining puts separators between fragments, and returns the empty fragment for none', () => {
   const parts = [sql`a`, sql`b = ${'1'}`, sql`c`]
   assert.equal(render(join(parts, ', ')), "a, b = '1', c")
   assert.equal(render(join([sql`a`], ', ')), 'a')
@@ -34,19 +34,19 @@ test('joining puts separators between, and none of nothing', () => {
   assert.equal(render(join([], ', ', raw('nothing'))), 'nothing')
 })
 
-test('conditions are each in parentheses, so that an OR in one can’t swallow the next', () => {
+test('each condition is in parentheses, so that an OR in one does not change the next', () => {
   assert.equal(render(allOf([sql`a or b`, sql`c`])), '(a or b) AND (c)')
   assert.equal(render(allOf([])), '1')
 })
 
-test('an instant is exact, since it is larger than a JavaScript number is', () => {
+test('an instant is exact, although it is larger than a JavaScript number can be', () => {
   assert.equal(
     render(instant(1_763_717_400_123_456_789n)),
     `fromUnixTimestamp64Nano(toInt64('1763717400123456789'), 'UTC')`,
   )
 })
 
-test('what is bound as an integer has digits only, and an unknown type binds nothing', () => {
+test('a value bound as an integer has digits only, and an unknown type is refused', () => {
   for (const [type, value] of [
     ['UInt64', '1 or 1'],
     ['UInt64', -1],
@@ -59,7 +59,7 @@ test('what is bound as an integer has digits only, and an unknown type binds not
   }
 })
 
-test('whatever is bound, nothing in the text ends the literal it is in', () => {
+test('no bound value ends the literal that it is in', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.array(fc.string({ unit: 'binary' })), (text, list) => {
       const rendered = render(sql`select ${text}, ${strings(list)}, ${new Bound('Nullable(String)', null)}`)
@@ -70,7 +70,7 @@ test('whatever is bound, nothing in the text ends the literal it is in', () => {
   )
 })
 
-test('bytes are a literal in the same alphabet, of all that was given in its order', () => {
+test('bytes are a literal in the same alphabet, with all given pieces in their order', () => {
   assert.equal(
     render(sql`select ${bytes(0xfe, "k'", 0xff, 'ä', 0xfe)}`),
     String.raw`select '\xfek\x27\xff\xc3\xa4\xfe'`,

@@ -1,9 +1,10 @@
-// ClickHouse SQL as a value: text with typed holes. What fills a hole is written by `render` alone, as a
-// literal in an alphabet that has no syntax, so telemetry, attribute keys and ids from outside can't
-// become any. Fragments nest.
+// ClickHouse SQL as a value: text with typed holes. Only `render` writes the values of holes, as literals in
+// an alphabet without syntax, so telemetry, attribute keys and ids from outside can't become syntax.
+// Fragments nest.
 //
-// Literals and not the engine's own parameters, because the embedded engine takes statements with parameters
-// one after another in the whole process, and resolves a cast for each of them (docs/decisions/0011).
+// Literals are used and not the engine's own parameters, because the embedded engine runs statements with
+// parameters one after another in the whole process, and resolves a cast for each of them
+// (docs/decisions/0011).
 
 import assert from 'node:assert/strict'
 import type { Ns } from '../../contract/instant.ts'
@@ -33,8 +34,8 @@ export class Sql {
 }
 
 /**
- * A statement or fragment: ``sql`select count() from ${table} where ServiceName =
- * ${name}` ``. Strings bind as String.
+ * A statement or fragment: ``sql`select count() from ${table} where ServiceName = ${name}` ``. Strings bind
+ * as String.
  */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | Bound | string)[]): Sql {
   return new Sql(
@@ -43,19 +44,19 @@ export function sql(strings: TemplateStringsArray, ...parts: readonly (Sql | Bou
   )
 }
 
-/** Trusted text of our own, such as a column from a table of this repository. Never anything from outside. */
+/** Trusted text of this repository, such as the name of a column. Never anything from outside. */
 export function raw(text: string): Sql {
   return new Sql([text], [])
 }
 
-/** Fragments with a separator between them; `empty` where there is none. */
+/** Joins fragments with a separator; `empty` where there are none. */
 export function join(fragments: readonly Sql[], separator: string, empty: Sql = raw('')): Sql {
   if (fragments.length === 0) return empty
   const gaps = fragments.slice(1).map(() => separator)
   return new Sql(['', ...gaps, ''], fragments)
 }
 
-/** Conditions joined by AND; true where there is none. */
+/** Joins conditions by AND; true where there are none. */
 export function allOf(conditions: readonly Sql[]): Sql {
   return join(
     conditions.map((condition) => sql`(${condition})`),
@@ -64,7 +65,7 @@ export function allOf(conditions: readonly Sql[]): Sql {
   )
 }
 
-/** Numbers added up; 0 where there is none. */
+/** The sum of numbers; 0 where there are none. */
 export function sumOf(terms: readonly Sql[]): Sql {
   return join(terms, ' + ', raw('0'))
 }
@@ -82,7 +83,7 @@ export function strings(values: readonly string[]): Bound {
   return new Bound('Array(String)', values)
 }
 
-/** A text that need not be UTF-8: texts, and bytes by their numbers. */
+/** A text that need not be UTF-8, from texts and from numbers that are bytes. */
 export function bytes(...parts: readonly (string | number)[]): Bound {
   return new Bound(
     'Bytes',
@@ -90,7 +91,7 @@ export function bytes(...parts: readonly (string | number)[]): Bound {
   )
 }
 
-/** The statement as the engine takes it. */
+/** Returns the statement as text for the engine. */
 export function render(statement: Sql): string {
   return statement.strings.reduce((text, piece, i) => {
     const part = statement.parts[i - 1]
@@ -100,7 +101,7 @@ export function render(statement: Sql): string {
   // `reduce` without a seed starts with the first piece, so a fragment always has one more piece than parts.
 }
 
-/** A literal of exactly that type, except that a `UInt64` is of the narrowest type that holds it. */
+/** A literal of exactly that type; a `UInt64` becomes a literal of the narrowest type that holds it. */
 function literal({ type, value }: Bound): string {
   if (type === 'String') return quoted(value)
   if (type === 'Bytes') return quotedBytes(value)
@@ -128,7 +129,7 @@ function quoted(value: unknown): string {
   return /^[\w .,:/-]*$/.test(value) ? `'${value}'` : quotedBytes(Buffer.from(value))
 }
 
-/** Letters, digits and a few signs stand for themselves, every other byte is written as its number. */
+/** Letters, digits and a few signs are written as they are, every other byte as its number. */
 function quotedBytes(value: unknown): string {
   assert(value instanceof Uint8Array, 'Bytes are bound as bytes')
   let text = ''

@@ -1,6 +1,6 @@
-// Reading for one organisation, on the real engine, beside a neighbour in the same placement who holds the
-// same rows. What is asked here is what an erasure promises from its first second: nobody reads what is
-// hidden, not even a read that began before.
+// Reads for one organisation on the real engine, beside a neighbour in the same placement with the same rows.
+// What is tested here is what an erasure promises from its start: nobody reads what is hidden, not even a
+// read that began before.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -57,7 +57,7 @@ test('a tenant id that looks like SQL is only a name', async () => {
   assert.equal(await count(readerOf({ tenantId: "own' or '1'='1", placement: 7 })), 0)
 })
 
-test('conditions narrow what is read, and an OR among them can’t widen it', async () => {
+test('conditions restrict what is read, and an OR among them does not extend it', async () => {
   const build = (from: From) =>
     sql`select count() as rows from ${from('otel_logs', rangeCondition('Timestamp', { startNs, endNs: startNs + 5n * secondNs }))}`
   assert.equal(await count(readerOf(own), build), 5)
@@ -66,7 +66,7 @@ test('conditions narrow what is read, and an OR among them can’t widen it', as
   assert.equal(await count(readerOf(own), widened), times.length)
 })
 
-test('a whole select reads its organisation’s visible rows, whatever its aliases are called', async () => {
+test('a whole select reads the visible rows of its organisation, whatever the names of its aliases', async () => {
   const gate = new TelemetryGate()
   gate.hide('own', selection({ startNs: null, endNs: startNs + 20n * secondNs }))
   const names = ['Timestamp', 'TenantId', 'Placement', '`TenantId`', 'tenant']
@@ -114,7 +114,7 @@ test('a whole select groups, limits and looks along a window', async () => {
   )
 })
 
-test('a statement that names a table by hand, or reads elsewhere, is refused before the engine sees it', async () => {
+test('a statement that names a table in its text, or reads from elsewhere, is refused before it reaches the engine', async () => {
   let asked = 0
   const counting: TelemetryEngine = {
     ...delegate(stores.engine),
@@ -163,7 +163,7 @@ test('a statement that names a table by hand, or reads elsewhere, is refused bef
   assert.equal(asked, 0)
 })
 
-test('values may say anything, also the names of tables', async () => {
+test('values may contain anything, also the names of tables', async () => {
   const [row] = await readerOf(own).rows<{ text: string }>(
     (from) => sql`select ${'otel_logs system.tables'} as text from ${from('otel_logs')} limit 1`,
   )
@@ -194,7 +194,7 @@ test('exactly the rows inside a hidden range are hidden, whatever the range', as
   )
 })
 
-test('hiding binds its organisation and signals, and ends when it is taken away', async () => {
+test('hiding applies to its organisation and signals, and ends when it is undone', async () => {
   const gate = new TelemetryGate()
   gate.hide('own', selection({ startNs: null, endNs: null }))
   const countSpans = (from: From) => sql`select count() as rows from ${from('otel_traces')}`
@@ -205,7 +205,7 @@ test('hiding binds its organisation and signals, and ends when it is taken away'
   assert.equal(await count(readerOf(own, gate)), times.length)
 })
 
-test('both sides of a join are the organisation’s own and without what is hidden', async () => {
+test('both sides of a join are the organisation’s own rows without hidden ones', async () => {
   const gate = new TelemetryGate()
   gate.hide('own', selection({ startNs: null, endNs: startNs + 10n * secondNs }))
   const joined = (from: From) =>
@@ -213,7 +213,7 @@ test('both sides of a join are the organisation’s own and without what is hidd
   assert.equal(await count(readerOf(own, gate), joined), times.length - 10)
 })
 
-/** The real engine, with something that happens while the nth answer is under way. */
+/** The real engine, with a callback that runs while the nth result is being read. */
 function interrupted(meanwhile: (nth: number) => void): { engine: TelemetryEngine; reads: () => number } {
   let reads = 0
   const engine: TelemetryEngine = {
@@ -232,7 +232,7 @@ function interrupted(meanwhile: (nth: number) => void): { engine: TelemetryEngin
   return { engine, reads: () => reads }
 }
 
-test('a read under way while something is hidden is repeated, and answers without it', async () => {
+test('a read is repeated where something is hidden while it runs, and its result excludes it', async () => {
   const gate = new TelemetryGate()
   const { engine, reads } = interrupted((nth) => {
     if (nth === 1) gate.hide('own', selection({ startNs: null, endNs: startNs + 20n * secondNs }))
@@ -243,7 +243,7 @@ test('a read under way while something is hidden is repeated, and answers withou
   assert.equal(reads(), 3)
 })
 
-test('bytes hold no neighbour and nothing hidden either, and are read again when something is hidden meanwhile', async () => {
+test('bytes contain no row of a neighbour and no hidden one, and are read again when something is hidden meanwhile', async () => {
   const seconds = (from: From) =>
     from.select('otel_logs', { columns: raw('toUInt8(toUnixTimestamp(Timestamp) % 60)'), conditions: [] })
   const gate = new TelemetryGate()
@@ -272,7 +272,7 @@ test('bytes hold no neighbour and nothing hidden either, and are read again when
   assert.ok(!text.includes('said by neighbour'))
 })
 
-test('a read is repeated even when what was hidden meanwhile is visible again', async () => {
+test('a read is repeated even where what was hidden meanwhile is visible again', async () => {
   const gate = new TelemetryGate()
   const { engine, reads } = interrupted((nth) => {
     if (nth > 1) return
@@ -283,7 +283,7 @@ test('a read is repeated even when what was hidden meanwhile is visible again', 
   assert.equal(reads(), 2)
 })
 
-test('what is hidden for a neighbour meanwhile repeats nothing', async () => {
+test('hiding something of a neighbour repeats no read', async () => {
   const gate = new TelemetryGate()
   const { engine, reads } = interrupted(() =>
     gate.hide('neighbour', selection({ startNs: null, endNs: null })),

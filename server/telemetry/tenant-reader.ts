@@ -1,6 +1,6 @@
-// Reading on behalf of one organisation. A statement names its tables only through `from`, which brings the
-// tenant and everything hidden along, so a query without a tenant can't be written here and a hidden row
-// can't be read: the text of a statement that names a table by hand is refused before it reaches the engine.
+// Reads on behalf of one organisation. A statement names its tables only through `from`, which adds the
+// tenant and excludes everything hidden. So a query without a tenant can't be written here, and a hidden row
+// can't be read: a statement that names a table in its own text is refused before it reaches the engine.
 
 import assert from 'node:assert/strict'
 import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
@@ -9,12 +9,12 @@ import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
 
 export interface From {
-  /** Stands where a table would, with all its columns. */
+  /** Used in place of a table, with all its columns. */
   (table: TableName, ...conditions: readonly Sql[]): Sql
   /**
-   * A whole SELECT over one table: a statement, or a part of one in parentheses. Each level of a
-   * statement costs the engine a millisecond, so what is read often has one. No alias of it may
-   * be the name of a column.
+   * A whole SELECT over one table: a statement, or a part of one in parentheses. Each level of a statement
+   * costs the engine a millisecond, so frequent reads have one level. No alias in it may be the name of a
+   * column.
    */
   select(table: TableName, select: TableSelect): Sql
 }
@@ -27,21 +27,21 @@ export interface TableSelect {
   readonly window?: Sql
   readonly limit?: number
   /**
-   * Whether the conditions are to be tested in this order, before other columns are read. The engine else
-   * finds an order by the sizes of columns, which takes longer than to read a window.
+   * Whether the conditions are tested in this order, before other columns are read. Otherwise the engine
+   * chooses an order by the sizes of columns, which takes longer than reading a window.
    */
   readonly isOrdered?: boolean
 }
 
-/** Table names, other databases, and functions that read elsewhere. */
+/** Table names, other databases, and functions that read from elsewhere. */
 const outside = /\botel_|\bsystem\s*\.|\b(?:file|url|s3|remote|remoteSecure|cluster|merge|executable)\s*\(/i
 
 interface TenantReaderOptions {
-  /** Whether somebody waits for what is read; `asked` where absent. */
+  /** Whether a client waits for the result; `asked` where absent. */
   readonly kind?: ReadShare['kind']
-  /** Aborts when nobody wants it any more. */
+  /** Aborts when the result is no longer needed. */
   readonly signal?: AbortSignal | undefined
-  /** The reader knows nothing of this instant or anything after it. */
+  /** The reader returns no rows at or after this instant. */
   readonly untilNs?: bigint
 }
 
@@ -63,21 +63,24 @@ export class TenantReader {
     this.#options = options
   }
 
-  /** On whose behalf it reads; for what the same operation reads past it. */
+  /** Names the organisation for reads of the same operation that do not go through this reader. */
   get share(): ReadShare {
     const { kind = 'asked', signal } = this.#options
     return { tenantId: this.place.tenantId, kind, signal }
   }
 
-  /** A reader that knows nothing of the instant or anything after it: whoever replays the past can't peek. */
+  /**
+   * Returns a reader that returns no rows at or after the instant: a replay of the past must not read what
+   * came later.
+   */
   until(instantNs: bigint): TenantReader {
     return new TenantReader(this.#engine, this.place, this.gate, { ...this.#options, untilNs: instantNs })
   }
 
   /**
-   * Rows of a statement. `from(table, ...conditions)` stands where a table would; conditions given there
-   * reach the sort key, so put the time range there. A read that was under way when something was hidden is
-   * repeated, so what it answers never holds what was hidden before it answers.
+   * Returns the rows of a statement. Use `from(table, ...conditions)` in place of a table. Conditions given
+   * there reach the sort key, so put the time range there. A read that was running when something was hidden
+   * is repeated, so a result never holds what was hidden before it is returned.
    */
   rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
     return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits, this.share))
@@ -89,8 +92,8 @@ export class TenantReader {
   }
 
   /**
-   * Several reads whose answers become one: all of them are repeated where something was hidden
-   * before the last was answered.
+   * Runs several reads whose results are combined: repeats all of them where something was hidden before the
+   * last one ended.
    */
   async together<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -114,8 +117,8 @@ export class TenantReader {
   }
 
   /**
-   * What makes rows visible names its columns with their table, because the engine takes a bare name for an
-   * alias of the same SELECT where there is one.
+   * The conditions that exclude hidden rows name columns with their table, because the engine takes a bare
+   * name for an alias of the same SELECT where there is one.
    */
   #select(table: TableName, { columns, conditions, ...rest }: TableSelect): Sql {
     for (const own of [columns, ...conditions, rest.groupBy, rest.window])
@@ -160,7 +163,7 @@ function tableOf(name: TableName): TableSpec {
   return table
 }
 
-/** A `from` that is known to carry its tenant. */
+/** A `from` that is known to select one tenant. */
 class TenantTable extends Sql {
   constructor(text: Sql) {
     super(text.strings, text.parts)
@@ -178,7 +181,7 @@ export function rangeCondition(
   return allOf(bounds)
 }
 
-/** Refuses text that reaches past the tenant. Bound values are not text, so they may say anything. */
+/** Refuses text that reads outside the tenant. Bound values are not text, so they may contain anything. */
 function assertOwnText(fragment: Sql): void {
   if (fragment instanceof TenantTable) return
   for (const text of fragment.strings) {

@@ -1,5 +1,5 @@
-// Parts as a cut of power leaves them: of the right name, with bytes missing or other ones. Closed stores are
-// broken by hand, where tests/power-cut cuts the power of a file system.
+// Parts as a power loss leaves them: with the right name, and with bytes missing or changed. The tests damage
+// closed stores; tests/power-cut cuts the power of a file system.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** What a start told, by whether it is an error. */
+/** What a start logged, by whether it is an error. */
 interface Told {
   readonly warned: string[]
   readonly erred: string[]
@@ -43,7 +43,8 @@ async function withStore<T>(
 }
 
 /**
- * One row for an organisation, in a part of its own; with the names of all parts that its partition has then.
+ * Inserts one row for an organisation, in a part of its own. Returns the names of all parts of its partition
+ * after that.
  */
 async function insert(engine: TelemetryEngine, placement: number, said: string): Promise<string[]> {
   const place = { tenantId: `org-${placement}`, placement }
@@ -65,7 +66,7 @@ async function detached(engine: TelemetryEngine): Promise<string[]> {
   return readdirSync(join(path, 'detached'))
 }
 
-/** As where the size of a file had reached the disk and its bytes had not; times stay as they were. */
+/** As if the size of a file had reached the disk and its bytes had not; times stay unchanged. */
 function damage(
   part: string | undefined,
   change: (path: string) => void = (path) => truncateSync(path),
@@ -86,7 +87,7 @@ for (const [name, change] of [
   ['lost its bytes', (path: string) => truncateSync(path)],
   ['has the right size and other bytes', flip],
 ] as const) {
-  test(`a part of no acknowledged commit that ${name} is removed at the start, and its neighbours stay`, async () => {
+  test(`a part of an unacknowledged commit that ${name} is removed at the start, and its neighbours stay`, async () => {
     await withStore('on', async (engine) => {
       await insert(engine, 1, 'kept')
       await insert(engine, 2, 'the neighbour’s')
@@ -105,7 +106,7 @@ for (const [name, change] of [
   })
 }
 
-test('more broken parts than the engine would open a table with don’t stop the start', async () => {
+test('more broken parts than the engine would accept do not prevent the start', async () => {
   await withStore('on', async (engine) => {
     await insert(engine, 1, 'kept')
     await engine.sync()
@@ -125,7 +126,7 @@ test('more broken parts than the engine would open a table with don’t stop the
   })
 })
 
-test('what broke after it was synced is damage: it stays, is named, and the rest is served', async () => {
+test('a part that broke after it was synced is damage: it stays, is named, and the rest is served', async () => {
   await withStore('on', async (engine) => {
     damage((await insert(engine, 1, 'acknowledged')).at(-1))
     await insert(engine, 2, 'the neighbour’s')
@@ -141,7 +142,7 @@ test('what broke after it was synced is damage: it stays, is named, and the rest
   }
 })
 
-test('what a merge made is never taken for a commit, however young it is', async () => {
+test('the result of a merge is never taken for an unacknowledged commit, however new it is', async () => {
   await withStore('on', async (engine) => {
     await insert(engine, 1, 'one')
     await insert(engine, 1, 'two')
@@ -149,7 +150,7 @@ test('what a merge made is never taken for a commit, however young it is', async
     await engine.command(raw('SYSTEM START MERGES'))
     await engine.command(raw('OPTIMIZE TABLE otel_logs FINAL'))
     await engine.command(raw('SYSTEM STOP MERGES'))
-    // Its sources would be read in place of it.
+    // Otherwise its sources would be read in its place.
     await engine.command(raw(`ALTER TABLE otel_logs DROP PARTITION ID '0-00000000'`))
     const [merged] = (await insert(engine, 1, 'three')).filter((path) => /_1_2_1\/$/.test(path))
     damage(merged)
@@ -162,7 +163,7 @@ test('what a merge made is never taken for a commit, however young it is', async
 })
 
 for (const commitSync of ['files', 'off'] as const) {
-  test(`where the engine syncs files or nobody does (${commitSync}), nothing is taken for not acknowledged`, async () => {
+  test(`where the engine syncs files or nothing is synced (${commitSync}), no part is taken for unacknowledged`, async () => {
     await withStore('on', (engine) => insert(engine, 1, 'kept'))
     await withStore(commitSync, async (engine) => {
       damage((await insert(engine, 1, 'perhaps acknowledged')).at(-1))

@@ -1,9 +1,9 @@
-// What a cut of power leaves of commits that nobody was told of. Where a commit is synced as a whole, its
-// parts have their names before their bytes are on the disk, so those of the last moment may be there in
-// pieces. They were not acknowledged, and in the way: of queries, of merges, and of erasures, which wait
-// until nothing of theirs is left. Only what an insert made (never a merge) after the last sync that is
-// known is removed, and only if it is broken; everything else that is broken is damage, stays where the
-// engine put it, and is named.
+// Removes broken parts of commits that were never acknowledged, after a power loss. Where a commit is synced
+// as a whole, its parts have their names before their bytes are on the disk, so the parts of the last moment
+// may be broken. They were not acknowledged, and they are in the way of queries, of merges, and of erasures,
+// which wait until nothing of their selection is left. A part is removed only if an insert made it (never a
+// merge) after the last known sync, and only if it is broken. Every other broken part is damage: it stays
+// where the engine put it, and is named.
 
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,9 +12,9 @@ import { instant, raw, sql } from './sql.ts'
 
 /** Names of parts, each with its table. */
 interface BrokenParts {
-  /** Of commits that were not acknowledged; gone. */
+  /** Removed parts of commits that were not acknowledged. */
   readonly removed: readonly string[]
-  /** Of rows that may have been acknowledged; left among the detached parts of their table. */
+  /** Parts whose rows may have been acknowledged; they stay among the detached parts of their table. */
   readonly damaged: readonly string[]
 }
 
@@ -25,13 +25,14 @@ interface Part {
 }
 
 /**
- * What an insert writes: one block of rows, never merged and never changed. Detached ones say before it why.
+ * The name of a part that an insert writes: one block of rows, never merged and never changed. A detached
+ * part has the reason before it.
  */
 const insertedPart = /^(?:broken-on-start_)?\d+-\d{8}_(\d+)_\1_0(?:_try\d+)?$/
 
 /**
- * To be called before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is
- * null nothing is removed.
+ * Call it before anything else reads or writes. `syncedNs` is from `syncedUntilNs`; where it is null nothing
+ * is removed.
  */
 export async function removeUnsyncedParts(
   engine: TelemetryEngine,
@@ -54,7 +55,7 @@ export async function removeUnsyncedParts(
 }
 
 /**
- * A file system that orders bytes and names in its own way can leave files of the right size with other
+ * A file system that does not keep the order of bytes and names can leave files of the right size with wrong
  * bytes.
  */
 async function removeUnreadable(engine: TelemetryEngine, syncedNs: bigint): Promise<string[]> {
@@ -83,7 +84,10 @@ async function isUnreadable(engine: TelemetryEngine, { table, name }: Part): Pro
 const dropDetached = ({ table, name }: Part) =>
   raw(`ALTER TABLE ${table} DROP DETACHED PART '${name}' SETTINGS allow_drop_detached = 1`)
 
-/** By the youngest of its files: a part of which all are older than a sync was whole when that began. */
+/**
+ * Compares the youngest file of a part: a part whose files are all older than a sync was complete when the
+ * sync began.
+ */
 async function isInsertedAfter({ path, name }: Part, syncedNs: bigint | null): Promise<boolean> {
   if (syncedNs === null || !insertedPart.test(name)) return false
   const files = (await readdir(path)).map((file) => join(path, file))

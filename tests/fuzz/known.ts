@@ -47,6 +47,7 @@ const kinds: readonly (readonly [part: string, kind: string])[] = [
   ['/detectors', 'detector_id'],
   ['/mutes', 'mute_id'],
   ['/anomalies', 'anomaly_id'],
+  ['/incidents', 'incident_id'],
   ['/holds', 'hold_id'],
   ['/tokens', 'token_id'],
 ]

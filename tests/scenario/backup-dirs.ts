@@ -2,16 +2,16 @@
 // tests of backup and restore, where every step is another process on the same folder.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import type { BackupChildOptions } from './backup-child.ts'
+import { type Ended, nodeFlags, nodeWords, runLethe } from './command-line.ts'
 
 export const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
 export const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
@@ -20,8 +20,6 @@ export const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-c
 const mondayMs = 1_767_571_200_000
 
 const childProgram = fileURLToPath(new URL('backup-child.ts', import.meta.url))
-const cli = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
-const node = ['--disable-warning=ExperimentalWarning']
 
 const folders: string[] = []
 const children = new Set<ChildProcess>()
@@ -48,18 +46,14 @@ export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
 }
 
 /** Runs `lethe` to its end. */
-export async function lethe(dirs: BackupDirs, ...words: string[]) {
-  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
-  return promisify(execFile)(process.execPath, [...node, cli, ...words], { env }).then(
-    ({ stdout }) => ({ code: 0, out: stdout.trim(), err: '' }),
-    ({ code, stdout, stderr }) => ({ code, out: String(stdout).trim(), err: String(stderr).trim() }),
-  )
+export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
+  return runLethe({ PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }, words)
 }
 
 /** Starts `lethe`; resolves `saying` when it has said so on standard error. */
 export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
   const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
-  const child = spawn(process.execPath, [...node, cli, ...words], {
+  const child = spawn(process.execPath, [...nodeWords, ...words], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -131,7 +125,7 @@ function start(dirs: BackupDirs, changes: Changes) {
     restore: null,
     ...changes,
   }
-  const child = spawn(process.execPath, [...node, childProgram, JSON.stringify(options)], {
+  const child = spawn(process.execPath, [...nodeFlags, childProgram, JSON.stringify(options)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   children.add(child)

@@ -14,8 +14,8 @@ import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { Barrier, deletionsUrl, instant, minute, minutesOfEverySignal, requestIn } from './erasing.ts'
 import {
-  type Answer,
   assertRefused,
   eraseCompletely,
   type Sent,
@@ -24,25 +24,18 @@ import {
   tenants,
   waitUntilCompleted,
 } from './service.ts'
-import { minuteNs, mondayNs, readSample, sampleExport, sendSample } from './telemetry.ts'
+import { readSample, sampleExport, sendSample } from './telemetry.ts'
 
-const url = '/usage/storage/deletions'
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
 const minutesSent = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 const dataDir = temporaryFolder()
 let service: Service
-/** While set, every erasure waits for it before it touches anything. */
-let gate: Promise<void> | null = null
-let openGate = () => {}
+const barrier = new Barrier()
 
 before(async () => {
   service = await startService({
     settings: { LETHE_DATA_DIR: dataDir },
-    async failpoint(name) {
-      if (name === 'fenced') await gate
-    },
+    failpoint: barrier.failpoint,
   })
   for (const tenant of tenants) await sendSample(service, `${tenant}/ingest`, minutesSent.map(minute))
 })
@@ -51,47 +44,26 @@ after(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 afterEach(async () => {
-  openGate()
-  assert.deepEqual(await minutesOf('globex'), minutesSent, 'the neighbour lost something')
+  barrier.open()
+  assert.deepEqual(await minutesOfEverySignal(service, 'globex'), minutesSent, 'the neighbour lost something')
 })
-
-function holdErasures(): void {
-  gate = new Promise((resolve) => {
-    openGate = () => {
-      gate = null
-      resolve()
-    }
-  })
-}
 
 function range(from: number | null, to: number): Record<string, unknown> {
   const start = from === null ? {} : { range_start: instant(from) }
   return { scope: 'range', confirm: 'acme', ...start, range_end: instant(to) }
 }
 
-const erase = (json: object, sent: Sent = {}) => service.send('POST', url, { ...sent, json })
-
-function requestIn(answer: Answer, status: number): DeletionRequest {
-  assert.equal(answer.status, status, answer.text)
-  return DeletionRequest.parse(JSON.parse(answer.text))
-}
+const erase = (json: object, sent: Sent = {}) => service.send('POST', deletionsUrl, { ...sent, json })
 
 const completed = (id: string) => waitUntilCompleted(service, id, 'acme/owner')
 
-async function minutesOf(tenant: (typeof tenants)[number]): Promise<number[]> {
-  const { logs, spans } = await readSample(service, `${tenant}/viewer`)
-  const at = ({ time }: { time: string }) => Number(time.slice(14, 16))
-  assert.deepEqual(logs.map(at), spans.map(at))
-  return logs.map(at).reverse()
-}
-
 test('ranges that overlap are hidden together, each row is erased and claimed once, and both complete', async () => {
-  holdErasures()
+  barrier.close()
   const first = requestIn(await erase(range(0, 2)), 202)
   const second = requestIn(await erase(range(1, 3)), 202)
   const inner = requestIn(await erase(range(1, 2)), 202)
-  assert.deepEqual(await minutesOf('acme'), [3, 4, 5, 6, 7, 8, 9])
-  openGate()
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [3, 4, 5, 6, 7, 8, 9])
+  barrier.open()
   const done = await Promise.all([first, second, inner].map(({ request_id }) => completed(request_id)))
   const claimed = done.map(({ detail }) => Number(detail.rows_erased))
   assert.equal(
@@ -99,13 +71,13 @@ test('ranges that overlap are hidden together, each row is erased and claimed on
     9,
     `three minutes of three rows, claimed as ${claimed}`,
   )
-  assert.deepEqual(await minutesOf('acme'), [3, 4, 5, 6, 7, 8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [3, 4, 5, 6, 7, 8, 9])
 })
 
 test('ranges that touch share nothing: the end of one is the start of the next', async () => {
   const { detail } = await eraseCompletely(service, range(3, 4))
   assert.equal(detail.rows_erased, 3)
-  assert.deepEqual(await minutesOf('acme'), [4, 5, 6, 7, 8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [4, 5, 6, 7, 8, 9])
 })
 
 test('a range with nothing in it completes with zero rows, also twice, and takes nothing with it', async () => {
@@ -115,7 +87,7 @@ test('a range with nothing in it completes with zero rows, also twice, and takes
     assert.deepEqual([detail.rows_erased, detail.steps_total], [0, 0])
     assert.ok(removed_at !== null && verified_at !== null)
   }
-  assert.deepEqual(await minutesOf('acme'), [4, 5, 6, 7, 8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [4, 5, 6, 7, 8, 9])
 })
 
 test('a range in the future refuses what arrives for it only while it is at work', async () => {
@@ -125,7 +97,7 @@ test('a range in the future refuses what arrives for it only while it is at work
   const send = () =>
     service.send('POST', '/v1/logs', { as: 'acme/ingest', json: sampleExport('logs', [timeNs]) })
   assert.equal((await send()).status, 200)
-  holdErasures()
+  barrier.close()
   const { request_id } = requestIn(await erase({ ...future, signals: ['logs'] }), 202)
   const refused = await send()
   assert.equal(refused.status, 503)
@@ -135,7 +107,7 @@ test('a range in the future refuses what arrives for it only while it is at work
       .status,
     200,
   )
-  openGate()
+  barrier.open()
   assert.equal((await completed(request_id)).detail.rows_erased, 1)
   assert.deepEqual(
     [(await send()).status, (await readSample(service, 'acme/viewer')).storedRows],
@@ -146,7 +118,7 @@ test('a range in the future refuses what arrives for it only while it is at work
 })
 
 test('two people who ask for the same at once get one request, and for different ones two', async () => {
-  holdErasures()
+  barrier.close()
   const same = await Promise.all(
     (['acme/owner', 'acme/admin', 'acme/owner', 'acme/admin'] as const).map((as) =>
       erase(range(4, 5), { as }),
@@ -157,16 +129,16 @@ test('two people who ask for the same at once get one request, and for different
   assert.equal(ids.size, 1)
   const different = await Promise.all([erase(range(5, 6)), erase(range(5, 7), { as: 'acme/admin' })])
   const both = different.map((answer) => requestIn(answer, 202).request_id)
-  openGate()
+  barrier.open()
   for (const id of [...ids, ...both]) await completed(id)
-  assert.deepEqual(await minutesOf('acme'), [7, 8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [7, 8, 9])
 })
 
 test('two people who cancel at once cancel once', async () => {
   const { request_id } = requestIn(await erase({ ...range(7, 8), delay_minutes: 5 }), 202)
   const answers = await Promise.all(
     (['acme/owner', 'acme/admin'] as const).map((as) =>
-      service.send('POST', `${url}/${request_id}/cancel`, { as }),
+      service.send('POST', `${deletionsUrl}/${request_id}/cancel`, { as }),
     ),
   )
   const won = answers.filter(({ status }) => status === 200)
@@ -179,27 +151,27 @@ test('two people who cancel at once cancel once', async () => {
     moves.map(({ to_status }) => to_status),
     ['cancelled', 'scheduled'],
   )
-  assert.deepEqual(await minutesOf('acme'), [7, 8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [7, 8, 9])
 })
 
 test('an erasure goes on when its requester loses the right, and says whose it was', async () => {
   const json = { name: 'leaver', role: 'admin' }
   const made = CreatedAccessToken.parse(JSON.parse((await service.send('POST', '/tokens', { json })).text))
   const leaver = { headers: { authorization: `Bearer ${made.token}` } }
-  holdErasures()
+  barrier.close()
   const { request_id, requested_by } = requestIn(await erase(range(7, 8), leaver), 202)
   assert.equal((await service.send('DELETE', `/tokens/${made.id}`)).status, 200)
-  assert.equal((await service.send('GET', `${url}/${request_id}`, leaver)).status, 401)
-  assert.equal((await service.send('POST', `${url}/${request_id}/retry`, leaver)).status, 401)
-  openGate()
+  assert.equal((await service.send('GET', `${deletionsUrl}/${request_id}`, leaver)).status, 401)
+  assert.equal((await service.send('POST', `${deletionsUrl}/${request_id}/retry`, leaver)).status, 401)
+  barrier.open()
   const done = await completed(request_id)
   assert.deepEqual([done.requested_by, requested_by], [requested_by, `token:leaver (${made.id})`])
-  assert.deepEqual(await minutesOf('acme'), [8, 9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [8, 9])
 })
 
 test('while another process locks the control plane nothing is taken, hidden or half written', async () => {
   const other = openSqlite(join(dataDir, 'control.db'))
-  const before = await service.read(url, pageOf(DeletionRequest))
+  const before = await service.read(deletionsUrl, pageOf(DeletionRequest))
   await other.connection().execute(async (connection) => {
     await sql`begin exclusive`.execute(connection)
     const answer = await erase(range(8, 9))
@@ -207,10 +179,10 @@ test('while another process locks the control plane nothing is taken, hidden or 
     await sql`rollback`.execute(connection)
   })
   await other.destroy()
-  assert.deepEqual(await service.read(url, pageOf(DeletionRequest)), before)
-  assert.deepEqual(await minutesOf('acme'), [8, 9])
+  assert.deepEqual(await service.read(deletionsUrl, pageOf(DeletionRequest)), before)
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [8, 9])
   await eraseCompletely(service, range(8, 9))
-  assert.deepEqual(await minutesOf('acme'), [9])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [9])
 })
 
 test('an organisation without telemetry completes a full erasure at once, and again', async () => {

@@ -3,12 +3,9 @@
 // certificate says is held against what the organisation and its neighbour can read.
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import canonicalize from 'canonicalize'
 import { createVerifier } from 'fast-jwt'
 import { compactVerify, createLocalJWKSet, exportSPKI, importJWK } from 'jose'
@@ -16,8 +13,9 @@ import { Jwks } from '../../contract/audit.ts'
 import { CertificateAnswer } from '../../contract/certificate.ts'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
-import { formatInstant } from '../../contract/instant.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { type Ended, runLethe } from './command-line.ts'
+import { Barrier, deletionsUrl, instant, minute } from './erasing.ts'
 import {
   assertRefused,
   eraseCompletely,
@@ -28,24 +26,17 @@ import {
   tenants,
   waitUntilCompleted,
 } from './service.ts'
-import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
-
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
-const url = '/usage/storage/deletions'
+import { readSample, sendSample } from './telemetry.ts'
 
 const folder = temporaryFolder()
 const dataDir = join(folder, 'data')
 let service: Service
-/** While set, every erasure waits for it before it touches anything. */
-let gate: Promise<void> | null = null
+const barrier = new Barrier()
 
 before(async () => {
   service = await startService({
     settings: { LETHE_DATA_DIR: dataDir },
-    async failpoint(name) {
-      if (name === 'fenced') await gate
-    },
+    failpoint: barrier.failpoint,
   })
   for (const tenant of tenants) await sendSample(service, `${tenant}/ingest`, [0, 1, 2, 3, 4].map(minute))
 })
@@ -55,7 +46,7 @@ after(async () => {
 })
 
 const certificateOf = (requestId: string) =>
-  service.read(`${url}/${requestId}/certificate`, CertificateAnswer, 'acme/owner')
+  service.read(`${deletionsUrl}/${requestId}/certificate`, CertificateAnswer, 'acme/owner')
 
 /** Everything a verifier elsewhere needs, fetched as it would fetch it: without a token. */
 async function publishedKeys() {
@@ -78,16 +69,9 @@ async function verifyWithJose(jws: string) {
   return { text: Buffer.from(payload).toString('utf8'), header: protectedHeader }
 }
 
-const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
-
 /** Runs a command on a machine that has the given data folder, or none. */
-async function lethe(words: readonly string[], dataFolder = join(folder, 'elsewhere')) {
-  const env = { PATH: process.env.PATH, LETHE_DATA_DIR: dataFolder }
-  const command = [...['--disable-warning=ExperimentalWarning', program], ...words]
-  return promisify(execFile)(process.execPath, command, { env }).then(
-    ({ stdout }) => ({ code: 0, out: stdout.trim() }),
-    ({ code, stdout }) => ({ code, out: String(stdout).trim() }),
-  )
+function lethe(words: readonly string[], dataFolder = join(folder, 'elsewhere')): Promise<Ended> {
+  return runLethe({ PATH: process.env.PATH, LETHE_DATA_DIR: dataFolder }, words)
 }
 
 function save(name: string, content: string): string {
@@ -99,9 +83,8 @@ function save(name: string, content: string): string {
 let requestId = ''
 
 test('there is no certificate while the erasure is under way, and one when it was read back', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  gate = promise
-  const asked = await service.send('POST', url, {
+  barrier.close()
+  const asked = await service.send('POST', deletionsUrl, {
     json: {
       scope: 'range',
       confirm: 'acme',
@@ -112,13 +95,12 @@ test('there is no certificate while the erasure is under way, and one when it wa
     },
   })
   requestId = DeletionRequest.parse(JSON.parse(asked.text)).request_id
-  const early = await service.send('GET', `${url}/${requestId}/certificate`)
+  const early = await service.send('GET', `${deletionsUrl}/${requestId}/certificate`)
   assertRefused(early, 409, 'not_verified')
   assert.equal(early.headers.get('retry-after'), '1')
-  const page = await service.send('GET', `${url}/${requestId}/certificate?format=html`)
+  const page = await service.send('GET', `${deletionsUrl}/${requestId}/certificate?format=html`)
   assertRefused(page, 409, 'not_verified')
-  resolve()
-  gate = null
+  barrier.open()
   const completed = await waitUntilCompleted(service, requestId, 'acme/owner')
 
   const { certificate, request_id } = await certificateOf(requestId)
@@ -171,7 +153,7 @@ test('what it says is so: the counts, the ledger’s entry, what is readable, an
 test('it is issued once: the same bytes for everybody who may ask, and one entry in the audit log', async () => {
   const asked = ['acme/owner', 'acme/admin', 'acme/owner', 'acme/owner'] as const
   const answers = await Promise.all(
-    asked.map((as) => service.send('GET', `${url}/${requestId}/certificate`, { as })),
+    asked.map((as) => service.send('GET', `${deletionsUrl}/${requestId}/certificate`, { as })),
   )
   for (const answer of answers) assert.deepEqual(answer.bytes, answers[0]?.bytes)
   const fresh = await eraseCompletely(service, {
@@ -260,7 +242,7 @@ test('after a key rotation new certificates have a new key, and old ones still v
 test('asked for as HTML it is a page with the same facts that runs nothing; JSON stays the default', async () => {
   const { jws, certificate } = await certificateOf(requestId)
   const ask = (path: string, accept: string | null) =>
-    service.send('GET', `${url}/${requestId}/certificate${path}`, { headers: { accept } })
+    service.send('GET', `${deletionsUrl}/${requestId}/certificate${path}`, { headers: { accept } })
   for (const [path, accept] of [
     ['?format=html', 'application/json'],
     ['', 'text/html'],
@@ -300,12 +282,12 @@ test('it names the second person, the refusal of late telemetry, and the backups
   const policy = await service.send('PUT', '/usage/storage/deletion-policy', { json: { approval: 'always' } })
   assert.equal(policy.status, 200, policy.text)
   const json = { scope: 'range', confirm: 'acme', range_end: instant(1), refuse_late: true }
-  const asked = await service.send('POST', url, { json })
+  const asked = await service.send('POST', deletionsUrl, { json })
   const { request_id } = DeletionRequest.parse(JSON.parse(asked.text))
-  const waiting = await service.send('GET', `${url}/${request_id}/certificate`)
+  const waiting = await service.send('GET', `${deletionsUrl}/${request_id}/certificate`)
   assertRefused(waiting, 409, 'not_verified')
   assert.equal(waiting.headers.get('retry-after'), '60')
-  const approved = await service.send('POST', `${url}/${request_id}/approve`, { as: 'acme/admin' })
+  const approved = await service.send('POST', `${deletionsUrl}/${request_id}/approve`, { as: 'acme/admin' })
   assert.equal(approved.status, 200, approved.text)
   const completed = await waitUntilCompleted(service, request_id, 'acme/owner')
   const { certificate } = await certificateOf(request_id)
@@ -324,10 +306,12 @@ test('it names the second person, the refusal of late telemetry, and the backups
 })
 
 test('another organisation’s certificate answers byte for byte like one that does not exist', async () => {
-  const unknown = await service.send('GET', `${url}/del_${'0'.repeat(26)}/certificate`, {
+  const unknown = await service.send('GET', `${deletionsUrl}/del_${'0'.repeat(26)}/certificate`, {
     as: 'globex/owner',
   })
-  const foreign = await service.send('GET', `${url}/${requestId}/certificate`, { as: 'globex/owner' })
+  const foreign = await service.send('GET', `${deletionsUrl}/${requestId}/certificate`, {
+    as: 'globex/owner',
+  })
   assertRefused(foreign, 404, 'not_found')
   assert.deepEqual(foreign.bytes, unknown.bytes)
   for (const id of [
@@ -337,11 +321,11 @@ test('another organisation’s certificate answers byte for byte like one that d
     '%25',
     `${requestId}%00`,
   ]) {
-    assert.equal((await service.send('GET', `${url}/${id}/certificate`)).status, 404, id)
+    assert.equal((await service.send('GET', `${deletionsUrl}/${id}/certificate`)).status, 404, id)
   }
   for (const as of ['acme/member', 'acme/viewer', 'acme/ingest'] as const) {
     assertRefused(
-      await service.send('GET', `${url}/${requestId}/certificate`, { as }),
+      await service.send('GET', `${deletionsUrl}/${requestId}/certificate`, { as }),
       403,
       'role_not_permitted',
     )

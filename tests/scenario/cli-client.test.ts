@@ -9,27 +9,20 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
-import { formatInstant } from '../../contract/instant.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, nodeWords, runLethe } from './command-line.ts'
+import { Barrier, instant, minute } from './erasing.ts'
 import { type Service, startService, type Tenant, tenants, type Who } from './service.ts'
-import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
-
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
+import { readSample, sendSample } from './telemetry.ts'
 
 let service: Service
 let home: string
-/** While set, every erasure waits for it before it touches anything. */
-let gate: Promise<void> | null = null
-let openGate = () => {}
+const barrier = new Barrier()
 
 before(async () => {
   home = temporaryFolder()
   service = await startService({
-    async failpoint(name) {
-      if (name === 'fenced') await gate
-    },
+    failpoint: barrier.failpoint,
   })
   for (const tenant of tenants) await sendSample(service, `${tenant}/ingest`, [0, 1, 2, 3, 4].map(minute))
 })
@@ -37,7 +30,7 @@ after(async () => {
   await service.stop()
   rmSync(home, { recursive: true, force: true })
 })
-afterEach(() => openGate())
+afterEach(() => barrier.open())
 
 const environment = (as: Who = 'acme/owner'): Record<string, string | undefined> => ({
   PATH: process.env.PATH,
@@ -142,15 +135,13 @@ test('a person in a terminal is asked for the tenant_id, and anything else erase
 
 test('an erasure that is watched shows each change as a line, and one that ends otherwise exits 4', async () => {
   await sendSample(service, 'acme/ingest', [50, 51].map(minute))
-  gate = new Promise((resolve) => {
-    openGate = resolve
-  })
+  barrier.close()
   const range = `erase range --from ${instant(50)} --until ${instant(60)} --confirm acme --json`
   const asked = JSON.parse((await lethe(range)).out)
   const watching = lethe(`deletions watch ${asked.request_id}`)
   const asJson = lethe(`deletions watch ${asked.request_id} --json`)
   while (JSON.parse((await lethe(`deletions get ${asked.request_id} --json`)).out).status !== 'running');
-  openGate()
+  barrier.open()
   const { code, out } = await watching
   assert.equal(code, 0)
   const lines = out.split('\n')

@@ -4,28 +4,23 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { version } from '../../server/core/version.ts'
-import { temporaryFolder } from '../fixtures.ts'
+import { temporaryFolders } from '../fixtures.ts'
 import { nodeWords, runLethe } from './command-line.ts'
 
-const folders: string[] = []
 const running = new Set<ChildProcess>()
 after(() => {
   for (const child of running) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-function newFolder(): string {
-  const folder = join(temporaryFolder(), 'data')
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
+const newDataDir = () => join(newFolder(), 'data')
 
 const environment = (dataDir: string, more: Record<string, string> = {}) => ({
   PATH: process.env.PATH,
@@ -76,7 +71,7 @@ async function me(
 }
 
 test('a first start prints an owner token once, and a later one keeps it and prints none', async () => {
-  const env = environment(newFolder())
+  const env = environment(newDataDir())
   const first = await serve(env)
   const token = /shown this once: (\S+)/.exec(first.printed.out)?.[1]
   assert.ok(token)
@@ -93,7 +88,7 @@ test('a first start prints an owner token once, and a later one keeps it and pri
 })
 
 test('a first start on a taken port fails with a sentence and gives nothing away; the next one prints the token', async () => {
-  const dataDir = newFolder()
+  const dataDir = newDataDir()
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const taken = holder.address()
@@ -110,7 +105,7 @@ test('a first start on a taken port fails with a sentence and gives nothing away
 
 test('the bootstrap variables found the organisation and its owner, whose secret is printed nowhere', async () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
-  const dataDir = newFolder()
+  const dataDir = newDataDir()
   const service = await serve(
     environment(dataDir, { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: secret }),
   )
@@ -123,7 +118,7 @@ test('the bootstrap variables found the organisation and its owner, whose secret
     'the control plane is for its user only',
   )
 
-  const used = await lethe(environment(newFolder(), { LETHE_BOOTSTRAP_TOKEN: 'short' }), 'serve')
+  const used = await lethe(environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: 'short' }), 'serve')
   assert.equal(used.code, 1)
   assert.match(used.err, /LETHE_BOOTSTRAP_TOKEN/)
   assert.ok(!used.err.includes('short'))
@@ -132,7 +127,7 @@ test('the bootstrap variables found the organisation and its owner, whose secret
 })
 
 test('tokens are made, listed and revoked beside a running service, which knows with its next request', async () => {
-  const env = environment(newFolder(), { LETHE_BOOTSTRAP_ORG: 'acme' })
+  const env = environment(newDataDir(), { LETHE_BOOTSTRAP_ORG: 'acme' })
   const service = await serve(env)
   const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
   assert.deepEqual([made.code, (await me(service.address, made.out)).body.role], [0, 'viewer'])
@@ -156,10 +151,10 @@ test('tokens are made, listed and revoked beside a running service, which knows 
   const { token: childToken } = (await child.json()) as { token: string }
   assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(1 made with it work\)/)
   const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
-  assert.match(alone.out, /1 made with it still work; --with-descendants ends them/)
+  assert.match(alone.out, /1 descendants still work; --with-descendants revokes them/)
   assert.equal((await me(service.address, childToken)).status, 200)
   const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
-  assert.match(whole.out, /1 made with it are revoked too$/)
+  assert.match(whole.out, /1 descendants are revoked too$/)
   assert.equal((await me(service.address, childToken)).status, 401)
 
   const owner = await lethe(env, 'org', 'create', 'globex')
@@ -185,7 +180,7 @@ test('tokens are made, listed and revoked beside a running service, which knows 
 })
 
 test('a second service on the same folder is refused with a sentence, and the first goes on', async () => {
-  const env = environment(newFolder())
+  const env = environment(newDataDir())
   const first = await serve(env)
   const second = await lethe(env, 'serve')
   assert.equal(second.code, 1)
@@ -197,7 +192,7 @@ test('a second service on the same folder is refused with a sentence, and the fi
 
 test('one Ctrl-C that arrives twice still drains: the request under way is answered', async () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
-  const env = environment(newFolder(), { LETHE_BOOTSTRAP_TOKEN: secret, LETHE_COMMIT_DELAY_MS: '400' })
+  const env = environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: secret, LETHE_COMMIT_DELAY_MS: '400' })
   const service = await serve(env)
   const logRecords = [{ timeUnixNano: '1767571200000000000', body: { stringValue: 'last words' } }]
   const sending = fetch(`${service.address}/v1/logs`, {
@@ -214,8 +209,7 @@ test('one Ctrl-C that arrives twice still drains: the request under way is answe
 
 test('the command of a clone says its version through a link, from any folder and before anything is installed', async () => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
-  const clone = temporaryFolder()
-  folders.push(clone)
+  const clone = newFolder()
   for (const path of ['lethe', 'package.json', 'scripts']) {
     cpSync(join(root, path), join(clone, path), { recursive: true })
   }
@@ -235,15 +229,14 @@ test('output that can’t be written is a sentence and a failure', async () => {
 })
 
 test('a mistyped data folder is not made by looking into it', async () => {
-  const refused = await lethe(environment(newFolder()), 'token', 'list', '--org', 'acme')
+  const refused = await lethe(environment(newDataDir()), 'token', 'list', '--org', 'acme')
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_DATA_DIR/)
 })
 
 test('a file of timestamps and values is searched for anomalies without a service or a data folder', async () => {
-  const env = environment(newFolder())
-  const file = join(temporaryFolder(), 'points.csv')
-  folders.push(dirname(file))
+  const env = environment(newDataDir())
+  const file = join(newFolder(), 'points.csv')
   const lines = Array.from({ length: 300 }, (_, i) => {
     const value = 100 + (i % 7) + (i >= 250 && i < 256 ? 80 : 0)
     return `${1_789_128_000 + i * 300},${value}`
@@ -301,9 +294,8 @@ test('a file of timestamps and values is searched for anomalies without a servic
 })
 
 test('points come from standard input too, are drawn with their band, and a picture is written', async () => {
-  const env = environment(newFolder())
-  const picture = join(temporaryFolder(), 'points.svg')
-  folders.push(dirname(picture))
+  const env = environment(newDataDir())
+  const picture = join(newFolder(), 'points.svg')
   const lines = Array.from({ length: 300 }, (_, i) => {
     return `${1_789_128_000 + i * 300},${100 + (i % 7) + (i >= 250 && i < 256 ? 80 : 0)}`
   })
@@ -322,7 +314,7 @@ test('points come from standard input too, are drawn with their band, and a pict
 test('a reader that closes the pipe ends a command without a word', async () => {
   const rows = Array.from({ length: 60_000 }, (_, i) => `${1_789_128_000 + i * 60},${i % 7}`)
   const child = spawn(process.execPath, [...nodeWords, 'detect', '--csv', '-', '--scores'], {
-    env: environment(newFolder()),
+    env: environment(newDataDir()),
     stdio: 'pipe',
   })
   running.add(child)
@@ -337,9 +329,8 @@ test('a reader that closes the pipe ends a command without a word', async () => 
 })
 
 test('a file is searched with the holidays of its place, and a day that is none is told with its place', async () => {
-  const env = environment(newFolder())
-  const file = join(temporaryFolder(), 'office.csv')
-  folders.push(dirname(file))
+  const env = environment(newDataDir())
+  const file = join(newFolder(), 'office.csv')
   const lines = Array.from({ length: 56 * 24 }, (_, i) => {
     const [day, hour] = [Math.floor(i / 24), i % 24]
     // Closed on weekends and on 2026-10-21, a Wednesday.

@@ -4,7 +4,8 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
-export const nodeWords = ['--disable-warning=ExperimentalWarning', program] as const
+export const nodeFlags = ['--disable-warning=ExperimentalWarning'] as const
+export const nodeWords = [...nodeFlags, program] as const
 
 export interface Ended {
   readonly code: number

@@ -5,11 +5,10 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { temporaryFolder } from '../fixtures.ts'
+import { temporaryFolders } from '../fixtures.ts'
 import type { ChildOptions } from './crash-child.ts'
 
 const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
@@ -23,11 +22,9 @@ const mondayMs = 1_767_571_200_000
 const hourMs = 3_600_000
 const rowCount = 2 * 7 * 24
 
-const folders: string[] = []
 const children = new Set<ChildProcess>()
 after(() => {
   for (const child of children) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
 interface Service {
@@ -71,11 +68,7 @@ async function start(options: ChildOptions): Promise<Service> {
   }
 }
 
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 async function ask(
   service: Service,

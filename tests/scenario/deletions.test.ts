@@ -11,7 +11,7 @@ import { AuditEntry } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
 import { errorCatalogue } from '../../contract/errors.ts'
-import { formatInstant } from '../../contract/instant.ts'
+import { Barrier, deletionsUrl, instant, minute, minutesOfEverySignal, requestIn } from './erasing.ts'
 import {
   type Answer,
   assertRefused,
@@ -24,60 +24,31 @@ import {
   tenants,
   waitUntilCompleted,
 } from './service.ts'
-import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
-
-const url = '/usage/storage/deletions'
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
+import { readSample, sendSample } from './telemetry.ts'
 
 let service: Service
-/** While set, every erasure waits for it before it touches anything. */
-let gate: Promise<void> | null = null
-let openGate = () => {}
+const barrier = new Barrier()
 
 before(async () => {
   service = await startService({
-    async failpoint(name) {
-      if (name === 'fenced') await gate
-    },
+    failpoint: barrier.failpoint,
   })
   for (const tenant of tenants) await sendSample(service, `${tenant}/ingest`, [0, 1, 2, 3, 4].map(minute))
 })
 after(() => service.stop())
-afterEach(() => openGate())
-
-function holdErasures(): void {
-  gate = new Promise((resolve) => {
-    openGate = resolve
-  })
-}
+afterEach(() => barrier.open())
 
 function erase(json: object, sent: Sent = {}): Promise<Answer> {
-  return service.send('POST', url, { ...sent, json: { confirm: 'acme', ...json } })
-}
-
-function requestIn(answer: Answer, status: number): DeletionRequest {
-  assert.equal(answer.status, status, answer.text)
-  return DeletionRequest.parse(JSON.parse(answer.text))
-}
-
-/** The minutes whose record an organisation can read; the same for every signal, or this fails. */
-async function minutesOf(tenant: (typeof tenants)[number]): Promise<number[]> {
-  const { logs, spans, readings } = await readSample(service, `${tenant}/viewer`)
-  const at = ({ time }: { time: string }) => Number(time.slice(14, 16))
-  const minutes = logs.map(at).reverse()
-  assert.deepEqual(spans.map(at).reverse(), minutes)
-  assert.deepEqual(readings.map(at), minutes)
-  return minutes
+  return service.send('POST', deletionsUrl, { ...sent, json: { confirm: 'acme', ...json } })
 }
 
 test('a 202 holds the nine fields of the interface, says where to look, and has already hidden the range', async () => {
-  holdErasures()
+  barrier.close()
   const answer = await erase({ scope: 'range', range_start: instant(1), range_end: instant(2) })
   const body = JSON.parse(answer.text)
   assert.equal(answer.status, 202)
   assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
-  assert.equal(answer.headers.get('location'), `${url}/${body.request_id}`)
+  assert.equal(answer.headers.get('location'), `${deletionsUrl}/${body.request_id}`)
   assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/)
   const { id, request_id, created_at, requested_by, detail, ...rest } = body
   assert.equal(id, request_id)
@@ -104,20 +75,24 @@ test('a 202 holds the nine fields of the interface, says where to look, and has 
     refuse_late: false,
     late_rows: 0,
   })
-  assert.deepEqual(await minutesOf('acme'), [0, 2, 3, 4], 'hidden before anything is erased')
-  openGate()
+  assert.deepEqual(
+    await minutesOfEverySignal(service, 'acme'),
+    [0, 2, 3, 4],
+    'hidden before anything is erased',
+  )
+  barrier.open()
   const completed = await waitUntilCompleted(service, request_id, 'acme/owner')
   assert.deepEqual(
     [completed.detail.rows_erased, completed.detail.left_over],
     [3, Object.fromEntries(Object.keys(completed.detail.left_over ?? {}).map((store) => [store, 0]))],
   )
   assert.ok(completed.finished_at !== null && completed.verified_at !== null && completed.removed_at !== null)
-  assert.deepEqual(await minutesOf('acme'), [0, 2, 3, 4])
-  assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [0, 2, 3, 4])
+  assert.deepEqual(await minutesOfEverySignal(service, 'globex'), [0, 1, 2, 3, 4])
 })
 
 test('an identical request returns the one under way, until that one is done', async () => {
-  holdErasures()
+  barrier.close()
   const json = { scope: 'range', range_start: instant(10), range_end: instant(11) }
   const first = requestIn(await erase(json), 202)
   const inOtherWords = {
@@ -128,11 +103,11 @@ test('an identical request returns the one under way, until that one is done', a
   for (const body of [json, inOtherWords]) {
     const again = await erase(body, { as: 'acme/admin' })
     assert.equal(requestIn(again, 200).request_id, first.request_id)
-    assert.equal(again.headers.get('location'), `${url}/${first.request_id}`)
+    assert.equal(again.headers.get('location'), `${deletionsUrl}/${first.request_id}`)
   }
   const foreign = requestIn(await erase({ ...json, confirm: 'globex' }, { as: 'globex/owner' }), 202)
   assert.notEqual(foreign.request_id, first.request_id)
-  openGate()
+  barrier.open()
   await waitUntilCompleted(service, first.request_id, 'acme/owner')
   const next = await eraseCompletely(service, { confirm: 'acme', ...json })
   assert.notEqual(next.request_id, first.request_id)
@@ -153,7 +128,7 @@ test('an Idempotency-Key stands for one request of one organisation, also when i
 test('a range without a start erases everything before its end, and its end is not in it', async () => {
   const request = await eraseCompletely(service, { scope: 'range', confirm: 'acme', range_end: instant(2) })
   assert.deepEqual([request.range_start, request.range_end], [null, instant(2)])
-  assert.deepEqual(await minutesOf('acme'), [2, 3, 4])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [2, 3, 4])
 })
 
 test('an erasure of one signal leaves the others', async () => {
@@ -172,24 +147,24 @@ test('an erasure of one signal leaves the others', async () => {
 })
 
 test('while everything is being erased nothing more can be selected', async () => {
-  holdErasures()
+  barrier.close()
   const all = requestIn(await erase({ scope: 'all' }), 202)
   assert.deepEqual([all.scope, all.status, all.range_start, all.range_end], ['all', 'running', null, null])
-  assert.deepEqual(await minutesOf('acme'), [])
+  assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [])
   const refused = await erase({ scope: 'range', range_end: instant(2) })
   assertRefused(refused, 409, 'deletion_conflict')
   assert.equal(requestIn(await erase({ scope: 'all' }), 200).request_id, all.request_id)
-  openGate()
+  barrier.open()
   await waitUntilCompleted(service, all.request_id, 'acme/owner')
   assert.equal((await readSample(service, 'acme/viewer')).storedRows, 0)
-  assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4])
+  assert.deepEqual(await minutesOfEverySignal(service, 'globex'), [0, 1, 2, 3, 4])
   await sendSample(service, 'acme/ingest', [minute(5)])
   const { logs, spans, storedRows } = await readSample(service, 'acme/viewer')
   assert.deepEqual([logs.length, spans.length, storedRows], [1, 1, 3], 'what comes afterwards is kept')
 })
 
 test('a request can be read alone and in its list, newest first, page by page', async () => {
-  const whole = await service.read(`${url}?limit=500`, pageOf(DeletionRequest))
+  const whole = await service.read(`${deletionsUrl}?limit=500`, pageOf(DeletionRequest))
   const ids = whole.items.map(({ request_id }) => request_id)
   assert.ok(ids.length >= 6)
   assert.deepEqual(ids, ids.toSorted().reverse())
@@ -197,28 +172,28 @@ test('a request can be read alone and in its list, newest first, page by page', 
   let cursor: string | null = ''
   while (cursor !== null) {
     const next: string = cursor === '' ? '' : `&cursor=${cursor}`
-    const page = await service.read(`${url}?limit=2${next}`, pageOf(DeletionRequest), 'acme/admin')
+    const page = await service.read(`${deletionsUrl}?limit=2${next}`, pageOf(DeletionRequest), 'acme/admin')
     paged.push(...page.items.map(({ request_id }) => request_id))
     cursor = page.next_cursor
   }
   assert.deepEqual(paged, ids)
   for (const item of whole.items) {
-    const alone = await service.read(`${url}/${item.request_id}`, DeletionRequest)
+    const alone = await service.read(`${deletionsUrl}/${item.request_id}`, DeletionRequest)
     const { steps, ...detail } = alone.detail
     assert.deepEqual({ ...alone, detail }, item)
     assert.ok(Array.isArray(steps) && steps.length === item.detail.steps_total, 'alone it shows its steps')
   }
-  const completed = await service.read(`${url}?status=completed&limit=500`, pageOf(DeletionRequest))
+  const completed = await service.read(`${deletionsUrl}?status=completed&limit=500`, pageOf(DeletionRequest))
   assert.deepEqual(
     completed.items.map(({ request_id }) => request_id),
     ids,
   )
-  assert.deepEqual((await service.read(`${url}?status=failed`, pageOf(DeletionRequest))).items, [])
+  assert.deepEqual((await service.read(`${deletionsUrl}?status=failed`, pageOf(DeletionRequest))).items, [])
 })
 
 test('every request is in the ledger from its first state to its last, and in the audit log', async () => {
   const [{ items }, ledger, audit] = await Promise.all([
-    service.read(`${url}?limit=500`, pageOf(DeletionRequest)),
+    service.read(`${deletionsUrl}?limit=500`, pageOf(DeletionRequest)),
     service.read('/ledger?limit=500', pageOf(LedgerEntry)),
     service.read('/audit-log?limit=500', pageOf(AuditEntry)),
   ])
@@ -263,27 +238,31 @@ test('a list refuses a limit, a cursor, a status or a name that is not its own',
     ['__proto__=1', 'query.__proto__ extra_forbidden'],
   ]
   for (const [query, problem] of queries) {
-    assert.deepEqual(placesOf(problemsOf(await service.send('GET', `${url}?${query}`))), [problem], query)
+    assert.deepEqual(
+      placesOf(problemsOf(await service.send('GET', `${deletionsUrl}?${query}`))),
+      [problem],
+      query,
+    )
   }
 })
 
 test('another organisation’s request answers byte for byte like one that does not exist', async () => {
-  const unknown = await service.send('GET', `${url}/del_${'0'.repeat(26)}`)
-  const [own] = (await service.read(url, pageOf(DeletionRequest), 'globex/owner')).items
+  const unknown = await service.send('GET', `${deletionsUrl}/del_${'0'.repeat(26)}`)
+  const [own] = (await service.read(deletionsUrl, pageOf(DeletionRequest), 'globex/owner')).items
   const foreignId = own?.request_id ?? assert.fail('globex has a request of its own')
-  const foreign = await service.send('GET', `${url}/${foreignId}`)
+  const foreign = await service.send('GET', `${deletionsUrl}/${foreignId}`)
   assertRefused(foreign, 404, 'not_found')
   assert.deepEqual(foreign.bytes, unknown.bytes)
   const plain = ({ headers }: Answer) =>
     [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')
   assert.deepEqual(plain(foreign), plain(unknown))
   for (const id of ['%00', '..%2f', '%20', foreignId.toUpperCase(), `${foreignId}%00`]) {
-    assert.equal((await service.send('GET', `${url}/${id}`)).status, 404, id)
+    assert.equal((await service.send('GET', `${deletionsUrl}/${id}`)).status, 404, id)
   }
-  const foreignPage = await service.read(`${url}?limit=500`, pageOf(DeletionRequest), 'globex/owner')
+  const foreignPage = await service.read(`${deletionsUrl}?limit=500`, pageOf(DeletionRequest), 'globex/owner')
   const isOfGlobex = new Set(foreignPage.items.map(({ request_id }) => request_id))
   const beforeForeign = Buffer.from(JSON.stringify([`${foreignId}z`])).toString('base64url')
-  const page = await service.read(`${url}?cursor=${beforeForeign}`, pageOf(DeletionRequest))
+  const page = await service.read(`${deletionsUrl}?cursor=${beforeForeign}`, pageOf(DeletionRequest))
   assert.ok(page.items.every(({ request_id }) => request_id < foreignId && !isOfGlobex.has(request_id)))
 })
 
@@ -306,12 +285,12 @@ test('what is no HTTP at all is refused in the same shape, and the connection en
 test('an address answers a method it does not have with those it has, and no address with 404', async () => {
   const send = (method: string, path: string) => service.send(method, path)
   for (const [method, path, allow] of [
-    ['PUT', url, 'GET, HEAD, POST'],
-    ['PATCH', url, 'GET, HEAD, POST'],
-    ['DELETE', url, 'GET, HEAD, POST'],
-    ['OPTIONS', url, 'GET, HEAD, POST'],
-    ['DELETE', `${url}/del_1`, 'GET, HEAD'],
-    ['PATCH', `${url}/del_1`, 'GET, HEAD'],
+    ['PUT', deletionsUrl, 'GET, HEAD, POST'],
+    ['PATCH', deletionsUrl, 'GET, HEAD, POST'],
+    ['DELETE', deletionsUrl, 'GET, HEAD, POST'],
+    ['OPTIONS', deletionsUrl, 'GET, HEAD, POST'],
+    ['DELETE', `${deletionsUrl}/del_1`, 'GET, HEAD'],
+    ['PATCH', `${deletionsUrl}/del_1`, 'GET, HEAD'],
     ['PUT', '/anomalies/detectors/det_1', 'DELETE, GET, HEAD, PATCH'],
     ['GET', '/v1/logs', 'POST'],
   ] as const) {
@@ -329,6 +308,6 @@ test('an address answers a method it does not have with those it has, and no add
     assertRefused(await send('GET', path), 404, 'not_found')
     assertRefused(await send('OPTIONS', path), 404, 'not_found')
   }
-  const head = await send('HEAD', url)
+  const head = await send('HEAD', deletionsUrl)
   assert.deepEqual([head.status, head.bytes.length], [200, 0])
 })

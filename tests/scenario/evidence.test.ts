@@ -3,20 +3,17 @@
 // organisation that leaves.
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { Jwks } from '../../contract/audit.ts'
 import { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { type Ended, runLethe } from './command-line.ts'
 import { assertRefused, eraseCompletely, problemsOf, type Service, startService } from './service.ts'
 
-const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
 const folder = temporaryFolder()
 const dataDir = join(folder, 'data')
 const elsewhere = join(folder, 'elsewhere')
@@ -57,13 +54,8 @@ async function storeLog(tenant: 'acme' | 'globex') {
 }
 
 /** Runs a command to its end, in the service's own folder where no other is named. */
-async function lethe(words: readonly string[], folder = dataDir) {
-  const args = ['--disable-warning=ExperimentalWarning', program, ...words]
-  const env = { PATH: process.env.PATH, LETHE_DATA_DIR: folder }
-  return promisify(execFile)(process.execPath, args, { env }).then(
-    ({ stdout }) => ({ code: 0, out: stdout, err: '' }),
-    ({ code, stdout, stderr }) => ({ code, out: String(stdout), err: String(stderr) }),
-  )
+function lethe(words: readonly string[], folder = dataDir): Promise<Ended> {
+  return runLethe({ PATH: process.env.PATH, LETHE_DATA_DIR: folder }, words)
 }
 
 test('the public keys are for everybody, say nothing secret, and may be kept for a while', async () => {
@@ -133,7 +125,7 @@ test('the operator checks the live store beside the service, and a row that was 
   for (const chain of ['ledger', 'audit']) {
     const sound = await lethe([chain, 'verify'])
     assert.equal(sound.code, 0, sound.out)
-    assert.match(sound.out, /^acme .*\nglobex .*\n$/)
+    assert.match(sound.out, /^acme .*\nglobex .*$/)
   }
   const control = openSqlite(join(dataDir, 'control.db'))
   const setStatus = (status: string) =>
@@ -159,14 +151,11 @@ test('a rotated key signs from now on, and the files of before still hold with t
   const rotated = await lethe(['keys', 'rotate'])
   assert.equal(rotated.code, 0, rotated.err)
   const list = await lethe(['keys', 'list'])
-  assert.match(list.out, new RegExp(`retired .*\\n${rotated.out.trim()} .*signs\\n$`))
+  assert.match(list.out, new RegExp(`retired .*\\n${rotated.out} .*signs$`))
   const { keys } = Jwks.parse(await (await fetch(`${service.address}/.well-known/jwks.json`)).json())
-  assert.deepEqual([keys.length, keys[0]?.kid], [2, rotated.out.trim()])
+  assert.deepEqual([keys.length, keys[0]?.kid], [2, rotated.out])
   writeFileSync(file('now'), await download('ledger'))
-  assert.match(
-    (await lethe(['ledger', 'verify', file('now')])).out,
-    new RegExp(`signed by ${rotated.out.trim()}`),
-  )
+  assert.match((await lethe(['ledger', 'verify', file('now')])).out, new RegExp(`signed by ${rotated.out}`))
   assert.equal((await lethe(['ledger', 'verify', file('ledger')])).code, 0)
   const old = await lethe(['ledger', 'verify', file('now'), '--jwks', keysFile])
   assert.equal(old.code, 1, 'keys that were pinned before don’t vouch for a new one')
@@ -198,7 +187,7 @@ test('an organisation leaves: nothing of its telemetry is left, its chains stay,
   for (const chain of ['ledger', 'audit']) {
     const kept = await lethe([chain, 'export', '--org', 'acme'])
     assert.equal(kept.code, 0, kept.err)
-    writeFileSync(file(`${chain}-after`), kept.out)
+    writeFileSync(file(`${chain}-after`), `${kept.out}\n`)
     assert.equal((await lethe([chain, 'verify', file(`${chain}-after`), '--live'])).code, 0)
     assert.equal(
       (await lethe([chain, 'verify', file(chain), '--live'])).code,

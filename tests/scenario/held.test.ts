@@ -442,6 +442,8 @@ const entries: Readonly<Record<string, Entry>> = {
     path: `/anomalies/${anAnomaly(org)}/feedback`,
     json: { verdict: 'not_an_anomaly', note: 'said now' },
   }),
+  'GET /incidents': read('/incidents'),
+  'GET /incidents/:incident_id': (org) => ({ path: `/incidents/${anAnomaly(org).replace('ano_', 'inc_')}` }),
   'GET /anomalies/suggest': read('/anomalies/suggest?metric_key=logs.rate'),
   'GET /anomalies/mutes': read('/anomalies/mutes'),
   'POST /anomalies/mutes': () => ({

@@ -9,9 +9,9 @@ import { AuditEntry } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, type DeletionStatus, LedgerEntry, ReadBackResult } from '../../contract/deletion.ts'
 import { DeletionPolicy, LegalHold, Retention } from '../../contract/deletion-governance.ts'
-import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
 import { openRequestsMax } from '../../server/deletion/requests/states.ts'
+import { Barrier, deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import {
   type Answer,
   assertRefused,
@@ -25,26 +25,20 @@ import {
   waitFor,
   waitUntilCompleted,
 } from './service.ts'
-import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
+import { sendSample } from './telemetry.ts'
 
-const url = '/usage/storage/deletions'
 const holds = '/usage/storage/holds'
 const policy = '/usage/storage/deletion-policy'
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
 
 let service: Service
-/** While set, every erasure waits for it before it touches anything. */
-let gate: Promise<void> | null = null
-let openGate = () => {}
+const barrier = new Barrier()
 let isFailing = false
 
 before(async () => {
   service = await startService({
     async failpoint(name) {
-      if (name !== 'fenced') return
-      await gate
-      if (isFailing) throw new Error('the test says so')
+      await barrier.failpoint(name)
+      if (name === 'fenced' && isFailing) throw new Error('the test says so')
     },
   })
   for (const tenant of tenants)
@@ -53,36 +47,19 @@ before(async () => {
 after(() => service.stop())
 afterEach(() => {
   isFailing = false
-  openGate()
+  barrier.open()
 })
-
-function holdErasures(): void {
-  gate = new Promise((resolve) => {
-    openGate = resolve
-  })
-}
 
 /** Asks for the erasure of one minute. */
 function erase(at: number, more: object = {}, as: Who = 'acme/owner'): Promise<Answer> {
   const confirm = as.split('/')[0]
   const json = { scope: 'range', confirm, range_start: instant(at), range_end: instant(at + 1), ...more }
-  return service.send('POST', url, { as, json })
-}
-
-function requestIn(answer: Answer, status: number): DeletionRequest {
-  assert.equal(answer.status, status, answer.text)
-  return DeletionRequest.parse(JSON.parse(answer.text))
+  return service.send('POST', deletionsUrl, { as, json })
 }
 
 const decide = (id: string, verb: string, sent: Sent = {}) =>
-  service.send('POST', `${url}/${id}/${verb}`, sent)
-const get = (id: string, as: Who = 'acme/owner') => service.read(`${url}/${id}`, DeletionRequest, as)
-
-/** The minutes whose log record an organisation can read. */
-async function minutesOf(tenant: (typeof tenants)[number]): Promise<number[]> {
-  const { logs } = await readSample(service, `${tenant}/viewer`)
-  return logs.map(({ time }) => Number(time.slice(14, 16))).reverse()
-}
+  service.send('POST', `${deletionsUrl}/${id}/${verb}`, sent)
+const get = (id: string, as: Who = 'acme/owner') => service.read(`${deletionsUrl}/${id}`, DeletionRequest, as)
 
 async function waitUntil(
   id: string,
@@ -118,13 +95,13 @@ describe('a deletion with a delay', () => {
     assert.equal(request.status, 'scheduled')
     assert.equal(Date.parse(request.starts_at ?? '') - Date.parse(request.created_at), 3_600_000)
     assert.equal(answer.headers.get('retry-after'), '1')
-    assert.deepEqual(await minutesOf('acme'), [1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [1, 2, 3, 4, 5, 6, 7])
     await sendSample(service, 'acme/ingest', [minute(0)])
-    assert.deepEqual(await minutesOf('acme'), [1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [1, 2, 3, 4, 5, 6, 7])
     const cancelled = await decide(request.request_id, 'cancel', { as: 'acme/admin' })
     assert.equal(requestIn(cancelled, 200).status, 'cancelled')
     assert.equal(cancelled.headers.get('retry-after'), null)
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 1, 2, 3, 4, 5, 6, 7])
     const again = requestIn(await decide(request.request_id, 'cancel'), 200)
     assert.equal(again.finished_at, requestIn(cancelled, 200).finished_at)
     assert.deepEqual(await recordOf(request.request_id), {
@@ -159,14 +136,14 @@ describe('a deletion with a delay', () => {
 })
 
 test('what is at work can’t be cancelled, approved, tried again or counted', async () => {
-  holdErasures()
+  barrier.close()
   const { request_id } = requestIn(await erase(200), 202)
   for (const verb of ['cancel', 'approve', 'retry', 'verify']) {
     assertRefused(await decide(request_id, verb), 409, 'deletion_state')
   }
   const rejected = await decide(request_id, 'reject', { json: { reason: 'no' } })
   assertRefused(rejected, 409, 'deletion_state')
-  openGate()
+  barrier.open()
   await waitUntilCompleted(service, request_id, 'acme/owner')
   for (const verb of ['cancel', 'approve', 'retry']) {
     assertRefused(await decide(request_id, verb), 409, 'deletion_state')
@@ -178,7 +155,7 @@ test('what could not be carried out says so, stays hidden and refused, and goes 
   const { request_id } = requestIn(await erase(1), 202)
   const ended = await waitUntil(request_id, 'incomplete')
   assert.ok(ended.detail.blocked_reason !== null && ended.detail.next_attempt_at !== null)
-  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+  assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 4, 5, 6, 7])
   const counted = await decide(request_id, 'verify')
   const { is_clean, remaining, deletion } = ReadBackResult.parse(JSON.parse(counted.text))
   assert.deepEqual(
@@ -189,7 +166,7 @@ test('what could not be carried out says so, stays hidden and refused, and goes 
   assert.equal(requestIn(await decide(request_id, 'retry', { as: 'acme/admin' }), 200).finished_at, null)
   const done = await waitUntilCompleted(service, request_id, 'acme/owner')
   assert.ok(Number(done.detail.attempts) >= 2)
-  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+  assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 4, 5, 6, 7])
   const { acts } = await recordOf(request_id)
   assert.deepEqual(acts, ['deletion.requested', 'deletion.read_back', 'deletion.start', 'deletion.completed'])
 })
@@ -204,7 +181,7 @@ test('a new count of a completed deletion finds nothing, and what arrives later 
   await sendSample(service, 'acme/ingest', [minute(2)])
   const late = await verify()
   assert.deepEqual([late.is_clean, late.remaining.otel_logs, late.deletion.status], [false, 1, 'completed'])
-  assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 4, 5, 6, 7])
+  assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 4, 5, 6, 7])
 })
 
 describe('a legal hold', () => {
@@ -220,10 +197,14 @@ describe('a legal hold', () => {
     const held = await waitUntil(request_id, 'held')
     assert.deepEqual(held.detail.held_by, [hold.hold_id])
     assert.deepEqual([held.removed_at, held.verified_at, held.finished_at], [null, null, null])
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 6, 7])
     assertRefused(await decide(request_id, 'cancel'), 409, 'deletion_state')
     await sendSample(service, 'acme/ingest', [minute(4)])
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7], 'accepted, and hidden with the rest')
+    assert.deepEqual(
+      await minutesOf(service, 'acme'),
+      [0, 0, 2, 3, 6, 7],
+      'accepted, and hidden with the rest',
+    )
     const counted = ReadBackResult.parse(JSON.parse((await decide(request_id, 'verify')).text))
     assert.equal(counted.deletion.status, 'held')
     const release = () => service.send('POST', `${holds}/${hold.hold_id}/release`, { as: 'acme/admin' })
@@ -231,7 +212,7 @@ describe('a legal hold', () => {
     assert.match(released.released_by ?? '', /^token:admin/)
     assert.deepEqual(LegalHold.parse(JSON.parse((await release()).text)), released, 'twice is once')
     await waitUntilCompleted(service, request_id, 'acme/owner')
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 6, 7])
     const { states } = await recordOf(request_id)
     assert.deepEqual(states, ['running', 'verifying', 'held', 'running', 'verifying', 'completed'])
     assert.deepEqual((await recordOf(hold.hold_id)).acts, ['legal_hold.placed', 'legal_hold.released'])
@@ -242,9 +223,9 @@ describe('a legal hold', () => {
     const { hold_id } = LegalHold.parse(JSON.parse(placed.text))
     const { request_id } = requestIn(await erase(3), 202)
     await waitUntil(request_id, 'held')
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 6, 7])
     assert.equal(requestIn(await decide(request_id, 'cancel'), 200).status, 'cancelled')
-    assert.deepEqual(await minutesOf('acme'), [0, 0, 2, 3, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'acme'), [0, 0, 2, 3, 6, 7])
     const active = await service.read(`${holds}?active=true`, pageOf(LegalHold))
     assert.deepEqual(
       active.items.map((hold) => hold.hold_id),
@@ -269,12 +250,12 @@ describe('a legal hold', () => {
 })
 
 describe('a retention rule', () => {
-  const url = '/usage/storage/retention'
-  const rule = () => service.read(url, Retention)
+  const deletionsUrl = '/usage/storage/retention'
+  const rule = () => service.read(deletionsUrl, Retention)
   const whole = { metrics_days: 3650, logs_days: 3000, traces_days: null }
 
   test('is put whole: a rule that leaves a signal out is refused and changes nothing', async () => {
-    const put = (json: unknown) => service.send('PUT', url, { json })
+    const put = (json: unknown) => service.send('PUT', deletionsUrl, { json })
     const set = await put(whole)
     assert.equal(set.status, 200, set.text)
     assert.deepEqual(JSON.parse(set.text), whole)
@@ -293,22 +274,24 @@ describe('a retention rule', () => {
   })
 
   test('is changed in part by a PATCH, which leaves what it does not name', async () => {
-    assert.equal((await service.send('PUT', url, { json: whole })).status, 200)
+    assert.equal((await service.send('PUT', deletionsUrl, { json: whole })).status, 200)
     const merge = { 'content-type': 'application/merge-patch+json' }
     for (const [json, headers, after] of [
       [{ traces_days: 3649 }, {}, { ...whole, traces_days: 3649 }],
       [{}, {}, { ...whole, traces_days: 3649 }],
       [{ traces_days: null, metrics_days: 3648 }, merge, { ...whole, metrics_days: 3648 }],
     ] as const) {
-      const answer = await service.send('PATCH', url, { json, headers })
+      const answer = await service.send('PATCH', deletionsUrl, { json, headers })
       assert.equal(answer.status, 200, answer.text)
       assert.deepEqual(JSON.parse(answer.text), after)
     }
     assert.deepEqual(
-      placesOf(problemsOf(await service.send('PATCH', url, { json: { logs_days: 0, x: 1 } }))),
+      placesOf(problemsOf(await service.send('PATCH', deletionsUrl, { json: { logs_days: 0, x: 1 } }))),
       ['body.logs_days greater_than_equal', 'body.x extra_forbidden'],
     )
-    const answer = await service.send('PATCH', url, { json: { metrics_days: null, logs_days: null } })
+    const answer = await service.send('PATCH', deletionsUrl, {
+      json: { metrics_days: null, logs_days: null },
+    })
     assert.equal(answer.status, 200)
   })
 })
@@ -355,7 +338,7 @@ describe('a second person', () => {
     const answer = await erase(0, {}, as)
     const request = requestIn(answer, 202)
     assert.deepEqual([request.status, request.hidden_at], ['awaiting_approval', null])
-    assert.deepEqual(await minutesOf('globex'), [0, 1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'globex'), [0, 1, 2, 3, 4, 5, 6, 7])
     assert.equal(
       requestIn(await erase(0, {}, 'globex/admin'), 200).status,
       'awaiting_approval',
@@ -366,7 +349,7 @@ describe('a second person', () => {
     assert.match(approved.approved_by ?? '', /^token:admin/)
     assert.ok(approved.hidden_at !== null)
     await waitUntilCompleted(service, request.request_id, as)
-    assert.deepEqual(await minutesOf('globex'), [1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'globex'), [1, 2, 3, 4, 5, 6, 7])
     const { states, acts } = await recordOf(request.request_id, as)
     assert.deepEqual(states, ['awaiting_approval', 'scheduled', 'running', 'verifying', 'completed'])
     assert.deepEqual(acts, ['deletion.requested', 'deletion.approve', 'deletion.completed'])
@@ -384,7 +367,7 @@ describe('a second person', () => {
     const third = await make('third', second)
     const sibling = await make('sibling')
     const { request_id } = requestIn(
-      await service.send('POST', url, {
+      await service.send('POST', deletionsUrl, {
         headers: second,
         json: { scope: 'range', confirm: 'globex', range_start: instant(1), range_end: instant(2) },
       }),
@@ -401,7 +384,7 @@ describe('a second person', () => {
     const rejected = requestIn(await decide(request_id, 'reject', { as: as2, json: { reason } }), 200)
     assert.equal(rejected.status, 'rejected')
     assertRefused(await decide(request_id, 'approve', { as: as2 }), 409, 'deletion_state')
-    assert.deepEqual(await minutesOf('globex'), [1, 2, 3, 4, 5, 6, 7])
+    assert.deepEqual(await minutesOf(service, 'globex'), [1, 2, 3, 4, 5, 6, 7])
     const ledger = await service.read('/ledger?limit=1', pageOf(LedgerEntry), as)
     assert.equal(ledger.items[0]?.facts.reason, reason)
   })

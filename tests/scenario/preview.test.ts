@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { AuditEntry } from '../../contract/audit.ts'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionPreview, DeletionRequest, LedgerEntry, StalePreview } from '../../contract/deletion.ts'
-import { formatInstant } from '../../contract/instant.ts'
+import { deletionsUrl, instant, minute } from './erasing.ts'
 import {
   type Answer,
   assertRefused,
@@ -19,11 +19,7 @@ import {
   tenants,
   type Who,
 } from './service.ts'
-import { minuteNs, mondayNs, readSample, sendSample } from './telemetry.ts'
-
-const url = '/usage/storage/deletions'
-const minute = (at: number) => mondayNs + BigInt(at) * minuteNs
-const instant = (at: number) => formatInstant(minute(at))
+import { readSample, sendSample } from './telemetry.ts'
 
 let service: Service
 
@@ -33,14 +29,15 @@ before(async () => {
 })
 after(() => service.stop())
 
-const ask = (json: unknown, as: Who = 'acme/owner') => service.send('POST', `${url}/preview`, { as, json })
+const ask = (json: unknown, as: Who = 'acme/owner') =>
+  service.send('POST', `${deletionsUrl}/preview`, { as, json })
 
 function previewIn(answer: Answer): DeletionPreview {
   assert.equal(answer.status, 200, answer.text)
   return DeletionPreview.parse(JSON.parse(answer.text))
 }
 
-const erase = (json: object) => service.send('POST', url, { json: { confirm: 'acme', ...json } })
+const erase = (json: object) => service.send('POST', deletionsUrl, { json: { confirm: 'acme', ...json } })
 
 test('a preview tells what would be erased of one’s own, and until when it holds', async () => {
   const json = { scope: 'range', range_start: '2026-01-05T01:01:00+01:00', range_end: instant(3) }
@@ -84,7 +81,7 @@ test('a preview tells what would be erased of one’s own, and until when it hol
 test('a preview changes nothing: nothing is hidden, erased, on the ledger or on the audit log', async () => {
   const look = async () => ({
     acme: await readSample(service, 'acme/viewer'),
-    requests: await service.read(url, pageOf(DeletionRequest)),
+    requests: await service.read(deletionsUrl, pageOf(DeletionRequest)),
     ledger: await service.read('/ledger', pageOf(LedgerEntry)),
     audit: await service.read('/audit-log', pageOf(AuditEntry)),
   })
@@ -111,11 +108,11 @@ test('a preview takes the body of the erasure as it is, and the erasure takes it
   assert.equal(first.rows, 1)
   const again = previewIn(await ask({ ...json, preview_id: first.id }, as))
   assert.notEqual(again.id, first.id, 'a new one')
-  const erased = await service.send('POST', url, { as, json: { ...json, preview_id: again.id } })
+  const erased = await service.send('POST', deletionsUrl, { as, json: { ...json, preview_id: again.id } })
   assert.equal(erased.status, 202, erased.text)
   const request = DeletionRequest.parse(JSON.parse(erased.text))
   assert.equal(request.id, request.request_id)
-  assert.equal((await service.send('POST', `${url}/${request.id}/cancel`, { as })).status, 200)
+  assert.equal((await service.send('POST', `${deletionsUrl}/${request.id}/cancel`, { as })).status, 200)
 })
 
 test('a preview takes what an erasure takes, and says all that is wrong at once', async () => {
@@ -152,9 +149,9 @@ test('only owners and admins may preview, and every other method and body is ref
     assertRefused(await ask({ scope: 'all' }, `acme/${role}`), 403, 'role_not_permitted')
   }
   assert.equal((await ask({ scope: 'all' }, 'acme/admin')).status, 200)
-  assertRefused(await service.send('GET', `${url}/preview`), 404, 'not_found')
+  assertRefused(await service.send('GET', `${deletionsUrl}/preview`), 404, 'not_found')
   const headers = { 'content-type': 'text/plain' }
-  const plain = await service.send('POST', `${url}/preview`, { body: '{"scope":"all"}', headers })
+  const plain = await service.send('POST', `${deletionsUrl}/preview`, { body: '{"scope":"all"}', headers })
   assertRefused(plain, 415, 'unsupported_media_type')
 })
 
@@ -172,7 +169,7 @@ test('an erasure that names its preview is carried out, and one that names an ol
   const other = await erase({ scope: 'all', preview_id })
   assert.deepEqual(placesOf(problemsOf(other)), ['body.preview_id value_error'])
   assert.deepEqual(
-    (await service.read(url, pageOf(DeletionRequest))).items,
+    (await service.read(deletionsUrl, pageOf(DeletionRequest))).items,
     [],
     'nothing was asked for so far',
   )

@@ -2,7 +2,7 @@
 // every protocol, told in each protocol's own words, and still there after a restart.
 
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -11,6 +11,7 @@ import { IngestUsage, StorageUsage } from '../../contract/usage.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { compress, contentTypes, encodeRequest } from '../prometheus/remote-write-messages.ts'
+import { type Ended, nodeFlags, runLethe } from './command-line.ts'
 import type { ChildOptions } from './crash-child.ts'
 import { GrpcClient } from './grpc-client.ts'
 import { type Answer, type Service, startService, type Tenant } from './service.ts'
@@ -30,20 +31,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function lethe(
-  args: readonly string[],
-  dataDir = folder,
-): { status: number | null; out: string; err: string } {
-  const env = { PATH: process.env.PATH, LETHE_DATA_DIR: dataDir }
-  const run = spawnSync(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', 'server/cli/lethe.ts', ...args],
-    {
-      env,
-      encoding: 'utf8',
-    },
-  )
-  return { status: run.status, out: run.stdout, err: run.stderr }
+function lethe(words: readonly string[], dataDir = folder): Promise<Ended> {
+  return runLethe({ PATH: process.env.PATH, LETHE_DATA_DIR: dataDir }, words)
 }
 
 const records = (count: number) =>
@@ -82,8 +71,8 @@ test('without a quota there is none, and what is sent is counted by what it was'
 })
 
 test('over its rows a second an organisation is refused by every protocol, in its words, and nobody else is', async () => {
-  const set = lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', '1'])
-  assert.deepEqual([set.status, set.err], [0, ''])
+  const set = await lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', '1'])
+  assert.deepEqual([set.code, set.err], [0, ''])
   assert.match(set.out, /rows per second: 1\nbytes per day: {3}unlimited/)
   assert.equal(
     (await sendHttp('acme', 200)).status,
@@ -122,7 +111,7 @@ test('over its rows a second an organisation is refused by every protocol, in it
 })
 
 test('a lifted quota lets the next request through', async () => {
-  assert.equal(lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', 'unlimited']).status, 0)
+  assert.equal((await lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', 'unlimited'])).code, 0)
   assert.equal((await sendGrpc('acme', 100)).code, 0)
 })
 
@@ -131,7 +120,7 @@ test('a crowd at once gets exactly the bytes of the day, and a restart does not 
   const size = Buffer.byteLength(JSON.stringify(body))
   const { today } = await usageOf('acme')
   const limit = today.bytes + 5 * size
-  assert.equal(lethe(['quota', 'set', '--org', 'acme', '--bytes-per-day', String(limit)]).status, 0)
+  assert.equal((await lethe(['quota', 'set', '--org', 'acme', '--bytes-per-day', String(limit)])).code, 0)
   const stored = await storedOf('acme')
   const [answers, others] = await Promise.all([
     Promise.all(Array.from({ length: 60 }, () => sendHttp('acme', 10))),
@@ -160,15 +149,15 @@ test('after kill -9 the day goes on with every byte that was acknowledged', asyn
     })
   const size = Buffer.byteLength(JSON.stringify(records(10)))
   const first = await startChild({ dataDir, standStill: null, organisations: [{ tenantId: 'acme', secret }] })
-  const set = lethe(['quota', 'set', '--org', 'acme', '--bytes-per-day', String(20 * size)], dataDir)
-  assert.equal(set.status, 0, set.err)
+  const set = await lethe(['quota', 'set', '--org', 'acme', '--bytes-per-day', String(20 * size)], dataDir)
+  assert.equal(set.code, 0, set.err)
   const acknowledged = await Promise.all(Array.from({ length: 19 }, () => send(first.address)))
   first.child.kill('SIGKILL')
   assert.ok(acknowledged.every(({ status }) => status === 200))
   await first.ended
 
   const second = await startChild({ dataDir, standStill: null, organisations: [] })
-  const shown = lethe(['quota', 'show', '--org', 'acme'], dataDir)
+  const shown = await lethe(['quota', 'show', '--org', 'acme'], dataDir)
   assert.match(shown.out, new RegExp(` ${19 * size} bytes  190 rows accepted `))
   assert.deepEqual([(await send(second.address)).status, (await send(second.address)).status], [200, 429])
   second.child.kill('SIGTERM')
@@ -179,7 +168,7 @@ test('after kill -9 the day goes on with every byte that was acknowledged', asyn
 async function startChild(options: ChildOptions) {
   const child = spawn(
     process.execPath,
-    ['--disable-warning=ExperimentalWarning', 'tests/scenario/crash-child.ts', JSON.stringify(options)],
+    [...nodeFlags, 'tests/scenario/crash-child.ts', JSON.stringify(options)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   const ended = once(child, 'exit')
@@ -187,17 +176,17 @@ async function startChild(options: ChildOptions) {
   return { child, ended, address: JSON.parse(line).address as string }
 }
 
-test('the command line refuses what is no limit, and who is no organisation', () => {
+test('the command line refuses what is no limit, and who is no organisation', async () => {
   const cases = [
-    [['--org', 'acme'], /Say what to change/],
+    [['--org', 'acme'], /Name the limit to change/],
     [['--org', 'acme', '--rows-per-second', '0'], /--rows-per-second must be an integer from 1/],
     [['--org', 'acme', '--bytes-per-day', '-1'], /--bytes-per-day must be/],
     [['--org', 'acme', '--bytes-per-day', '1e3'], /--bytes-per-day must be/],
     [['--org', 'nobody', '--bytes-per-day', '1'], /There is no organisation nobody/],
   ] as const
   for (const [args, message] of cases) {
-    const { status, err } = lethe(['quota', 'set', ...args])
-    assert.equal(status, 1)
+    const { code, err } = await lethe(['quota', 'set', ...args])
+    assert.equal(code, 1)
     assert.match(err, message)
   }
 })

@@ -94,6 +94,8 @@ const rows: readonly Row[] = [
   { method: 'POST', url: '/anomalies/mutes', access: editors, status: 422 },
   { method: 'DELETE', url: '/anomalies/mutes/:mute_id', access: editors, status: 404 },
   { method: 'POST', url: '/anomalies/detectors/preview', access: editors, status: 422 },
+  { method: 'GET', url: '/incidents', access: readers, status: 200 },
+  { method: 'GET', url: '/incidents/:incident_id', access: readers, status: 404 },
   { method: 'GET', url: '/anomalies/detectors', access: readers, status: 200 },
   { method: 'POST', url: '/anomalies/detectors', access: editors, status: 422 },
   { method: 'GET', url: '/anomalies/detectors/:detector_id', access: readers, status: 404 },

@@ -13,8 +13,7 @@ interface CallRule {
   readonly reason: string
 }
 
-const isTime = (path: string) =>
-  isTest(path) || path === 'server/core/clock.ts' || path.startsWith('server/worker/')
+const isTime = (path: string) => isTest(path) || path === 'server/core/clock.ts'
 
 const callRules: readonly CallRule[] = [
   {

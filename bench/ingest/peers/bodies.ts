@@ -1,6 +1,6 @@
-// The same points in each store's own encoding. The binary ones are made once for each sender by the tests'
-// encoders, with marks in the place of values and times, whose width is fixed, and then filled in for every
-// round: millions of points are ready in seconds, and their bytes are those of a library.
+// The same points in each store's own encoding. The binary bodies are made once for each sender by the
+// encoders of the tests, with marks of fixed width in the place of values and times, which are then filled in
+// for every round. So millions of points are prepared in seconds, and their bytes are those of a library.
 
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../tests/prometheus/remote-write-messages.ts'
 import { type Process, processesOf, type Round, roundsOf, type Shape } from './points.ts'
 
-/** What is posted, and as what. */
+/** Content type and encoding of the bodies that are posted. */
 export const formats = {
   otlp: { 'content-type': 'application/x-protobuf' },
   'remote-write-1': remoteWriteHeaders('1.0'),
@@ -59,7 +59,7 @@ const writers: Readonly<Record<Format, (processes: readonly Process[]) => Writer
 
 type Series = Process['series'][number]
 
-/** Names and values of what the process and the series say. */
+/** Names and values of the attributes of process and series. */
 export function attributesOf(process: Process, series: Series): [string, string][] {
   return [...process.attributes, ...series.attributes].map(({ key, value }) => [
     key,
@@ -81,7 +81,7 @@ function labelsOf(process: Process, series: Series): [string, string][] {
   return [['__name__', series.name], ...labels.sort(([a], [b]) => (a < b ? -1 : 1))]
 }
 
-/** Eight bytes that stand for the value of a point: no encoder writes them by chance. */
+/** Eight bytes that mark the value of a point; no encoder writes them by accident. */
 function valueMark(at: number): Buffer {
   const mark = Buffer.from('00005ac3993c7140', 'hex')
   mark.writeUInt16LE(at)
@@ -90,7 +90,7 @@ function valueMark(at: number): Buffer {
 
 const timeMark = Buffer.from('a5b6c7d8e9f10213', 'hex')
 
-/** The place of the bytes at or after one; throws where there is none. */
+/** Returns the offset of the bytes at or after `from`; throws where they are missing. */
 function placeOf(template: Buffer, mark: Buffer, from: number): number {
   const place = template.indexOf(mark, from)
   if (place < 0) throw new Error('The encoder left out a mark.')
@@ -145,14 +145,14 @@ function otlpWriter(processes: readonly Process[]): Writer {
   }
 }
 
-/** For each point in order, which process it is of. */
+/** For each point in order, the index of its process. */
 function pointsOf(processes: readonly Process[]) {
   return processes.flatMap((process, index) =>
     process.series.map(({ kind }) => ({ process: index, isCounter: kind === 'counter' })),
   )
 }
 
-/** Types as remote write numbers them. */
+/** Types by their numbers in remote write. */
 const typeNumbers = { counter: 1, gauge: 2 } as const
 
 function remoteWriter(version: Version, processes: readonly Process[]): Writer {
@@ -204,7 +204,7 @@ function lineWriter(
     )
 }
 
-/** Microseconds from 1970 to 2000, which PostgreSQL counts from. */
+/** Microseconds from 1970 to 2000, the epoch of PostgreSQL. */
 const postgresEpochUs = 946_684_800_000_000n
 
 /** COPY BINARY: a header, three fields a row with their lengths, and an end. */

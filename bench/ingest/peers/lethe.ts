@@ -1,6 +1,5 @@
-// Lethe itself, one organisation in a service of its own process, by each protocol that carries
-// these points. Merged is what the engine makes of it when it is asked for one part a partition,
-// once the service has ended.
+// Lethe itself, one organisation on a service in its own process, by each protocol that carries these points.
+// Merged means that the engine, after the service has ended, has merged each partition to one part.
 
 import { join } from 'node:path'
 import { openChdb } from '../../../server/telemetry/chdb.ts'
@@ -29,7 +28,7 @@ async function openLethe(folder: string, format: Format, fsync: string): Promise
     version: 'this commit',
     pid: service.pid,
     dataFolder,
-    door: {
+    target: {
       url: `${service.address}${path}`,
       headers: { authorization: `Bearer ${service.secrets[0]}` },
     },

@@ -1,13 +1,13 @@
-// The clients of every store, in a process of their own: each is one sender, which sends its bodies oldest
-// first and waits for each answer before the next (a closed loop), so that the samples of a series come in
-// order. All bodies are ready, in memory or for PostgreSQL in files, before the first is sent. Speaks over
-// the IPC channel of its parent.
+// The clients of every store, in a separate process: each is one sender, which sends its bodies oldest first
+// and waits for each response before the next (a closed loop), so that the samples of a series arrive in
+// order. All bodies are prepared, in memory or for PostgreSQL in files, before the first is sent. Uses the
+// IPC channel of its parent.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Door } from '../../peers/ingest-store.ts'
+import type { Target } from '../../peers/ingest-store.ts'
 import { openSession } from '../../peers/postgresql.ts'
 import { bodiesOf, type Format, formats } from './bodies.ts'
 import type { Shape } from './points.ts'
@@ -15,10 +15,10 @@ import type { Shape } from './points.ts'
 export interface LoadOrders {
   readonly shape: Shape
   readonly format: Format
-  readonly door: Door
+  readonly target: Target
 }
 
-/** Rounds from, inclusive, to, exclusive. */
+/** Rounds, half-open. */
 export interface Span {
   readonly from: number
   readonly to: number
@@ -26,7 +26,7 @@ export interface Span {
 
 export interface LoadReport {
   readonly seconds: number
-  /** Of the bodies sent in the span. */
+  /** Bytes of the bodies sent in the span. */
   readonly bytes: number
   readonly refused: number
   readonly latenciesMs: readonly number[]
@@ -34,7 +34,7 @@ export interface LoadReport {
 
 interface Sender {
   readonly sizes: readonly number[]
-  /** Answers false where it was refused for now. */
+  /** Returns false where the body was refused temporarily. */
   readonly send: (round: number) => Promise<boolean>
   readonly close: () => void
 }
@@ -72,19 +72,20 @@ async function sendAll(senders: readonly Sender[], { from, to }: Span): Promise<
   return { seconds, bytes, refused, latenciesMs }
 }
 
-function openSender({ shape, format, door }: LoadOrders, sender: number): Sender {
+function openSender({ shape, format, target }: LoadOrders, sender: number): Sender {
   const bodies = [...bodiesOf(format, shape, sender)]
   const sizes = bodies.map(({ length }) => length)
-  if ('url' in door) {
+  if ('url' in target) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    const headers = { ...formats[format], ...door.headers }
-    const send = (round: number) => post({ url: door.url, headers, agent }, bodies[round] ?? Buffer.alloc(0))
+    const headers = { ...formats[format], ...target.headers }
+    const send = (round: number) =>
+      post({ url: target.url, headers, agent }, bodies[round] ?? Buffer.alloc(0))
     return { sizes, send, close: () => agent.destroy() }
   }
-  const folder = join(door.folder, `sender-${sender}`)
+  const folder = join(target.folder, `sender-${sender}`)
   mkdirSync(folder)
   for (const [round, body] of bodies.entries()) writeFileSync(join(folder, String(round)), body)
-  const session = openSession(door.psql)
+  const session = openSession(target.psql)
   const send = async (round: number) => {
     await session.run(`\\copy points FROM '${join(folder, String(round))}' WITH (FORMAT binary)`)
     return true
@@ -92,13 +93,13 @@ function openSender({ shape, format, door }: LoadOrders, sender: number): Sender
   return { sizes, send, close: () => session.close() }
 }
 
-interface Target {
+interface HttpTarget {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly agent: Agent
 }
 
-function post({ url, headers, agent }: Target, body: Buffer): Promise<boolean> {
+function post({ url, headers, agent }: HttpTarget, body: Buffer): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const sent = request(
       url,
@@ -110,7 +111,7 @@ function post({ url, headers, agent }: Target, body: Buffer): Promise<boolean> {
           const { statusCode = 0 } = answer
           if (statusCode === 503) resolve(false)
           else if (statusCode < 300) resolve(true)
-          else reject(new Error(`answered ${statusCode}: ${Buffer.concat(said).toString().slice(0, 300)}`))
+          else reject(new Error(`returned ${statusCode}: ${Buffer.concat(said).toString().slice(0, 300)}`))
         })
       },
     )

@@ -1,8 +1,8 @@
-// The points that every store of this benchmark is sent: gauges and counters as processes export them, one
-// sample a minute, the default of OpenTelemetry's SDKs. A sender is what a Collector or Prometheus forwards:
-// some processes of services, whose samples of a minute share an instant, all in one body. The same seed
-// gives the same series, values and instants in every encoding; only the end of the time, which stores want
-// to be recent, comes from the clock.
+// The points that every store of this bench gets: gauges and counters as processes export them, one sample a
+// minute, the default of OpenTelemetry's SDKs. A sender is what a Collector or Prometheus forwards: some
+// processes of services, whose samples of a minute have the same instant, all in one body. The same seed
+// gives the same series, values and instants in every encoding; only the end of the time comes from the
+// clock, because stores expect recent points.
 
 import { seededUniform } from '../../../server/detection/scoring/seeded-random.ts'
 import { type IntegerAttribute, requestAttributes, resource, type TextAttribute } from '../payloads.ts'
@@ -13,7 +13,7 @@ export interface Shape {
   /** Samples of each series. */
   readonly rounds: number
   readonly seed: number
-  /** Milliseconds; the last samples are within the minute before. */
+  /** Milliseconds; the last samples are within the minute before it. */
   readonly endMs: number
 }
 
@@ -68,16 +68,16 @@ function seriesOf(random: () => number, firstId: number, count: number): PointSe
 
 /** The samples of one sender in one round. */
 export interface Round {
-  /** Milliseconds, one for each process. */
+  /** Milliseconds, one per process. */
   readonly timesMs: readonly number[]
-  /** One for each series; those of counters are whole. */
+  /** One per series; those of counters are integers. */
   readonly values: Float64Array
 }
 
 /**
- * The rounds of a sender, oldest first. A third of the counters hardly ever count, the others by up to
- * some hundred a minute; of the gauges half are small whole numbers and half ratios with all their digits.
- * The rounds share an array.
+ * The rounds of a sender, oldest first. A third of the counters hardly ever increase, the others by up to
+ * some hundred a minute; half of the gauges are small integers, half are ratios with all digits. The rounds
+ * share one array.
  */
 export function* roundsOf(shape: Shape, sender: number, processes: readonly Process[]): Generator<Round> {
   const random = seededUniform(shape.seed * 2000 + sender)

@@ -1,5 +1,5 @@
-// Attacks by what is sent in a body: JSON that costs more to read than to write, answers that are larger than
-// their question, bodies that swell or never end.
+// Attacks with bodies: JSON that costs more to read than to write, responses larger than their request,
+// bodies that expand or never end.
 
 import { gzipSync } from 'node:zlib'
 // @ts-expect-error the library has no types
@@ -9,10 +9,12 @@ import { drip } from './nobody.ts'
 
 const mebibyte = 1024 * 1024
 
-/** Of a control-plane body; inside of what the service reads. */
+/** Size of a control-plane body, within the limit of the service. */
 const controlBytes = 64_000
 
-/** A name of 32 kB around thousands of repeated fields: each is a problem whose place has the name in it. */
+/**
+ * A name of 32 kB around thousands of repeated fields: each is a problem whose location contains the name.
+ */
 function explodingBody(): Buffer {
   const name = 'n'.repeat(controlBytes / 2)
   return Buffer.from(`{"${name}":{${Array(5_000).fill('"a":1').join(',')}}}`)
@@ -27,7 +29,7 @@ const gzipBombs = madeOnce(() =>
 )
 const snappyBomb = madeOnce(() => Buffer.from(snappy.compress(new Uint8Array(15 * mebibyte)) as Uint8Array))
 
-/** Posts one body on so many connections, again and again. */
+/** Posts one body on `connections` connections, again and again. */
 function flood(
   attacker: Attacker,
   connections: number,
@@ -38,7 +40,7 @@ function flood(
   return attacker.loops(connections, () => attacker.call('POST', path, { role: 'ingest', body, headers }))
 }
 
-/** A connection that posts `written` and never the rest of what it announced. */
+/** A connection that posts `written` and never the rest of the announced length. */
 function unfinished(attacker: Attacker, announced: number, written: Buffer) {
   const socket = attacker.socket()
   attacker.countAnswers(socket)
@@ -55,7 +57,7 @@ function unfinished(attacker: Attacker, announced: number, written: Buffer) {
 export const attacksByBodies: readonly Attack[] = [
   {
     name: 'problems-unread',
-    does: 'Forty connections send 64 kB that make a 422 of 160 MB, and read nothing of it.',
+    does: 'Forty connections send 64 kB that cause a 422 of 160 MB, and do not read it.',
     run: async (attacker) => {
       const body = explodingBody()
       const head = requestHead('POST', '/anomalies/detectors', {
@@ -73,7 +75,7 @@ export const attacksByBodies: readonly Attack[] = [
   },
   {
     name: 'problems-read',
-    does: 'Four connections send the same and read all of it.',
+    does: 'Four connections send the same and read the whole response.',
     run: async (attacker) => {
       const body = explodingBody()
       const headers = { 'content-type': 'application/json' }
@@ -84,7 +86,7 @@ export const attacksByBodies: readonly Attack[] = [
   },
   {
     name: 'deep-json-control',
-    does: 'Sixteen connections send control bodies of 32,000 brackets within each other.',
+    does: 'Sixteen connections send control-plane bodies of 32,000 nested brackets.',
     run: async (attacker) => {
       const depth = controlBytes / 2
       const body = Buffer.from('['.repeat(depth) + ']'.repeat(depth))
@@ -96,13 +98,13 @@ export const attacksByBodies: readonly Attack[] = [
   },
   {
     name: 'deep-json-otlp',
-    does: 'Four connections send 8 million brackets within each other as OTLP JSON, 16 kB of gzip.',
+    does: 'Four connections send 8 million nested brackets as OTLP JSON, 16 kB of gzip.',
     prepare: async () => void deepBrackets(),
     run: (attacker) => flood(attacker, 4, '/v1/logs', deepBrackets(), gzipJson),
   },
   {
     name: 'deep-json-plain',
-    does: 'Four connections send objects 1.5 million deep as OTLP JSON, gzip for a control body.',
+    does: 'Four connections send objects 1.5 million deep as OTLP JSON, gzip for a control-plane body.',
     run: async (attacker) => {
       const depth = 1_500_000
       const body = gzipSync(`{"a":`.repeat(depth) + '1'.padEnd(depth + 1, '}'), { level: 9 })
@@ -123,7 +125,7 @@ export const attacksByBodies: readonly Attack[] = [
   },
   {
     name: 'gzip-bombs',
-    does: 'Sixteen connections send 256 MB of zeros as 256 kB of gzip, or 16 MB that are just allowed.',
+    does: 'Sixteen connections send 256 MB of zeros as 256 kB of gzip, or 16 MB, which is just allowed.',
     prepare: async () => void gzipBombs(),
     run: (attacker) => {
       const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' }
@@ -144,7 +146,7 @@ export const attacksByBodies: readonly Attack[] = [
   },
   {
     name: 'unfinished-bodies',
-    does: 'Thirty-nine connections send 16 MB but for a byte, and wait.',
+    does: 'Thirty-nine connections send 16 MB except the last byte, and wait.',
     run: async (attacker) => {
       const written = Buffer.alloc(16 * mebibyte - 1)
       await attacker.keepOpen(39, () => unfinished(attacker, 16 * mebibyte, written))

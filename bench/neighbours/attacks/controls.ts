@@ -1,4 +1,5 @@
-// What is no attack: the noise of the run, and what an attacker costs by computing on the same machine.
+// Controls without an attack: the noise of the run, and what an attacker costs that only computes on the same
+// machine.
 
 import { setImmediate } from 'node:timers/promises'
 import type { Attack } from '../attack.ts'
@@ -11,7 +12,7 @@ export const controls: readonly Attack[] = [
   },
   {
     name: 'busy-machine',
-    does: 'No request; the attacker computes on one core, which it would have of its own elsewhere.',
+    does: 'No request; the attacker only computes on one core. A real attacker would do that on its own machine.',
     run: async (attacker) => {
       while (!attacker.isOver) {
         const untilMs = performance.now() + 10

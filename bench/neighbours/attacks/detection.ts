@@ -1,4 +1,4 @@
-// Attacks through detectors: what they compute is the dearest thing that one small request asks for.
+// Attacks through detectors: their computations are the most expensive effect of one small request.
 
 import type { Attack, Attacker } from '../attack.ts'
 import { attackerMetric, instant, nowMs } from '../rows.ts'
@@ -50,7 +50,7 @@ export const attacksByDetection: readonly Attack[] = [
   },
   {
     name: 'suggestions',
-    does: 'Sixteen connections ask what detector would suit a metric.',
+    does: 'Sixteen connections request suggestions for a detector.',
     run: (attacker) =>
       attacker.loops(16, () =>
         attacker.call('GET', `/anomalies/suggest?metric_key=${attackerMetric}&group_by=route`, {
@@ -60,7 +60,7 @@ export const attacksByDetection: readonly Attack[] = [
   },
   {
     name: 'runs-now',
-    does: 'Thirty-two connections run twenty-four dear detectors, each whenever it has ended.',
+    does: 'Thirty-two connections run twenty-four expensive detectors, each again when it has ended.',
     prepare: (attacker) => createDetectors(attacker, 24),
     run: async (attacker) => {
       const ids = await detectorIds(attacker)
@@ -71,7 +71,7 @@ export const attacksByDetection: readonly Attack[] = [
   },
   {
     name: 'many-detectors',
-    does: 'Eight connections create detectors that are due each minute until there is no room, and delete them.',
+    does: 'Eight connections create detectors that are due each minute up to the limit, and delete them.',
     run: (attacker) => {
       let next = 0
       return attacker.loops(8, async () => {

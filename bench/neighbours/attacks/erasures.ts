@@ -1,4 +1,4 @@
-// Attacks through what is erased and what may not be: requests are few words and long work.
+// Attacks through erasures and legal holds: their requests are short and their work is long.
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +19,7 @@ function erasure(attacker: Attacker, startMs: number, endMs: number, more: objec
   }
 }
 
-/** Asks for an erasure; where too many are open, a moment passes. */
+/** Requests an erasure; where too many are open, waits a moment. */
 async function erase(attacker: Attacker, json: object): Promise<string | null> {
   const { status, text } = await attacker.call('POST', address, { role: 'admin', json })
   if (status === 202 || status === 200) return (JSON.parse(text) as { request_id: string }).request_id
@@ -27,7 +27,10 @@ async function erase(attacker: Attacker, json: object): Promise<string | null> {
   return null
 }
 
-/** An erasure of an hour of a month ago that has completed; null where it did not within half a minute. */
+/**
+ * Returns an erasure of an hour of a month ago that has completed; null where it did not within half a
+ * minute.
+ */
 async function completedErasure(attacker: Attacker): Promise<string | null> {
   const startMs = nowMs() - 20 * dayMs
   const id = await erase(attacker, erasure(attacker, startMs, startMs + hourMs))
@@ -39,13 +42,13 @@ async function completedErasure(attacker: Attacker): Promise<string | null> {
   return null
 }
 
-/** Hours of the last month in an order that leaves survivors on both sides. */
+/** Hours of the last month in an order that leaves rows on both sides. */
 const hourAgo = (n: number): number => nowMs() - ((n * 37) % 700) * hourMs - 2 * hourMs
 
 export const attacksByErasures: readonly Attack[] = [
   {
     name: 'many-erasures',
-    does: 'Four connections ask for erasures of ten minutes each, 500 and more.',
+    does: 'Four connections request erasures of ten minutes each, 500 and more.',
     run: (attacker) => {
       let next = 0
       return attacker.loops(4, () => {
@@ -56,7 +59,7 @@ export const attacksByErasures: readonly Attack[] = [
   },
   {
     name: 'long-rewrites',
-    does: 'Of 30,000 more log records of 3 kB an hour of each week is erased again and again, which copies all the others.',
+    does: 'An hour of each week is erased again and again from 30,000 more log records of 3 kB, which copies all the others.',
     prepare: async (attacker) => {
       for (let body = 0; body < 20; body++) {
         const lines = Array.from({ length: 1500 }, (_, at) => ({
@@ -114,7 +117,7 @@ export const attacksByErasures: readonly Attack[] = [
   },
   {
     name: 'refused-ranges',
-    does: 'Sixteen connections erase ranges that refuse what comes late, and send rows and read charts over them.',
+    does: 'Sixteen connections erase ranges with refuse_late, and send rows and read charts in them.',
     run: (attacker) => {
       let next = 0
       const headers = { 'content-type': 'application/x-protobuf' }
@@ -137,7 +140,7 @@ export const attacksByErasures: readonly Attack[] = [
   },
   {
     name: 'retention-storm',
-    does: 'Eight connections set retention to and fro.',
+    does: 'Eight connections change retention back and forth.',
     run: (attacker) =>
       attacker.loops(8, (loop) => {
         const days = 25 + (loop % 2)

@@ -1,4 +1,4 @@
-// The list of attacks in the order in which they are run: those that need no token first.
+// The list of attacks in the order of the run: those that need no token first.
 
 import type { Attack } from '../attack.ts'
 import { attacksByBodies } from './bodies.ts'
@@ -22,7 +22,7 @@ export const everyAttack: readonly Attack[] = [
   ...attacksOnRecords,
 ]
 
-/** Throws where there is none of this name. */
+/** Throws where there is no attack of this name. */
 export function attackNamed(name: string): Attack {
   const found = [...controls, ...everyAttack].find((attack) => attack.name === name)
   if (found === undefined) throw new Error(`There is no attack ${name}.`)

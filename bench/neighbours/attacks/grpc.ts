@@ -1,4 +1,5 @@
-// Attacks on the gRPC port, most of them below gRPC: HTTP/2 frames that are cheap to send and dear to answer.
+// Attacks on the gRPC port, most of them below gRPC: HTTP/2 frames that are cheap to send and expensive to
+// process.
 
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
@@ -9,8 +10,8 @@ import { endHeaders, exportHead, frame, headerBlock, preface } from './http2-fra
 const mebibyte = 1024 * 1024
 
 /**
- * Writes chunks on so many connections that read nothing, each as fast as it takes them;
- * closed ones are opened again.
+ * Writes chunks on `connections` connections that read nothing, each as fast as it accepts them; closed ones
+ * are opened again.
  */
 function writeFrames(attacker: Attacker, connections: number, chunks: () => () => Buffer): Promise<void> {
   return attacker.loops(connections, async () => {
@@ -50,7 +51,7 @@ function session(attacker: Attacker): ClientHttp2Session {
   return made
 }
 
-/** A call that announces 16 MB and sends all but a byte. Resolves when the stream is closed. */
+/** A call that announces 16 MB and sends all except a byte. Resolves when the stream is closed. */
 function unfinishedCall(attacker: Attacker, on: ClientHttp2Session, written: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const head = Object.fromEntries(exportHead(attacker.orders.secrets.ingest))
@@ -69,7 +70,7 @@ function unfinishedCall(attacker: Attacker, on: ClientHttp2Session, written: Buf
 export const attacksOnGrpc: readonly Attack[] = [
   {
     name: 'grpc-unfinished-streams',
-    does: 'Thirty calls over gRPC send 16 MB but for a byte, and wait.',
+    does: 'Thirty calls over gRPC send 16 MB except the last byte, and wait.',
     run: async (attacker) => {
       const written = Buffer.alloc(16 * mebibyte - 256)
       await attacker.loops(30, async () => {
@@ -87,12 +88,12 @@ export const attacksOnGrpc: readonly Attack[] = [
   },
   {
     name: 'grpc-rapid-reset-of-nobody',
-    does: 'The same with a token that nobody has.',
+    does: 'The same with an unknown token.',
     run: (attacker) => writeFrames(attacker, 4, () => resets('x'.repeat(40))),
   },
   {
     name: 'grpc-ping-flood',
-    does: 'Four connections send pings without an end.',
+    does: 'Four connections send pings endlessly.',
     run: (attacker) => {
       const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame('ping', 0, 0, Buffer.alloc(8))))
       return writeFrames(attacker, 4, () => () => pings)

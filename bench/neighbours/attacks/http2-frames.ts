@@ -1,5 +1,5 @@
-// Frames of HTTP/2 (RFC 9113) as bytes, for what no client library sends: a library minds the limits that an
-// attacker is here to test. Headers are literals without indexing (RFC 7541 section 6.2.2).
+// Frames of HTTP/2 (RFC 9113) as bytes, for what no client library sends: a library respects the limits that
+// an attacker has to test. Headers are literals without indexing (RFC 7541 section 6.2.2).
 
 const frameTypes = { headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 } as const
 
@@ -26,7 +26,7 @@ export function headerBlock(headers: readonly (readonly [string, string])[]): Bu
   return Buffer.concat(parts)
 }
 
-/** A string with its length as an integer of seven bits and more (RFC 7541 section 5.1). */
+/** A string with its length as an integer with a prefix of seven bits (RFC 7541 section 5.1). */
 function literal(text: string): Buffer {
   const bytes = Buffer.from(text)
   if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes])
@@ -39,7 +39,7 @@ function literal(text: string): Buffer {
   return Buffer.concat([Buffer.from([...length, rest]), bytes])
 }
 
-/** The head of an export of logs over gRPC. */
+/** The headers of an export of logs over gRPC. */
 export function exportHead(secret: string): (readonly [string, string])[] {
   return [
     [':method', 'POST'],

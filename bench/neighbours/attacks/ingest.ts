@@ -1,5 +1,4 @@
-// Attacks of an ingest token: more telemetry, and telemetry that is dearer to keep than what it costs to
-// send.
+// Attacks with an ingest token: more telemetry, and telemetry that costs more to store than to send.
 
 import { ingestBodies } from '../../ingest/payloads.ts'
 import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
@@ -8,7 +7,7 @@ import { gaugeBody, logsBody, nowMs } from '../rows.ts'
 const protobuf = { 'content-type': 'application/x-protobuf' }
 const weekMs = 7 * 86_400_000
 
-/** Posts the bodies in turn on so many connections. */
+/** Posts the bodies in turn on `connections` connections. */
 async function post(
   attacker: Attacker,
   connections: number,
@@ -22,7 +21,7 @@ async function post(
   })
 }
 
-/** A field of protobuf with a length, number below 16. */
+/** A length-delimited field of protobuf, number below 16. */
 function field(number: number, content: Buffer): Buffer {
   const length: number[] = []
   let rest = content.length
@@ -30,9 +29,9 @@ function field(number: number, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from([number * 8 + 2, ...length, rest]), content])
 }
 
-/** Log records with an attribute of maps within each other. */
+/** Log records with an attribute of nested maps. */
 function deepAttribute(depth: number): Buffer {
-  // AnyValue{string_value}, then as often AnyValue{kvlist_value{values{key, value}}}.
+  // AnyValue{string_value}, then `depth` times AnyValue{kvlist_value{values{key, value}}}.
   let value = field(1, Buffer.from('end'))
   for (let level = 0; level < depth; level++)
     value = field(6, field(1, Buffer.concat([field(1, Buffer.from('k')), field(2, value)])))
@@ -68,13 +67,13 @@ const wideRecord = madeOnce(() => {
 export const attacksByIngest: readonly Attack[] = [
   {
     name: 'ingest-flood',
-    does: 'Sixty-four connections send metrics as fast as they are taken.',
+    does: 'Sixty-four connections send metrics as fast as they are accepted.',
     prepare: async () => void floodOfMetrics(),
     run: (attacker) => post(attacker, 64, '/v1/metrics', floodOfMetrics()),
   },
   {
     name: 'ingest-flood-of-logs',
-    does: 'Sixty-four connections send logs as fast as they are taken.',
+    does: 'Sixty-four connections send logs as fast as they are accepted.',
     prepare: async () => void floodOfLogs(),
     run: (attacker) => post(attacker, 64, '/v1/logs', floodOfLogs()),
   },
@@ -103,13 +102,13 @@ export const attacksByIngest: readonly Attack[] = [
   },
   {
     name: 'high-cardinality',
-    does: 'Eight connections send points whose attributes are never the same.',
+    does: 'Eight connections send points with always new attributes.',
     prepare: async () => void uniquePoints(),
     run: (attacker) => post(attacker, 8, '/v1/metrics', uniquePoints()),
   },
   {
     name: 'many-weeks',
-    does: 'Eight connections send bodies whose rows are of 120 weeks.',
+    does: 'Eight connections send bodies with rows of 120 weeks.',
     run: (attacker) => {
       const bodies = Array.from({ length: 16 }, (_, body) => {
         const lines = Array.from({ length: 120 }, (__, week) => ({
@@ -123,7 +122,7 @@ export const attacksByIngest: readonly Attack[] = [
   },
   {
     name: 'deep-attributes',
-    does: 'Eight connections send log records with maps 6,000 deep in each other.',
+    does: 'Eight connections send log records with 6,000 nested maps.',
     run: (attacker) => post(attacker, 8, '/v1/logs', [deepAttribute(6000)]),
   },
   {

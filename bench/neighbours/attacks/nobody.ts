@@ -1,10 +1,10 @@
-// Attacks of nobody: they need no token, only a way to the port.
+// Attacks without a token: they need only network access to the port.
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Attacker, requestHead } from '../attack.ts'
 
-/** Writes a pipeline of requests again and again on connections that read their answers. */
+/** Writes a pipeline of requests again and again on connections that read their responses. */
 function pipelines(attacker: Attacker, connections: number, pipeline: () => string): Promise<void> {
   return attacker.loops(connections, async () => {
     const socket = attacker.socket()
@@ -18,13 +18,13 @@ function pipelines(attacker: Attacker, connections: number, pipeline: () => stri
 
 const openApi = requestHead('GET', '/openapi.json', {})
 
-/** Octets of a path that is inside of what Node takes as a head. */
+/** A path near the maximum length that Node accepts in a request head. */
 const longPath = `/${'a/'.repeat(5_000)}`
 
 export const attacksOfNobody: readonly Attack[] = [
   {
     name: 'openapi-pipelined',
-    does: 'Ten sockets ask 400 times each for /openapi.json in one write and close, again and again.',
+    does: 'Ten sockets request /openapi.json 400 times in one write and close, again and again.',
     run: (attacker) =>
       attacker.loops(10, async () => {
         const socket = attacker.socket()
@@ -37,12 +37,12 @@ export const attacksOfNobody: readonly Attack[] = [
   },
   {
     name: 'openapi-read',
-    does: 'Thirty-two connections ask for /openapi.json and read it.',
+    does: 'Thirty-two connections request /openapi.json and read it.',
     run: (attacker) => attacker.loops(32, () => attacker.call('GET', '/openapi.json')),
   },
   {
     name: 'metrics-and-docs-read',
-    does: 'Thirty-two connections ask for /metrics, /docs/, the signing keys and the health page.',
+    does: 'Thirty-two connections request /metrics, /docs/, the signing keys and the health page.',
     run: (attacker) =>
       attacker.loops(32, (loop) =>
         attacker.call('GET', ['/metrics', '/docs/', '/.well-known/jwks.json', '/readyz'][loop % 4] ?? '/'),
@@ -80,12 +80,12 @@ export const attacksOfNobody: readonly Attack[] = [
   },
   {
     name: 'idle-connections',
-    does: 'Three thousand connections say nothing.',
+    does: 'Three thousand connections send nothing.',
     run: (attacker) => attacker.keepOpen(3000, () => attacker.socket()),
   },
   {
     name: 'connection-churn',
-    does: 'Connections are opened and closed as fast as they come up, 64 at a time.',
+    does: 'Connections are opened and closed as fast as possible, 64 at a time.',
     run: (attacker) =>
       attacker.loops(64, async () => {
         const socket = attacker.socket()
@@ -97,7 +97,7 @@ export const attacksOfNobody: readonly Attack[] = [
   },
 ]
 
-/** Writes a byte a second for as long as the socket lives. */
+/** Writes a byte a second while the socket is open. */
 export function drip(socket: ReturnType<Attacker['socket']>): void {
   const timer = setInterval(() => socket.write('a'), 1000)
   socket.once('close', () => clearInterval(timer))

@@ -1,4 +1,4 @@
-// Attacks of a viewer: questions that are dear to answer, and answers that nobody takes.
+// Attacks of a viewer: expensive queries, and responses that are not read.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Attacker, requestHead } from '../attack.ts'
@@ -7,10 +7,13 @@ import { attackerMetric, instant, logsBody, nowMs } from '../rows.ts'
 const dayMs = 86_400_000
 const protobuf = { 'content-type': 'application/x-protobuf' }
 
-/** A page of all of them has 100 MB; of twice that the engine's memory for one read allows few at once. */
+/**
+ * A page of these has 100 MB; with twice that, the engine's memory limit for one read would allow few at
+ * once.
+ */
 const [pageRecords, recordBytes] = [500, 200_000]
 
-/** Sends log records with large bodies; 15 MB in a body. */
+/** Sends log records with large bodies; 15 MB per HTTP body. */
 async function fillLogs(attacker: Attacker, records: number, bytes: number): Promise<void> {
   const perBody = Math.max(1, Math.floor(15_000_000 / bytes))
   for (let sent = 0; sent < records; sent += perBody) {
@@ -37,7 +40,7 @@ function monthChart(more: string): string {
   return `/telemetry/series?metric_key=${attackerMetric}&range_start=${start}&${more}`
 }
 
-/** As many answers of one question as so many connections get. */
+/** Requests the paths in turn on `connections` connections. */
 function ask(attacker: Attacker, connections: number, paths: () => readonly string[]): Promise<void> {
   return attacker.loops(connections, (loop) => {
     const list = paths()
@@ -48,7 +51,7 @@ function ask(attacker: Attacker, connections: number, paths: () => readonly stri
 export const attacksByReads: readonly Attack[] = [
   {
     name: 'pages-unread',
-    does: 'Twenty connections ask for a page of logs of 100 MB and read nothing.',
+    does: 'Twenty connections request a page of logs of 100 MB and read nothing.',
     prepare: fillPages,
     run: (attacker) =>
       attacker.keepOpen(20, () => {
@@ -74,7 +77,7 @@ export const attacksByReads: readonly Attack[] = [
   },
   {
     name: 'pages-read',
-    does: 'Four connections read such pages as fast as they come.',
+    does: 'Four connections read such pages as fast as possible.',
     prepare: fillPages,
     run: (attacker) => ask(attacker, 4, () => [`/telemetry/logs?limit=${pageRecords}`]),
   },
@@ -87,12 +90,12 @@ export const attacksByReads: readonly Attack[] = [
   },
   {
     name: 'parallel-reads',
-    does: 'A viewer keeps 300 charts of a month under way.',
+    does: 'A viewer has always 300 requests for charts of a month open.',
     run: (attacker) => ask(attacker, 300, () => [monthChart('step_seconds=3600&group_by=route')]),
   },
   {
     name: 'month-charts-many-groups',
-    does: 'Sixteen connections ask for charts of a month in steps of minutes with many groups.',
+    does: 'Sixteen connections request charts of a month in steps of minutes with many groups.',
     run: (attacker) =>
       ask(attacker, 16, () => [
         monthChart('step_seconds=240&group_by=route&group_by=zone&aggregation=p99'),

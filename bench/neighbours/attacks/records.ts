@@ -1,4 +1,4 @@
-// Attacks on what is kept for ever or read as a whole: audit entries, ledgers, tokens.
+// Attacks on what is kept forever or read as a whole: audit entries, ledgers, tokens.
 
 import type { Attack, Attacker } from '../attack.ts'
 
@@ -11,7 +11,7 @@ async function refusals(attacker: Attacker, perLoop: number): Promise<void> {
 export const attacksOnRecords: readonly Attack[] = [
   {
     name: 'refused-erasures',
-    does: 'Thirty-two connections ask for erasures with a wrong confirmation; each writes an audit entry.',
+    does: 'Thirty-two connections request erasures with a wrong confirmation; each writes an audit entry.',
     run: (attacker) => attacker.loops(32, () => refusals(attacker, 1)),
   },
   {
@@ -40,7 +40,7 @@ export const attacksOnRecords: readonly Attack[] = [
   },
   {
     name: 'storage-sizes',
-    does: 'Thirty-two connections ask how much is stored.',
+    does: 'Thirty-two connections request the usage.',
     run: (attacker) => attacker.loops(32, () => attacker.call('GET', '/usage/storage', { role: 'viewer' })),
   },
   {

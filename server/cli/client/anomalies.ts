@@ -1,4 +1,4 @@
-// `lethe anomalies`: what the detectors of the token's organisation have found.
+// `lethe anomalies`: anomalies of the token's organisation.
 
 import type { Anomaly } from '../../../contract/detection.ts'
 import { anomalyOperations } from '../../../contract/operations/anomalies.ts'
@@ -56,7 +56,7 @@ export async function getAnomaly(connection: Connection, id: string, options: Js
     ['peak', `${peak ?? 'no data'} at ${peak_at}, score ${score.toPrecision(3)}`],
     ['expected', `${expected ?? '-'} (band ${lower ?? '-'} to ${upper ?? '-'})`],
     ['why', reason],
-    ['said of it', feedback === null ? '-' : feedback.verdict],
+    ['verdict', feedback === null ? '-' : feedback.verdict],
   ]
   for (const [name, text] of lines) print(`${name.padEnd(11)} ${text}`)
 }

@@ -1,5 +1,5 @@
-// Requests to a service over HTTP, as any client sends them: by the operations that the contract declares.
-// Every way in which a request can fail becomes a sentence that says what to do, and none holds the token.
+// HTTP requests to a service, as any client sends them, from the operations that the contract declares. Every
+// failure of a request becomes a sentence that says what to do; none contains the token.
 
 import type { z } from 'zod'
 import { ErrorBody, ValidationError, type ValidationProblem } from '../../../contract/errors.ts'
@@ -10,13 +10,13 @@ import type { Connection } from './settings.ts'
 export interface ApiResponse<T> {
   readonly status: number
   readonly value: T
-  /** As it was sent, also with fields that this version doesn't know. */
+  /** The body as it was sent, also with fields that this version doesn't know. */
   readonly json: unknown
 }
 
-/** The request was not sent, or its answer did not come whole. */
+/** The HTTP request was not sent, or its response did not arrive completely. */
 class ServiceUnreachable extends CommandFailure {
-  /** Whether the service may have taken the request. */
+  /** Whether the service may have accepted the HTTP request. */
   readonly mayBeTaken: boolean
 
   constructor(message: string, mayBeTaken: boolean) {
@@ -25,12 +25,12 @@ class ServiceUnreachable extends CommandFailure {
   }
 }
 
-/** The service, or a proxy in front of it, answered, and not with what was asked for. */
+/** The service, or a proxy in front of it, returned an error. */
 export class ServiceRefusal extends CommandFailure {
   readonly status: number
-  /** As it was sent; null where it is no JSON. */
+  /** The body as it was sent; null where it is not JSON. */
   readonly body: unknown
-  /** Seconds after which to ask again; 0 where nothing was said. */
+  /** Seconds to wait before a retry; 0 where the response doesn't say. */
   readonly retryAfterSeconds: number
 
   constructor(
@@ -46,10 +46,10 @@ export class ServiceRefusal extends CommandFailure {
   }
 }
 
-/** What a service answers that starts or stops, and a proxy that does not reach it. */
+/** Statuses of a service that starts or stops, and of a proxy that does not reach it. */
 const statusesOfAbsence = new Set([502, 503, 504])
 
-/** Whether asking again later may do. */
+/** Whether a later retry may succeed. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof ServiceUnreachable) return true
   return error instanceof ServiceRefusal && (error.status === 429 || statusesOfAbsence.has(error.status))
@@ -66,16 +66,16 @@ interface SentBody {
   readonly idempotencyKey?: string
 }
 
-/** What a request sends beside the token. */
+/** The parts of an HTTP request besides the token. */
 interface Sent extends SentBody {
-  /** Of the path. */
+  /** Path parameters. */
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
 }
 
 export class ApiClient {
   readonly #connection: Connection
-  /** Names of options by the place of a problem, such as `--until` of `body.range_end`. */
+  /** Names of options by the location of a problem, such as `--until` for `body.range_end`. */
   readonly #options: Readonly<Record<string, string>>
 
   constructor(connection: Connection, options: Readonly<Record<string, string>> = {}) {
@@ -87,7 +87,7 @@ export class ApiClient {
     return this.#connection.url
   }
 
-  /** Asks for an operation, and reads its answer by the declaration. */
+  /** Calls an operation and parses its response by the declaration. */
   async call<Result extends z.ZodType>(
     operation: Operation<Result>,
     { params, query, ...sent }: Sent = {},
@@ -96,7 +96,7 @@ export class ApiClient {
     return this.#read(path, await this.#sendSafely(operation.method, path, sent), operation)
   }
 
-  /** The text of an answer that is written to a file as it is. */
+  /** Returns the text of a response that is written to a file unchanged. */
   async callForText(operation: Operation, { params, query }: Sent = {}): Promise<string> {
     const received = await this.#send(operation.method, requestPath(operation, params, query))
     if (!isSuccess(received)) throw this.#refusalOf(received, jsonOf(received.text))
@@ -104,7 +104,8 @@ export class ApiClient {
   }
 
   /**
-   * With its key a request is the same one when it is repeated, so it is, once, where its answer was lost.
+   * Retries an HTTP request with an idempotency key once if its response was lost, because the key makes the
+   * retry the same request.
    */
   async #sendSafely(method: string, path: string, sent: SentBody): Promise<Received> {
     try {
@@ -123,7 +124,7 @@ export class ApiClient {
     try {
       response = await fetch(`${url}${path}`, {
         method,
-        // Followed, it would carry an erasure to an address that nobody configured.
+        // Following a redirect would send an erasure to an address that nobody configured.
         redirect: 'manual',
         headers: {
           authorization: `Bearer ${token}`,
@@ -161,7 +162,7 @@ export class ApiClient {
         ? `status ${received.status}`
         : `${issue.path.join('.') || 'body'}: ${issue.message}`
     throw new CommandFailure(
-      `${this.url}${path} answered in a form that this version doesn't know (${what}). Is that the address of a Lethe service, of this version?`,
+      `${this.url}${path} responded in a form that this version doesn't know (${what}). Is that the address of a Lethe service of this version?`,
       exitCodes.unreachable,
     )
   }
@@ -171,14 +172,14 @@ export class ApiClient {
     const invalid = ValidationError.safeParse(json)
     if (status === 422 && invalid.success) {
       const problems = invalid.data.detail.map((problem) => `  ${this.#problemLine(problem)}`)
-      return new ServiceRefusal('The service refuses this:', received, json, problems)
+      return new ServiceRefusal('The service refused the request:', received, json, problems)
     }
     const known = ErrorBody.safeParse(json)
     if (known.success) {
       return new ServiceRefusal(`${known.data.detail} (${status} ${known.data.code})`, received, json)
     }
-    const hint = 'which is not how a Lethe service refuses; is LETHE_URL its address?'
-    return new ServiceRefusal(`${this.url} answered ${status}, ${hint}`, received, json)
+    const hint = 'which is not a refusal of a Lethe service; is LETHE_URL its address?'
+    return new ServiceRefusal(`${this.url} responded with ${status}, ${hint}`, received, json)
   }
 
   #problemLine({ input, loc, msg }: ValidationProblem): string {
@@ -204,14 +205,14 @@ function jsonOf(text: string): unknown {
 
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there. Start the service (lethe serve), or set LETHE_URL to where it runs.',
-  ENOTFOUND: 'there is no such host. Mend LETHE_URL.',
-  EAI_AGAIN: 'the host’s address could not be looked up. Try again, or mend LETHE_URL.',
-  ETIMEDOUT: 'it does not answer. Is it behind a firewall?',
-  UND_ERR_CONNECT_TIMEOUT: 'it does not answer. Is it behind a firewall?',
-  UND_ERR_HEADERS_TIMEOUT: 'it took the request and did not answer within five minutes.',
-  UND_ERR_BODY_TIMEOUT: 'it began to answer and did not go on within five minutes.',
-  ECONNRESET: 'the connection was closed before the whole answer. Is the service restarting?',
-  UND_ERR_SOCKET: 'the connection was closed before the whole answer. Is the service restarting?',
+  ENOTFOUND: 'there is no such host. Correct LETHE_URL.',
+  EAI_AGAIN: 'the host’s address could not be looked up. Try again, or correct LETHE_URL.',
+  ETIMEDOUT: 'it does not respond. Is it behind a firewall?',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not respond. Is it behind a firewall?',
+  UND_ERR_HEADERS_TIMEOUT: 'it accepted the request and did not respond within five minutes.',
+  UND_ERR_BODY_TIMEOUT: 'it began to respond and then sent nothing for five minutes.',
+  ECONNRESET: 'the connection was closed before the response was complete. Is the service restarting?',
+  UND_ERR_SOCKET: 'the connection was closed before the response was complete. Is the service restarting?',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS. Write http:// in LETHE_URL.',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS. Write http:// in LETHE_URL.',
 }
@@ -219,7 +220,7 @@ const reasons: Readonly<Record<string, string>> = {
 const certificateCodes =
   /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(?:VERIFY|GET)_.*|CERT_.*|ERR_TLS_CERT_ALTNAME_INVALID)$/
 
-/** Failures in which no request can have reached the service. */
+/** Failures after which the HTTP request cannot have reached the service. */
 const notSent =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_SSL_.*)$/
 
@@ -234,7 +235,7 @@ function unreachable(url: string, error: unknown, isChange: boolean): ServiceUnr
     : (reasons[found] ?? messageOf(cause ?? error))
   const mayBeTaken = isChange && !notSent.test(found) && !certificateCodes.test(found)
   const more = mayBeTaken
-    ? ' The service may have taken the request all the same: look before you repeat it.'
+    ? ' The service may still have accepted the request: check before you repeat it.'
     : ''
   return new ServiceUnreachable(`${url} can't be reached: ${why}${more}`, mayBeTaken)
 }

@@ -1,6 +1,6 @@
-// Commands that are clients of a service: over HTTP, with an access token, for the token's own
-// organisation. This room knows the contract and nothing of the service. Definitions only; what they do is
-// loaded when one is called.
+// Commands that are clients of a service: over HTTP, with an access token, for the token's own organisation.
+// This room depends on the contract and not on the service. Definitions only; a command loads its code when
+// it runs.
 
 import { type Command, Option } from 'commander'
 import { reasonChoices, statusChoices } from '../commands/choices.ts'
@@ -8,12 +8,12 @@ import { withExamples, withJson } from '../commands/help.ts'
 import { say } from '../print.ts'
 import type { Connection } from './settings.ts'
 
-/** From the environment or the file of the user. */
+/** Reads the connection from the environment or from the user's file. */
 async function connection(): Promise<Connection> {
   const { isInTheClear, readConnection } = await import('./settings.ts')
   const found = readConnection(process.env)
   if (isInTheClear(found)) {
-    say(`lethe: warning: ${found.url} has no TLS, so the access token travels in the clear.`)
+    say(`lethe: warning: ${found.url} has no TLS, so the access token is sent without encryption.`)
   }
   return found
 }
@@ -34,12 +34,18 @@ function addEraseCommands(program: Command): void {
       .option('--signals <list>', 'such as logs,traces; all where absent')
       .addOption(new Option('--reason <reason>', 'for the records').choices([...reasonChoices]))
       .option('--note <text>', 'for the records, which outlive the telemetry: no personal data')
-      .option('--delay <duration>', 'hidden now, removed after this long, such as 24h; cancelled until then')
-      .option('--refuse-late', 'keep refusing telemetry for the erased time')
-      .option('--confirm <tenant_id>', 'what you would type; asked for in a terminal where absent')
-      .option('--preview <id>', 'with --confirm: of an earlier --dry-run; erases only if that still holds')
-      .option('--dry-run', 'show what would go, and erase nothing')
-      .option('--wait', 'follow it to its end; exits 4 unless it is completed')
+      .option(
+        '--delay <duration>',
+        'hidden now, removed after this delay, such as 24h; can be cancelled until then',
+      )
+      .option('--refuse-late', 'also refuse telemetry for the erased time after the erasure')
+      .option('--confirm <tenant_id>', 'confirm without a question; where absent, the terminal asks')
+      .option(
+        '--preview <id>',
+        'with --confirm: the id from an earlier --dry-run; erases only if that is still correct',
+      )
+      .option('--dry-run', 'show what would be erased, and erase nothing')
+      .option('--wait', 'follow it until it ends; exits 4 unless it is completed')
       .action(async (options) => {
         const client = await import('./erase.ts')
         await client.erase(await connection(), scope, options, await systemClock())
@@ -69,20 +75,20 @@ function addDeletionCommands(program: Command): void {
     withJson(deletions.command('list'))
       .description('list them, newest first')
       .addOption(new Option('--status <status>', 'only these').choices([...statusChoices]))
-      .option('--limit <n>', 'at most so many', '50')
+      .option('--limit <n>', 'at most this many', '50')
       .action(async (options) => (await load()).listDeletions(await connection(), options)),
     'lethe deletions list --status held',
   )
   withExamples(
     withJson(deletions.command('get'))
-      .description('one of them: its clocks, its progress and what it waits for')
+      .description('one of them: its times, its progress and what it waits for')
       .argument('<request_id>')
       .action(async (given, options) => (await load()).getDeletion(await connection(), given, options)),
     `lethe deletions get ${id}`,
   )
   withExamples(
     withJson(deletions.command('watch'))
-      .description('follow one to its end; exits 4 unless it is completed')
+      .description('follow one until it ends; exits 4 unless it is completed')
       .argument('<request_id>')
       .action(async (given, options) => {
         await (await load()).watchDeletion(await connection(), given, options, await systemClock())
@@ -103,7 +109,7 @@ function addDeletionCommands(program: Command): void {
   )
   withExamples(
     withJson(deletions.command('verify'))
-      .description('count again what it selects; exits 1 where something is left')
+      .description('count again what it selects; exits 1 if something is left')
       .argument('<request_id>')
       .action(async (given, options) => (await load()).verifyDeletion(await connection(), given, options)),
     `lethe deletions verify ${id}`,
@@ -113,9 +119,9 @@ function addDeletionCommands(program: Command): void {
 
 function addDecisionCommands(deletions: Command, id: string): void {
   for (const [decision, what] of [
-    ['cancel', 'take back one that has not begun'],
-    ['approve', 'approve one that somebody else asked for'],
-    ['retry', 'try a failed or incomplete one again, now'],
+    ['cancel', 'cancel one that has not begun'],
+    ['approve', 'approve one that another person requested'],
+    ['retry', 'retry a failed or incomplete one now'],
   ] as const) {
     withExamples(
       withJson(deletions.command(decision))
@@ -152,17 +158,17 @@ function addUsageCommand(program: Command): void {
 }
 
 function addAnomalyCommands(program: Command): void {
-  const anomalies = program.command('anomalies').description('what the detectors have found')
+  const anomalies = program.command('anomalies').description('anomalies of your organisation')
   const load = () => import('./anomalies.ts')
   withExamples(
     withJson(anomalies.command('list', { isDefault: true }))
       .description('list anomalies, newest first; the default')
-      .option('--open', 'only those that go on')
+      .option('--open', 'only those that have not ended')
       .option('--no-muted', 'only those that alarmed')
       .option('--detector <detector_id>', 'only of this detector')
       .option('--from <instant>', 'only those seen at or after this, such as -24h or 2026-11-20T09:00:00Z')
       .option('--until <instant>', 'only those that started before this')
-      .option('--limit <n>', 'at most so many', '50')
+      .option('--limit <n>', 'at most this many', '50')
       .action(async (options) => (await load()).listAnomalies(await connection(), options)),
     'lethe anomalies --open',
     'lethe anomalies list --from -24h --no-muted --json',

@@ -1,5 +1,5 @@
-// A deletion as a person follows it: the three clocks of what is true so far, a bar of the steps, and what it
-// waits for. Pure functions of what the service answered.
+// A deletion as text for people: the times of its three stages, a bar of the steps, and what it waits for.
+// Pure functions of the service's response.
 
 import {
   type DeletionPreview,
@@ -8,7 +8,7 @@ import {
 } from '../../../contract/deletion.ts'
 import { bytesText, countText, durationText, table } from './text.ts'
 
-/** Whether nothing happens to it any more by itself. */
+/** Whether the service does nothing more with it without a decision of a person. */
 export function hasEnded({ status }: Pick<DeletionRequest, 'status'>): boolean {
   return finalDeletionStatuses.some((final) => final === status)
 }
@@ -26,7 +26,7 @@ function rangeText({ range_end, range_start, scope }: Selection): string {
 
 const barWidth = 30
 
-/** 0 to 1: its steps, and the last tenth for the count that verifies it. */
+/** 0 to 1: nine tenths for the steps, the last tenth for the verification. */
 export function progressFraction(deletion: DeletionRequest): number {
   if (deletion.status === 'completed') return 1
   const [done, total] = [numberOf(deletion, 'steps_done'), numberOf(deletion, 'steps_total')]
@@ -34,7 +34,7 @@ export function progressFraction(deletion: DeletionRequest): number {
   return total === 0 ? 0 : 0.9 * Math.min(1, done / total)
 }
 
-/** Several lines, in the order in which they become true. */
+/** Several lines, in the order of the stages. */
 export function deletionLines(deletion: DeletionRequest): string[] {
   const share = progressFraction(deletion)
   const full = Math.round(share * barWidth)
@@ -66,7 +66,7 @@ export function deletionLine(deletion: DeletionRequest): string {
   ].join('  ')
 }
 
-/** Everything about it that a person would see change; equal texts need no second line. */
+/** Everything of it that a person would see change; a line is printed only when this text changes. */
 export function changeKey(deletion: DeletionRequest): string {
   return deletionLines(deletion).join('\n')
 }
@@ -101,13 +101,13 @@ function waitingFor(deletion: DeletionRequest): string[] {
   ]
 }
 
-/** `detail` is free-form: what isn't there, or is no number, counts as 0. */
+/** `detail` is free-form: a number that is absent, or of another type, counts as 0. */
 function numberOf({ detail }: DeletionRequest, name: string): number {
   const value = detail[name]
   return typeof value === 'number' ? value : 0
 }
 
-/** What would go, for whoever is about to confirm it. */
+/** What would be erased, for the person who is about to confirm it. */
 export function previewLines(preview: DeletionPreview, tenantId: string): string[] {
   const rows = [
     ['', 'rows', 'bytes', 'first', 'last', 'services'],
@@ -120,7 +120,7 @@ export function previewLines(preview: DeletionPreview, tenantId: string): string
   ]
   const { anomalies, anomalies_learned_from } = preview.derived
   return [
-    `This would erase of ${tenantId}: ${rangeText(preview)}`,
+    `This would erase telemetry of ${tenantId}: ${rangeText(preview)}`,
     ...table(rows, [1, 2]).map((line) => `  ${line}`),
     ...(anomalies + anomalies_learned_from > 0
       ? [

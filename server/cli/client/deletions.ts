@@ -1,5 +1,4 @@
-// `lethe deletions`: reading deletion requests of the token's organisation, following
-// one, and deciding about it.
+// `lethe deletions`: reads deletion requests of the token's organisation, follows one, and decides one.
 
 import { writeFileSync } from 'node:fs'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
@@ -62,7 +61,7 @@ export async function decideDeletion(
   for (const line of deletionLines(value)) print(line)
 }
 
-/** Exits 1 where something that the deletion selects is left. */
+/** Exits 1 if something that the deletion selects is left. */
 export async function verifyDeletion(connection: Connection, id: string, options: JsonOption): Promise<void> {
   const api = new ApiClient(connection)
   const { json, value } = await api.call(deletionOperations.verify, { params: { request_id: id } })
@@ -77,7 +76,7 @@ interface CertificateOptions {
   readonly output?: string
 }
 
-/** Writes the certificate as the service signed it. Where there is none yet, no file is written. */
+/** Writes the certificate as the service signed it. If there is no certificate yet, no file is written. */
 export async function saveCertificate(
   connection: Connection,
   id: string,
@@ -89,5 +88,5 @@ export async function saveCertificate(
   })
   if (output === undefined) printDocument(text)
   else writeFileSync(output, text)
-  if (output !== undefined) say(`${output} is written.`)
+  if (output !== undefined) say(`Wrote ${output}.`)
 }

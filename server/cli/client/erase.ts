@@ -1,6 +1,6 @@
 // `lethe erase`: asks the service to erase telemetry of the token's own organisation, after showing what
-// would go. A person types the tenant_id, a script says it with --confirm. The deletion names the preview
-// that was shown, so that the service refuses it where more than a few rows have changed since.
+// would be erased. A person types the tenant_id; a script passes it with --confirm. The HTTP request names
+// the preview that was shown, so that the service refuses it if more than a few rows have changed since.
 
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
@@ -35,7 +35,7 @@ interface EraseOptions extends JsonOption {
   readonly wait?: boolean
 }
 
-/** Where the service finds a problem, and which option it came from. */
+/** The option for each location of a problem. */
 const optionNames = {
   'body.range_start': '--from',
   'body.range_end': '--until',
@@ -62,7 +62,9 @@ export async function erase(
   }
   const more = detailsOf(options)
   if (options.preview !== undefined && options.confirm === undefined) {
-    throw new CommandFailure('--preview goes with --confirm: who is asked confirms what is shown then.')
+    throw new CommandFailure(
+      '--preview needs --confirm. Without --confirm, a new preview is shown and you are asked to confirm it.',
+    )
   }
   const { tenant_id: tenantId } = (await api.call(tenancyOperations.me)).value
   const body = { ...selection, ...more }
@@ -110,10 +112,10 @@ function showPreview(preview: ApiResponse<DeletionPreview>, tenantId: string, { 
 }
 
 function confirmText({ id, tolerance_rows }: DeletionPreview, tenantId: string): string {
-  return `To erase this, give or take ${countText(tolerance_rows)} rows that come or go meanwhile: --confirm ${tenantId} --preview ${id}`
+  return `To erase this, plus or minus ${countText(tolerance_rows)} rows: --confirm ${tenantId} --preview ${id}`
 }
 
-/** A preview that no longer holds is refused; what would be erased now is shown, with how to confirm it. */
+/** If the preview is stale, the service refuses it; then the new preview is shown, with how to confirm it. */
 async function postPreviewed(
   api: ApiClient,
   body: Readonly<Record<string, unknown>>,
@@ -126,23 +128,23 @@ async function postPreviewed(
     if (now === null) throw error
     tellPreview(now, tenantId)
     throw new CommandFailure(
-      `What was previewed has changed or expired; nothing is erased. ${confirmText(now, tenantId)}`,
+      `The preview has expired, or the telemetry has changed; nothing is erased. ${confirmText(now, tenantId)}`,
     )
   }
 }
 
-/** The new preview in the refusal of a stale one; null for any other error. */
+/** Returns the new preview from the refusal of a stale one; null for any other error. */
 function staleOf(error: unknown): DeletionPreview | null {
   const stale = error instanceof ServiceRefusal ? StalePreview.safeParse(error.body) : null
   return stale?.success === true ? stale.data.preview : null
 }
 
-/** Beside the answer, so that `--json` stays one document. */
+/** On standard error, so that the output with `--json` stays one document. */
 function tellPreview(preview: DeletionPreview, tenantId: string): void {
   for (const line of previewLines(preview, tenantId)) say(line)
 }
 
-/** Asks until what was shown is what the service would erase, or the person says something else. */
+/** Asks until the preview that was shown is still correct, or the person types something else. */
 async function askAndErase(
   api: ApiClient,
   body: Readonly<Record<string, unknown>>,
@@ -151,7 +153,7 @@ async function askAndErase(
 ): Promise<ApiResponse<DeletionRequest>> {
   if (process.stdin.isTTY !== true) {
     throw new CommandFailure(
-      `Nobody can be asked here, so nothing is erased: say --confirm ${tenantId}, or --dry-run to see what would go.`,
+      `There is no terminal to ask in, so nothing is erased: use --confirm ${tenantId}, or --dry-run to see what would be erased.`,
     )
   }
   for (let shown = preview; ; ) {
@@ -163,7 +165,7 @@ async function askAndErase(
       const now = staleOf(error)
       if (now === null) throw error
       shown = now
-      say('What would be erased has changed meanwhile:')
+      say('The selected telemetry has changed meanwhile:')
       tellPreview(shown, tenantId)
     }
   }
@@ -182,7 +184,7 @@ async function ask(question: string): Promise<string> {
   }
 }
 
-/** The key makes a request that a proxy repeats the same request. */
+/** Because of the key, an HTTP request that a proxy sends twice is the same deletion request. */
 function post(
   api: ApiClient,
   json: Readonly<Record<string, unknown>>,

@@ -1,5 +1,5 @@
-// Following a deletion: changes are told once, a service that restarts meanwhile is waited for, and one
-// that was never there is not.
+// Following a deletion: each change is printed once. A service that restarts meanwhile is waited for; one
+// that has never responded is not.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -33,13 +33,15 @@ function deletionOf(more: Partial<DeletionRequest>): DeletionRequest {
   }
 }
 
-/** Answers in turn; null is a service that is starting, `cut` one that ends in the middle of its answer. */
+/**
+ * Responses in turn; null is a service that is starting, `cut` one that ends in the middle of its response.
+ */
 let answers: (DeletionRequest | null | 'cut')[] = []
-/** Of the requests, in their order. */
+/** Idempotency keys of the HTTP requests, in their order. */
 let keys: (string | undefined)[] = []
 const service = createServer((request, response: ServerResponse) => {
   const next = answers.shift()
-  assert.notEqual(next, undefined, 'it was asked again after the end')
+  assert.notEqual(next, undefined, 'a request was sent after the end')
   keys.push(request.headers['idempotency-key']?.toString())
   if (next === null) response.writeHead(503).end('{"detail":"It starts.","code":"not_ready"}')
   else if (next === 'cut')
@@ -59,7 +61,7 @@ after(() => service.close())
 const clock: Clock = { ...systemClock, nowMs: () => 0, nowNs: () => 0n, sleep: async () => {} }
 const follower = () => ({ api: new ApiClient({ url: address, token: 't' }), clock })
 
-test('a change is told once, and a service that starts again meanwhile is waited for', async () => {
+test('each change is printed once, and a service that restarts meanwhile is waited for', async () => {
   const half = deletionOf({ detail: { steps_done: 1, steps_total: 2 } })
   const done = deletionOf({ status: 'completed', removed_at: at(2), verified_at: at(3), finished_at: at(3) })
   answers = [half, half, null, null, half, done]
@@ -68,7 +70,7 @@ test('a change is told once, and a service that starts again meanwhile is waited
   assert.deepEqual([ended.value.status, told], ['completed', ['running', 'completed']])
 })
 
-test('a deletion that waits for its next attempt is followed on, and so is one whose answer is cut off', async () => {
+test('following continues while a deletion waits for its next attempt, and after a response that is cut off', async () => {
   const detail = { blocked_reason: 'The disk is full.', next_attempt_at: at(9) }
   const waiting = deletionOf({ status: 'incomplete', detail })
   const done = deletionOf({ status: 'completed', removed_at: at(12), verified_at: at(12) })
@@ -78,7 +80,7 @@ test('a deletion that waits for its next attempt is followed on, and so is one w
   assert.deepEqual([ended.value.status, told], ['completed', ['running', 'incomplete', 'completed']])
 })
 
-test('a service is waited for as long as a minute', async () => {
+test('a service is waited for up to a minute', async () => {
   let nowMs = 0
   const sleep = async (ms: number) => {
     nowMs += ms
@@ -92,7 +94,7 @@ test('a service is waited for as long as a minute', async () => {
   assert.equal(nowMs, 500 + 60_000)
 })
 
-test('a request with a key whose answer is lost is repeated with it once, any other is told as possibly taken', async () => {
+test('a request with a key is retried once if its response is lost; without a key, the error says that it may have been accepted', async () => {
   const { api } = follower()
   answers = ['cut', deletionOf({})]
   keys = []
@@ -101,12 +103,12 @@ test('a request with a key whose answer is lost is repeated with it once, any ot
   answers = ['cut']
   await assert.rejects(
     api.call(deletionOperations.create, { json: {} }),
-    /may have taken the request all the same/,
+    /may still have accepted the request/,
   )
   assert.deepEqual(answers, [])
 })
 
-test('a service that does not answer at all is not waited for, unless it took the request', async () => {
+test('a service that has never responded is not waited for, unless it accepted the request', async () => {
   answers = [null]
   await assert.rejects(
     followDeletion(follower(), '01K', () => {}),
@@ -117,7 +119,7 @@ test('a service that does not answer at all is not waited for, unless it took th
   assert.equal(ended.value.status, 'completed')
 })
 
-test('the picture has the clocks, the share of the steps, and what it waits for', () => {
+test('the picture has the times, the share of the steps, and what the deletion waits for', () => {
   const half = deletionOf({
     detail: { steps_done: 1, steps_total: 2, rows_erased: 1234, bytes_erased: 5_600_000 },
   })

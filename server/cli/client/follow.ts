@@ -1,5 +1,5 @@
-// Following a deletion until it has ended. A terminal shows one picture that is drawn anew; a file or a pipe
-// gets a line for each change. A service that restarts meanwhile is waited for.
+// Follows a deletion until it has ended. A terminal shows one picture that is redrawn; a file or a pipe gets
+// a line for each change. A service that restarts meanwhile is waited for.
 
 import type { DeletionRequest } from '../../../contract/deletion.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
@@ -10,7 +10,7 @@ import { type ApiClient, type ApiResponse, isPassing, ServiceRefusal } from './a
 import { changeKey, deletionLine, deletionLines, hasEnded } from './deletion-view.ts'
 
 const pollMs = 500
-/** Longer than a service takes to start again. */
+/** Longer than a service needs to restart. */
 const waitMs = 60_000
 
 interface Follower extends JsonOption {
@@ -19,8 +19,8 @@ interface Follower extends JsonOption {
 }
 
 /**
- * Answers the deletion once it has ended, whichever way. A service that has answered once is waited for while
- * it is away; `hasAnswered` says that it has, to an earlier request.
+ * Returns the deletion when it has ended, whatever its status. A service that has responded once is waited
+ * for while it is away; `hasAnswered` says that it responded to an earlier request.
  */
 export async function followDeletion(
   follower: Follower,
@@ -43,7 +43,7 @@ export async function followDeletion(
     } catch (error) {
       const isKnown = hasAnswered || shown !== ''
       if (!isKnown || !isPassing(error)) throw error
-      if (awaySinceMs === null) say('The service does not answer; waiting for it.')
+      if (awaySinceMs === null) say('The service does not respond; waiting for it.')
       awaySinceMs ??= clock.nowMs()
       if (clock.nowMs() - awaySinceMs >= waitMs) throw error
       if (error instanceof ServiceRefusal) pauseMs = Math.max(pollMs, error.retryAfterSeconds * 1000)
@@ -52,7 +52,7 @@ export async function followDeletion(
   }
 }
 
-/** As {@link followDeletion}, told on standard output in the form that fits it. */
+/** As {@link followDeletion}, with output in the form that fits standard output. */
 export function watchOnOutput(
   follower: Follower,
   requestId: string,
@@ -67,7 +67,7 @@ function teller({ json }: JsonOption): (answer: ApiResponse<DeletionRequest>) =>
   let drawn = 0
   return ({ value }) => {
     const width = process.stdout.columns || 80
-    // A line that the terminal would break counts as one when the cursor goes up again.
+    // A line that the terminal would break would count as one when the cursor moves up.
     const lines = deletionLines(value).map((line) => harmless(line).slice(0, width - 1))
     const up = drawn === 0 ? '' : `\u001b[${drawn}A\u001b[J`
     process.stdout.write(`${up}${lines.join('\n')}\n`)
@@ -75,7 +75,7 @@ function teller({ json }: JsonOption): (answer: ApiResponse<DeletionRequest>) =>
   }
 }
 
-/** Only a completed deletion is a success; a script must not take a failed one for it. */
+/** Only a completed deletion is a success; a script must not mistake a failed one for it. */
 export function requireCompleted({ value }: ApiResponse<DeletionRequest>): void {
   if (value.status === 'completed') return
   throw new CommandFailure(

@@ -1,11 +1,11 @@
-// Reading a list of the service page by page.
+// Reads a list of the service page by page.
 
 import type { z } from 'zod'
 import type { Operation } from '../../../contract/operation.ts'
 import { CommandFailure } from '../failure.ts'
 import type { ApiClient, ApiResponse } from './api.ts'
 
-/** What a service answers at most at once. */
+/** Maximum number of items of a page of the service. */
 const pageMax = 500
 
 type PageSchema<T> = z.ZodType<{ items: T[]; next_cursor: string | null }>
@@ -13,11 +13,11 @@ type PageSchema<T> = z.ZodType<{ items: T[]; next_cursor: string | null }>
 interface ListRequest<T> {
   readonly operation: Operation<PageSchema<T>>
   readonly query: Readonly<Record<string, string>>
-  /** Items in all, as the option gave it. */
+  /** Number of items to read, as the option gave it. */
   readonly limit: string
 }
 
-/** At most `limit` items, newest first; `json` are the same as they were sent. */
+/** Returns at most `limit` items, newest first; `json` has the same items as they were sent. */
 export async function readPages<T>(
   api: ApiClient,
   { limit, operation, query }: ListRequest<T>,

@@ -1,5 +1,5 @@
-// Where a client finds address and token: the environment before the file, a file that others can read
-// refused, and no secret in any sentence.
+// Where a client finds address and token: the environment takes precedence over the file, a file that others
+// can read is refused, and no error contains a secret.
 
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,13 +23,13 @@ function refusalOf(env: Record<string, string>): string {
     readConnection({ LETHE_CONFIG: file, ...env })
   } catch (error) {
     assert.ok(error instanceof Error)
-    assert.doesNotMatch(error.message, /hush/, 'no secret is in a sentence')
+    assert.doesNotMatch(error.message, /hush/, 'the error contains no secret')
     return error.message
   }
-  return assert.fail('It was accepted.')
+  return assert.fail('The settings were accepted.')
 }
 
-test('the environment wins over the file, and the token of the file goes to the address of the file alone', () => {
+test('the environment takes precedence over the file, and the token of the file is sent only to the address of the file', () => {
   write('{"url": "https://lethe.example/telemetry/", "token": "hush"}')
   const env = { LETHE_CONFIG: file }
   assert.deepEqual(readConnection(env), { url: 'https://lethe.example/telemetry', token: 'hush' })
@@ -39,7 +39,7 @@ test('the environment wins over the file, and the token of the file goes to the 
   assert.deepEqual(readConnection(own), { url: 'http://127.0.0.1:9090', token: 'other' })
 })
 
-test('a file that others can read, that is no JSON, or that says something else is refused with the mend', () => {
+test('a file that others can read, that is not JSON, or that has other fields is refused with a correction', () => {
   write('{"token": "hush"}', 0o644)
   assert.match(refusalOf({}), /chmod 600/)
   write('{"url": "http://127.0.0.1:8080"}', 0o644)
@@ -52,7 +52,7 @@ test('a file that others can read, that is no JSON, or that says something else 
   assert.match(refusalOf({}), /can't be read/)
 })
 
-test('an address that carries a password or is none, and a token with a line break, are refused without being shown', () => {
+test('an address with a password, an invalid address, and a token with a line break are refused without being shown', () => {
   write('{}')
   const token = { LETHE_TOKEN: 'hush' }
   assert.match(
@@ -63,7 +63,7 @@ test('an address that carries a password or is none, and a token with a line bre
   assert.match(refusalOf({ LETHE_TOKEN: 'hush\n' }), /such as a line break/)
 })
 
-test('the file is where XDG puts it, and a token in the clear is noticed beyond this machine', () => {
+test('the file is in the folder of XDG, and sending a token unencrypted to another machine is detected', () => {
   assert.equal(configPath({ XDG_CONFIG_HOME: '/srv/xdg' }), '/srv/xdg/lethe/config.json')
   const inTheClear = (url: string) => isInTheClear({ url, token: 't' })
   assert.deepEqual(
@@ -74,7 +74,7 @@ test('the file is where XDG puts it, and a token in the clear is noticed beyond 
   )
 })
 
-test('figures are written for people, and durations are read as people write them', () => {
+test('figures are formatted for people, and durations are parsed as people write them', () => {
   assert.deepEqual([0, 999, 1000, 999_999, 5_600_000].map(bytesText), [
     '0 B',
     '999 B',

@@ -1,6 +1,6 @@
-// Where a client command finds the service and its access token: the environment, then a file that its user
-// alone can read. Never the command line, which other users of the machine can see. A token is sent only to
-// the address it was configured with.
+// Where a client command finds the service and its access token: the environment, then a file that only its
+// user can read. Never the command line, which other users of the machine can see. A token is sent only to
+// the address that it was configured with.
 
 import { readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { CommandFailure } from '../failure.ts'
 
 export interface Connection {
-  /** With a path where the service is behind one, and without a slash at its end. */
+  /** With a path where the service has one, and without a slash at the end. */
   readonly url: string
   readonly token: string
 }
@@ -20,22 +20,22 @@ const defaultUrl = 'http://127.0.0.1:8080'
 
 const ConfigFile = z.strictObject({ url: z.string().optional(), token: z.string().optional() })
 
-/** `LETHE_CONFIG`, else where XDG puts it. */
+/** `LETHE_CONFIG`, otherwise the folder of XDG. */
 export function configPath(env: Environment): string {
   if (env.LETHE_CONFIG) return env.LETHE_CONFIG
   return join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'lethe', 'config.json')
 }
 
-/** Throws CommandFailure with the mend where something is missing or can't be right. */
+/** Throws CommandFailure with a correction where something is missing or invalid. */
 export function readConnection(env: Environment, path = configPath(env)): Connection {
-  // With both from the environment the file means nothing, so nothing in it can be wrong.
+  // With both from the environment, the file is not used, so errors in it don't matter.
   const isNeeded = !env.LETHE_URL || !env.LETHE_TOKEN
   const file = isNeeded ? readConfigFile(path, Boolean(env.LETHE_CONFIG)) : {}
   const url = addressOf(env.LETHE_URL || file.url || defaultUrl, env.LETHE_URL ? 'LETHE_URL' : path)
   const token = env.LETHE_TOKEN || file.token
   if (!token) {
     throw new CommandFailure(
-      `There is no access token. Set LETHE_TOKEN, or write {"url": "${url}", "token": "<token>"} to ${path} and make it yours alone: chmod 600 ${path}`,
+      `There is no access token. Set LETHE_TOKEN, or write {"url": "${url}", "token": "<token>"} to ${path} and let nobody else read it: chmod 600 ${path}`,
     )
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {
@@ -51,13 +51,13 @@ export function readConnection(env: Environment, path = configPath(env)): Connec
   return { url, token }
 }
 
-/** Whether the token travels in the clear over a network. */
+/** Whether the token is sent over a network without encryption. */
 export function isInTheClear({ url }: Connection): boolean {
   const { hostname, protocol } = new URL(url)
   return protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Empty where there is none, unless it was asked for by name. */
+/** Returns an empty object where there is no file, unless the file was named explicitly. */
 function readConfigFile(path: string, isNamed: boolean): z.output<typeof ConfigFile> {
   let text: string
   try {
@@ -74,7 +74,7 @@ function readConfigFile(path: string, isNamed: boolean): z.output<typeof ConfigF
     )
   }
   if (read.data.token !== undefined && (statSync(path).mode & 0o077) !== 0) {
-    throw new CommandFailure(`${path} holds a token and other users can read it: chmod 600 ${path}`)
+    throw new CommandFailure(`${path} contains a token and other users can read it: chmod 600 ${path}`)
   }
   return read.data
 }
@@ -87,7 +87,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** What is wrong is said without the address, because people paste addresses with a password in them. */
+/** Errors don't contain the address, because people paste addresses with a password in them. */
 function addressOf(text: string, place: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -95,7 +95,7 @@ function addressOf(text: string, place: string): string {
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw new CommandFailure(
-      `The address of the service (${place}) must have no user, password, query or fragment; the access token has a setting of its own.`,
+      `The address of the service (${place}) must have no user, password, query or fragment; the access token has its own setting.`,
     )
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`

@@ -1,4 +1,4 @@
-// Figures and instants as a person reads them in a terminal.
+// Figures and instants as text for people in a terminal.
 
 /** `12,345`. */
 export function countText(count: number): string {
@@ -18,7 +18,7 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`
 }
 
-/** What lies between two instants, such as `340 ms`, `12.5 s`, `3 min 20 s` or `2 d 4 h`. */
+/** A duration, such as `340 ms`, `12.5 s`, `3 min 20 s` or `2 d 4 h`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
@@ -40,7 +40,7 @@ export function parseDuration(text: string): number | null {
   return Number(match[1]) * unitMs
 }
 
-/** Columns as wide as their widest cell; those named in `right` end at the same place. */
+/** Aligns columns to their widest cell; those in `right` are right-aligned. */
 export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length)))
   return rows.map((row) =>

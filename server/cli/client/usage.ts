@@ -1,4 +1,4 @@
-// `lethe usage`: what the token's organisation stores, and what it has sent.
+// `lethe usage`: what the token's organisation stores and has sent.
 
 import type { z } from 'zod'
 import { usageOperations } from '../../../contract/operations/usage.ts'

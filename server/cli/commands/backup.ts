@@ -1,5 +1,5 @@
-// `lethe backup`: taking, listing, removing and restoring backups. Definitions only; what they do is
-// loaded when one is called.
+// `lethe backup`: creating, listing, removing and restoring backups. Definitions only; a command loads its
+// code when it runs.
 
 import { type Command, Option } from 'commander'
 import { withExamples, withJson } from './help.ts'
@@ -10,8 +10,8 @@ export function addBackupCommands(program: Command): void {
   const load = () => import('../backup.ts')
   withExamples(
     withJson(backup.command('create'))
-      .description('take a backup, beside a running service or without one, and wait until it is whole')
-      .option('--keep-days <days>', 'days until the service removes it; LETHE_BACKUP_KEEP_DAYS where absent')
+      .description('take a backup, beside a running service or without one, and wait until it is complete')
+      .option('--keep-days <days>', 'days until the service removes it (default: LETHE_BACKUP_KEEP_DAYS)')
       .action(async (options) => (await load()).createBackup(await config(), options)),
     'lethe backup create --keep-days 7',
   )
@@ -23,22 +23,24 @@ export function addBackupCommands(program: Command): void {
   )
   withExamples(
     withJson(backup.command('remove'))
-      .description('remove a backup before its time is over')
+      .description('remove a backup before it expires')
       .argument('<backup_id>')
       .action(async (id, options) => (await load()).removeBackupById(await config(), id, options)),
     'lethe backup remove bak_01kampe0000000000000000000',
   )
   withExamples(
     withJson(backup.command('restore'))
-      .description('put a backup into the data folder of a stopped service, in place of the telemetry there')
+      .description(
+        'restore a backup into the data folder of a stopped service; it replaces the telemetry there',
+      )
       .argument('<backup>', 'id, or folder')
       .option('--into <data_dir>', 'another data folder')
       .addOption(
-        new Option('--control-plane <which>', 'the one that is there, or the backup’s')
+        new Option('--control-plane <which>', 'the current one, or that of the backup')
           .choices(['keep', 'from-backup'])
           .default('keep'),
       )
-      .option('--without-journal', 'accept that what was erased since the backup is readable again')
+      .option('--without-journal', 'accept that telemetry erased after the backup is readable again')
       .action(async (backupId, options) => (await load()).restore(process.env, backupId, options)),
     'lethe backup restore bak_01kampe0000000000000000000',
     'lethe backup restore /srv/backups/bak_01kampe0000000000000000000 --into /srv/lethe --control-plane from-backup',

@@ -1,5 +1,5 @@
-// Values that options take, for help and completion. They repeat the contract, whose schemas take a command
-// several times as long to load as the command line itself; a test holds the two together.
+// Values of options, for help and completion. They repeat the contract, whose schemas take several times as
+// long to load as the command line itself; a test compares the two.
 
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 import type { MethodKey } from '../../../contract/detection-methods.ts'

@@ -1,5 +1,4 @@
-// `lethe detect`: what a detector makes of a file. The definition only; what it does is
-// loaded when it is called.
+// `lethe detect`: runs a detector on a file. The definition only; the command loads its code when it runs.
 
 import { type Command, Option } from 'commander'
 import { methodChoices } from './choices.ts'
@@ -8,7 +7,7 @@ import { withExamples, withJson } from './help.ts'
 export function addDetectCommand(program: Command): void {
   withExamples(
     withJson(program.command('detect'))
-      .description('look for anomalies in a file, by the code that detectors run, without a service')
+      .description('find anomalies in a file with the code of the detectors, without a service')
       .requiredOption('--csv <FILE>', 'lines of timestamp,value; - is standard input')
       .addOption(
         new Option(
@@ -18,9 +17,9 @@ export function addDetectCommand(program: Command): void {
       )
       .option('--params <JSON>', 'its params, as a detector takes them', '{}')
       .option('--grouped', 'lines are timestamp,group,value: a series for each group')
-      .option('--step <minutes>', 'width of a bucket; the usual distance of two points where absent')
+      .option('--step <minutes>', 'width of a bucket (default: the usual distance between two points)')
       .addOption(
-        new Option('--scores', 'print every bucket with its score and band after that, as CSV').conflicts(
+        new Option('--scores', 'print each bucket with its score, and the band after it, as CSV').conflicts(
           'json',
         ),
       )

@@ -1,5 +1,5 @@
-// `lethe ledger`, `lethe audit` and `lethe certificate`: evidence, written out and checked. Definitions only;
-// what they do is loaded when one is called.
+// `lethe ledger`, `lethe audit` and `lethe certificate`: export and verify evidence. Definitions only; a
+// command loads its code when it runs.
 
 import type { Command } from 'commander'
 import { ofOrg, withExamples, withJson } from './help.ts'
@@ -12,7 +12,7 @@ const jwks = [
 
 export function addChainCommands(program: Command): void {
   for (const [chain, what] of [
-    ['ledger', 'the life of every deletion request'],
+    ['ledger', 'every change of deletion requests'],
     ['audit', 'who did what'],
   ] as const) {
     const command = program.command(chain).description(`the ${chain} of an organisation: ${what}`)
@@ -27,7 +27,7 @@ export function addChainCommands(program: Command): void {
     )
     withExamples(
       withJson(command.command('verify'))
-        .description('check an exported FILE, or every chain of this data folder; exits 1 where it is broken')
+        .description('check an exported FILE, or every chain of this data folder; exits 1 if it is broken')
         .argument('[FILE]', 'an export')
         .option('--org <tenant_id>', 'only this organisation')
         .option(...jwks)
@@ -46,7 +46,7 @@ export function addCertificateCommands(program: Command): void {
   withExamples(
     withJson(certificate.command('verify'))
       .description(
-        'check a certificate without the service; exits 1 where it does not hold, 2 without a trusted key',
+        'check a certificate without the service; exits 1 if it is not valid, 2 without a trusted key',
       )
       .argument('<FILE>', 'the JSON form, or the text of its signature')
       .option(...jwks)

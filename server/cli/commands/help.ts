@@ -1,14 +1,14 @@
-// What every command's help has: examples that can be pasted, and the words that several commands share.
+// Parts of the help of commands: examples that can be pasted, and options that several commands share.
 
 import { type Command, Option } from 'commander'
 
-/** Each is one command line as a person would type it. */
+/** Each example is one command line as a person would type it. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const title = examples.length === 1 ? 'Example' : 'Examples'
   return command.addHelpText('after', `\n${title}:\n${examples.map((line) => `  ${line}`).join('\n')}`)
 }
 
-/** `--json` in place of lines for a person. */
+/** Adds `--json`: JSON instead of lines for people. */
 export function withJson(command: Command): Command {
   return command.option('--json', 'print JSON')
 }

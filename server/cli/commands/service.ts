@@ -1,11 +1,11 @@
-// `lethe serve` and `lethe demo`: the commands that are the service. Definitions only; what they do is
-// loaded when one is called.
+// `lethe serve` and `lethe demo`: the commands that run the service. Definitions only; a command loads its
+// code when it runs.
 
 import type { Command } from 'commander'
 import { withExamples } from './help.ts'
 import { config } from './operator.ts'
 
-/** Commands that go on when nobody reads their output any more. */
+/** Commands that continue after the reader of their output has closed it. */
 export const serviceCommands: readonly string[] = ['serve', 'demo']
 
 export function addServiceCommands(program: Command): void {
@@ -13,7 +13,7 @@ export function addServiceCommands(program: Command): void {
     program
       .command('serve')
       .description('run the service (settings: LETHE_* environment variables)')
-      .option('--json', 'say in one line of JSON where it listens, and the owner token of a first start')
+      .option('--json', 'print one line of JSON: the addresses, and at the first start the owner token')
       .action(async (options) => (await import('../serve.ts')).serveUntilStopped(await config(), options)),
     'lethe serve',
     'LETHE_PORT=9090 LETHE_DATA_DIR=/srv/lethe lethe serve',
@@ -21,7 +21,7 @@ export function addServiceCommands(program: Command): void {
   withExamples(
     program
       .command('demo')
-      .description('run the service with a small shop’s telemetry of two weeks, and keep it alive')
+      .description('run the service with two weeks of telemetry of a small shop, and live traffic')
       .action(async () => (await import('../demo.ts')).demo(process.env)),
     'lethe demo',
     'LETHE_PORT=9090 lethe demo',

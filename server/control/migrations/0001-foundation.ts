@@ -1,6 +1,6 @@
 // The first schema of the control plane. The database itself keeps the ledger and the audit log append-only:
-// not even our own code can change or remove an entry without changing the schema first. Databases that are
-// older than this text have `real` where it says `double precision`; SQLite stores both alike.
+// our own code cannot change or remove an entry either, without changing the schema first. Databases that are
+// older than this text have `real` instead of `double precision`; SQLite stores both in the same way.
 
 import { type Kysely, sql } from 'kysely'
 import { dialectOf } from '../dialect.ts'

@@ -1,6 +1,6 @@
-// What proving an erasure needs beside the requests themselves: waiting and approval, previews, policy, legal
-// holds, retention, signing keys, certificates and the register of backups. A preview keeps counts only, so
-// that nothing here has to be visited by an erasure.
+// What proving an erasure needs besides the requests: delay and approval, previews, policy, legal holds,
+// retention, signing keys, certificates and the register of backups. A preview has only counts, so an erasure
+// need not visit these tables.
 
 import { type Kysely, sql } from 'kysely'
 

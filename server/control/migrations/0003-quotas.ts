@@ -1,5 +1,5 @@
-// What an organisation may send and what it has sent, a row for each UTC day. Numbers only, so that nothing
-// here has to be visited by an erasure.
+// What an organisation may send and what it has sent, a row for each UTC day. Numbers only, so an erasure
+// need not visit these tables.
 
 import { type Kysely, sql } from 'kysely'
 

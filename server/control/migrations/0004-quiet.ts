@@ -1,5 +1,5 @@
-// What makes detectors quiet: what people say of anomalies, kept with the anomaly so that an erasure takes
-// both, and mutes. Mutes are settings and hold no telemetry.
+// Feedback and mutes. Feedback is stored with the anomaly, so that an erasure removes both; mutes are
+// settings and contain no telemetry.
 
 import { type Kysely, sql } from 'kysely'
 

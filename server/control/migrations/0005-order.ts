@@ -1,6 +1,6 @@
-// The order of requests and backups by counters instead of clocks. Older requests are numbered as they were
-// inserted. How older backups and erasures stand to each other nobody has counted, so such a backup counts as
-// holding what they erased.
+// The order of requests and backups, by counters instead of clocks. Older requests are numbered as they were
+// inserted. The order between older backups and erasures was not recorded, so such a backup counts as having
+// what they erased.
 
 import { type Kysely, sql } from 'kysely'
 import { dialectOf } from '../dialect.ts'

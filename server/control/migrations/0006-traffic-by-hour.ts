@@ -1,11 +1,10 @@
-// The system detector of request rates compares with the same hour of other days instead of the recent
-// past. Those of organisations that have it from before are changed, but only where nobody changed
-// theirs: a first revision. Its anomalies and its last run stay, so only what comes from now on is
-// told by the new definition.
+// The system detector of request rates compares with the same hour of other days instead of the recent past.
+// Detectors of existing organisations are changed only where nobody has edited them, at their first revision.
+// Its anomalies and its last run stay, so the new definition applies only to new telemetry.
 
 import { type QueryExecutorProvider, sql } from 'kysely'
 
-/** As the method had its defaults then: a migration must not change with the program. */
+/** The defaults of the method at that time: a migration must not change with the program. */
 const params = {
   season: 'auto',
   timezone: 'UTC',

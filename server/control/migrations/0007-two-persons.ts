@@ -1,7 +1,6 @@
-// Where each access token comes from: the token that it was made with, the root of its line, and the
-// earliest expiry in that line. Older rows tell it only by the requester in `created_by`, so the table is
-// walked once. A line that ends in a missing token or in a circle has no root: its tokens count as
-// related to every other one.
+// The origin of each access token: the token that created it, the root of its line, and the earliest expiry
+// in that line. Older rows have it only in the text `created_by`, so the table is walked once. A line that
+// ends in a missing token or in a circle has no root: its tokens count as related to every other one.
 //
 // Also the changes of retention that wait for a second person, a row for each signal.
 
@@ -57,13 +56,14 @@ export const twoPersons = {
 const unknownLine: Line = { root: null, expiresAtMs: null }
 
 /**
- * The token that `created_by` names. Names of tokens are free text; what follows the last bracket is ours.
+ * Returns the token that `created_by` names. Names of tokens are free text; the part in the last brackets is
+ * written by us.
  */
 function makerOf({ created_by }: TokenRow): string | null {
   return /\((tok_[0-9a-z]+)\)$/.exec(created_by)?.[1] ?? null
 }
 
-/** Walks each line once, from a token up to one whose line is known, and down again. */
+/** Walks each line once: up from a token to one whose line is known, and down again. */
 function linesOf(rows: readonly TokenRow[]): Map<string, Line> {
   const byId = new Map(rows.map((row) => [row.id, row]))
   const lines = new Map<string, Line>()
@@ -90,7 +90,10 @@ function linesOf(rows: readonly TokenRow[]): Map<string, Line> {
   return lines
 }
 
-/** The operator's tokens are roots. One that says it was made with a token and doesn't name it has none. */
+/**
+ * The operator's tokens are roots. A token that was created by another one which its text doesn't name has no
+ * root.
+ */
 function rootWithoutMaker({ created_by, id }: TokenRow): string | null {
   return created_by.startsWith('token:') ? null : id
 }

@@ -1,14 +1,13 @@
-// What a legal hold keeps survives in the control plane as well: an anomaly about held time can't be
-// removed while the hold stands, not even by a statement that forgot to ask, and what it said before it was
-// changed is kept beside it.
+// Legal holds apply in the control plane too: an anomaly about held time can't be removed while the hold is
+// in force, not even by a statement without a check, and its earlier versions are stored beside it.
 
 import { type Kysely, sql } from 'kysely'
 import { dialectOf } from '../dialect.ts'
 
 const statements = [
-  // Counts what people did to a detector beside its definition: verdicts and mutes.
+  // Counts changes by people outside the detector's definition: verdicts and mutes.
   'alter table detectors add column tuning_revision integer not null default 0',
-  // By which definition and tuning the anomaly was judged last; null for anomalies of before.
+  // The definition and tuning that judged the anomaly last; null for older anomalies.
   'alter table anomalies add column judged_by text',
   `create table held_anomaly_versions (
     anomaly_id text not null,

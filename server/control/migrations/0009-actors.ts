@@ -1,8 +1,8 @@
-// Who acted becomes data: a kind, an id and a name in three columns, in place of one display text. The texts
-// of older rows are read here, once. Chains keep theirs, because they are hashed.
+// Actors become data: a kind, an id and a name in three columns, instead of one display text. The texts of
+// older rows are parsed here, once. Chains keep theirs, because they are hashed.
 //
-// A text of no known form becomes an operator without an id, whose name is the whole text: answers show it
-// unchanged, and it never counts as a second person.
+// A text in an unknown form becomes an operator without an id, whose name is the whole text: responses show
+// it unchanged, and it never counts as a second person.
 
 import { type Kysely, sql } from 'kysely'
 
@@ -11,7 +11,7 @@ interface ActorColumn {
   readonly column: string
 }
 
-/** Columns with the text of who wrote the row. */
+/** Columns with the text of the actor that wrote the row. */
 const written: readonly ActorColumn[] = [
   { table: 'access_tokens', column: 'created_by' },
   { table: 'deletion_requests', column: 'requested_by' },
@@ -22,7 +22,7 @@ const written: readonly ActorColumn[] = [
   { table: 'detector_mutes', column: 'created_by' },
 ]
 
-/** Columns with the text of who acted later; null before that. */
+/** Columns with the text of an actor that acted later; null before that. */
 const later: readonly ActorColumn[] = [
   { table: 'deletion_requests', column: 'approved_by' },
   { table: 'legal_holds', column: 'released_by' },
@@ -54,8 +54,8 @@ export const actors = {
 }
 
 /**
- * Fills the three columns from the text and drops it. The readings of texts are a table, because one update
- * by its key takes as long as there are rows, and an update for each text as long as their product.
+ * Fills the three columns from the text and drops it. Parsed texts are in a table, because then one update by
+ * its key takes time in proportion to the rows; an update per text would take rows times texts.
  */
 async function replaceText(db: Kysely<unknown>, { table, column }: ActorColumn): Promise<void> {
   const { rows } = await sql
@@ -80,10 +80,7 @@ async function replaceText(db: Kysely<unknown>, { table, column }: ActorColumn):
   await sql.raw(`alter table ${table} drop column ${column}`).execute(db)
 }
 
-/**
- * What an anomaly said before it was changed is its whole row as JSON, so who judged it is replaced there
- * too.
- */
+/** An earlier version of an anomaly is its whole row as JSON, so its actors are replaced there too. */
 async function replaceInVersions(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ anomaly_id: string; version: number; record: string }>`
     select anomaly_id, version, record from held_anomaly_versions`.execute(db)
@@ -98,8 +95,8 @@ async function replaceInVersions(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * As the texts were made when this was written: `token:<name> (<id>)`, where the name is free text,
- * `operator:<way>` and `system:<part>`. A migration must not change with the program.
+ * Parses the texts that programs wrote when this migration was written: `token:<name> (<id>)`, where the name
+ * is free text, `operator:<way>` and `system:<part>`. A migration must not change with the program.
  */
 function read(text: string): { kind: string; id: string; name: string } {
   const [, tokenName, tokenId] = /^token:(.*) \((tok_[0-9a-z]+)\)$/s.exec(text) ?? []

@@ -12,7 +12,18 @@ import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import {
+  acme,
+  atNs,
+  type ControlFixture,
+  createErrorsDetector,
+  findingOf,
+  globex,
+  noonMs,
+  openControl,
+  removeDetectors,
+  runRecordOf,
+} from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -20,9 +31,8 @@ import type { RunFound } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import type { RunSummary } from './run-summary.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 /** Nanoseconds, some minutes after noon: 19 digits, too many for a JavaScript number. */
-const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n + 1n
+const at = (minutes: number) => atNs(minutes) + 1n
 const between = (from: number | null, to: number | null): TimeRange => ({
   startNs: from === null ? null : at(from),
   endNs: to === null ? null : at(to),
@@ -41,31 +51,12 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
 })
 
-const create = ({ tenantId }: TenantPlace, isEnabled = true) =>
-  createErrorsDetector(store, tenantId, isEnabled)
+const create = (place: TenantPlace, enabled = true) => createErrorsDetector(store, place, { enabled })
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
-  groupKey: '{"service":"checkout"}',
-  startedNs: at(from),
-  seenUntilNs: at(to),
-  raisedNs: at(to),
-  isOpen: false,
-  peakNs: at(from),
-  value: 0.6,
-  expected: 0.012345,
-  lower: 0,
-  upper: 0.1,
-  score: 6,
-  reason: 'spans.error_ratio of checkout 0.600, expected 0 to 0.0123',
-  isMuted: false,
-  edgeFactor: 1,
-  alsoRead: [],
-  ...more,
-})
+const finding = (from: number, to: number, more: Partial<Finding> = {}) => findingOf(at(from), at(to), more)
 
 /** Stores a run that read from an hour before noon to an hour after. */
 async function record(
@@ -76,23 +67,9 @@ async function record(
 ): Promise<void> {
   const detector = await store.findDetector(tenantId, id)
   assert(detector !== null)
-  const signals: readonly Signal[] = ['traces']
-  const isRecorded = await store.recordRun({
-    detector,
-    ranAtMs: clock.nowMs(),
-    nextRunAtMs: clock.nowMs() + 3_600_000,
-    summary,
-    tuning: null,
-    found: {
-      findings,
-      window: { startNs: at(-60), windowStartNs: at(-60), judgedUntilNs: null, isTruncated: false },
-      signals,
-      read: [{ startNs: at(-60), endNs: at(60) }],
-      isLearnt: true,
-      isUnknown: () => false,
-      ...more,
-    },
-  })
+  const read = [{ startNs: at(-60), endNs: at(60) }]
+  const run = runRecordOf(detector, clock.nowMs(), findings, { read, ...more })
+  const isRecorded = await store.recordRun({ ...run, summary })
   assert(isRecorded)
 }
 

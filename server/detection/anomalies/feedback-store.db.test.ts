@@ -1,7 +1,6 @@
 // Feedback and mutes from end to end: through the routes, runs on real telemetry, and erasures.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
@@ -16,18 +15,21 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { byAccessToken } from '../../http/authentication.ts'
 import { createHttp } from '../../http/server.ts'
-import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,
-  type ControlFixture,
-  type FixtureSpan,
+  atNs,
+  errorsDraft,
   globex,
   insertSpans,
-  openControl,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+  traffic,
 } from '../detection-fixture.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { addFeedbackRoutes } from '../feedback-routes.ts'
@@ -35,12 +37,10 @@ import { addDetectionRoutes } from '../routes.ts'
 import { DetectorRunner } from '../runs/runner.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 const at = (minute: number) => new Date(noonMs + minute * minuteMs).toISOString()
-const atNs = (minute: number) => BigInt(noonMs + minute * minuteMs) * 1_000_000n
 
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -48,19 +48,16 @@ let store: DetectionStore
 let http: FastifyInstance
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
   await http.close()
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
   await engine.command(raw('TRUNCATE TABLE otel_traces'))
-  for (const table of ['anomalies', 'detector_mutes', 'detectors'] as const) {
-    await fixture.control.deleteFrom(table).execute()
-  }
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + 30_000)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
@@ -99,29 +96,14 @@ async function ok<T>(answer: Promise<LightMyRequestResponse>, status = 200): Pro
   return body === '' ? (undefined as T) : JSON.parse(body)
 }
 
-/** Ten spans in each of the minutes after noon, of which `errors` failed. */
-function traffic(from: number, to: number, errors: number, service = 'checkout'): FixtureSpan[] {
-  return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
-    Array.from({ length: 10 }, (_, n) => ({
-      service,
-      atNs: atNs(minute) + BigInt(n) * 5_000_000_000n,
-      isError: n < errors,
-    })),
-  )
-}
-
-const definition = {
-  name: 'Errors',
-  metric_key: 'spans.error_ratio',
-  method_key: 'robust_band',
-  params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0, violate_n: 1 },
-  scope: { group_by: 'service' },
+const draft = {
+  ...errorsDraft,
+  params: { ...errorsDraft.params, violate_n: 1 },
   window_minutes: 240,
-  schedule_minutes: 1,
 }
 
 const create = (as = 'acme/member', more: object = {}) =>
-  ok<Detector>(send('POST', '/anomalies/detectors', { ...definition, ...more }, as), 201)
+  ok<Detector>(send('POST', '/anomalies/detectors', { ...draft, ...more }, as), 201)
 
 /** Sets the clock to shortly after a minute of the day is complete, and runs the detector. */
 async function runAt(minute: number, { id }: Detector, as = 'acme/member'): Promise<Detector> {

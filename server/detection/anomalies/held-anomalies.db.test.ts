@@ -11,16 +11,24 @@ import type { TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../deletion/governance/holds.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
-import { acme, type ControlFixture, createErrorsDetector, globex, openControl } from '../detection-fixture.ts'
+import {
+  acme,
+  atNs,
+  type ControlFixture,
+  createErrorsDetector,
+  findingOf,
+  globex,
+  noonMs,
+  openControl,
+  removeDetectors,
+  runRecordOf,
+} from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { patchDetector } from '../detectors/patch.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 import type { Finding } from './findings.ts'
 import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
-
-const noonMs = Date.UTC(2026, 8, 11, 12)
-const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * 60_000_000_000n
 
 let fixture: ControlFixture
 let clock: ManualClock
@@ -34,54 +42,22 @@ after(() => fixture.close())
 beforeEach(async () => {
   const { control } = fixture
   await control.deleteFrom('legal_holds').execute()
-  for (const table of ['held_anomaly_versions', 'anomalies', 'detectors'] as const) {
-    await control.deleteFrom(table).execute()
-  }
+  await removeDetectors(fixture)
   clock = new ManualClock(noonMs)
   store = new DetectionStore(control, clock, new TelemetryGate(), readActiveHolds)
   holds = new LegalHolds(control, clock, forgetReleasedVersions)
 })
 
-const create = ({ tenantId } = acme) => createErrorsDetector(store, tenantId)
+const create = (place = acme) => createErrorsDetector(store, place)
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
-  groupKey: '{"service":"checkout"}',
-  startedNs: at(from),
-  seenUntilNs: at(to),
-  raisedNs: at(to),
-  isOpen: true,
-  peakNs: at(from),
-  value: 0.6,
-  expected: 0.01,
-  lower: 0,
-  upper: 0.1,
-  score: 6,
-  reason: 'errors of checkout',
-  isMuted: false,
-  edgeFactor: 1,
-  alsoRead: [],
-  ...more,
-})
+const finding = (from: number, to: number, more: Partial<Finding> = {}) =>
+  findingOf(atNs(from), atNs(to), { isOpen: true, expected: 0.01, ...more })
 
 /** Stores a run of the detector as it is now. */
 async function run({ tenantId, id }: StoredDetector, findings: readonly Finding[]): Promise<void> {
   const detector = await store.findDetector(tenantId, id)
   assert(detector !== null)
-  const isRecorded = await store.recordRun({
-    detector,
-    ranAtMs: clock.nowMs(),
-    nextRunAtMs: clock.nowMs(),
-    summary: { status: 'anomalous', note: null },
-    tuning: null,
-    found: {
-      findings,
-      window: { startNs: at(-60), windowStartNs: at(-60), judgedUntilNs: null, isTruncated: false },
-      signals: ['traces'],
-      read: [{ startNs: at(-60), endNs: at(60) }],
-      isLearnt: true,
-      isUnknown: () => false,
-    },
-  })
+  const isRecorded = await store.recordRun(runRecordOf(detector, clock.nowMs(), findings))
   assert(isRecorded)
 }
 
@@ -120,7 +96,7 @@ function isHeld(error: unknown): boolean {
 test('a detector whose anomalies a hold keeps cannot be deleted until the hold is released', async () => {
   const [own, other] = [await create(), await create(globex)]
   for (const detector of [own, other]) await run(detector, [finding(0, 10)])
-  const hold = await place(at(5))
+  const hold = await place(atNs(5))
   const before = await anomalies()
   await assert.rejects(store.deleteDetector('acme', own.id, undefined, tokenNamed('me')), (error) => {
     assert.ok(error instanceof AppError && error.message.includes(hold.hold_id), String(error))
@@ -137,8 +113,8 @@ test('a detector whose anomalies a hold keeps cannot be deleted until the hold i
 test('a detector with anomalies only outside the held time is deleted with them', async () => {
   const own = await create()
   await run(own, [finding(0, 10)])
-  await place(at(10))
-  await place(at(-60), at(0))
+  await place(atNs(10))
+  await place(atNs(-60), atNs(0))
   await holds.place('acme', { case_ref: 'of logs', signals: ['logs'] }, operatorActor('legal'))
   await store.deleteDetector('acme', own.id, undefined, tokenNamed('me'))
   assert.deepEqual(await anomalies(), [])
@@ -146,7 +122,7 @@ test('a detector with anomalies only outside the held time is deleted with them'
 
 test('no statement deletes an anomaly while a hold keeps it', async () => {
   await run(await create(), [finding(0, 10)])
-  const hold = await place(at(9), at(20))
+  const hold = await place(atNs(9), atNs(20))
   await assert.rejects(fixture.control.deleteFrom('anomalies').execute(), /legal hold/)
   assert.equal((await anomalies()).length, 1)
   await holds.release('acme', hold.hold_id, operatorActor('legal'))
@@ -221,11 +197,11 @@ test('whatever a person changes, the earlier version of a held anomaly is kept',
 test('held time stays part of an anomaly, whatever a later run sees', async () => {
   const detector = await create()
   await run(detector, [finding(0, 30)])
-  await place(at(20), at(25))
+  await place(atNs(20), atNs(25))
   await run(detector, [finding(0, 10, { isOpen: false })])
   const { ended_at, seen_until } = await only()
   assert.deepEqual([seen_until, ended_at], ['2026-09-11T12:30:00Z', '2026-09-11T12:10:00Z'])
-  await erase({ startNs: null, endNs: at(20) })
+  await erase({ startNs: null, endNs: atNs(20) })
   assert.equal((await anomalies()).length, 1, 'the hold still keeps it')
 })
 
@@ -250,9 +226,9 @@ test('an anomaly with the largest number of versions does not change until the h
 test('an erasure keeps held anomalies with their versions, and removes both after the release', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10)])
-  const hold = await place(at(0), at(10))
+  const hold = await place(atNs(0), atNs(10))
   await run(detector, [finding(0, 10, { value: 0.9 })])
-  const range = { startNs: null, endNs: at(60) }
+  const range = { startNs: null, endNs: atNs(60) }
   const count = async () =>
     countVersionsIn(
       fixture.control,

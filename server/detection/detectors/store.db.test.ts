@@ -16,17 +16,27 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { countAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Finding } from '../anomalies/findings.ts'
-import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
-import { type DetectorDefinition, readDraft, type StoredDetector } from './detector.ts'
+import {
+  acme,
+  atNs,
+  type ControlFixture,
+  definitionOf,
+  findingOf,
+  globex,
+  noonMs,
+  openControl,
+  removeDetectors,
+  runRecordOf,
+} from '../detection-fixture.ts'
+import { readDraft, type StoredDetector } from './detector.ts'
 import { insertDetector } from './detector-rows.ts'
 import { type AskedPatch, patchDetector } from './patch.ts'
 import { DetectionStore } from './store.ts'
 import { createSystemDetectors, systemDetectors } from './system-detectors.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
-const minuteNs = 60_000_000_000n
+const minuteMs = 60_000
 /** Nanoseconds, some minutes after noon: 19 digits, too many for a JavaScript number. */
-const at = (minutes: number) => BigInt(noonMs) * 1_000_000n + BigInt(minutes) * minuteNs + 1n
+const at = (minutes: number) => atNs(minutes) + 1n
 
 let fixture: ControlFixture
 let clock: ManualClock
@@ -41,8 +51,7 @@ beforeEach(async () => {
   clock = new ManualClock(noonMs)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
 })
 
 /** A plain patch that names no version, unless more is said. */
@@ -51,8 +60,8 @@ function patch(tenantId: string, id: string, body: PatchDetector, more: Partial<
   return patchDetector(store, { tenantId, id }, asked)
 }
 
-function definition(more: Record<string, unknown> = {}): DetectorDefinition {
-  const read = readDraft({
+const definition = (more: Record<string, unknown> = {}) =>
+  definitionOf({
     name: 'Queue',
     metric_key: 'queue.length',
     method_key: 'threshold',
@@ -63,31 +72,20 @@ function definition(more: Record<string, unknown> = {}): DetectorDefinition {
     enabled: true,
     ...more,
   })
-  assert('value' in read)
-  return read.value
-}
 
 const create = (place: TenantPlace = acme, more: Record<string, unknown> = {}) =>
   store.createDetector(place.tenantId, definition(more), tokenNamed(place.tenantId))
 
-const finding = (from: number, to: number, more: Partial<Finding> = {}): Finding => ({
-  groupKey: '{"service":"checkout"}',
-  startedNs: at(from),
-  seenUntilNs: at(to),
-  raisedNs: at(to),
-  isOpen: false,
-  peakNs: at(from),
-  value: 120,
-  expected: null,
-  lower: null,
-  upper: 100,
-  score: 1.2,
-  reason: 'queue.length 120, expected at most 100',
-  isMuted: false,
-  edgeFactor: 1,
-  alsoRead: [],
-  ...more,
-})
+const finding = (from: number, to: number, more: Partial<Finding> = {}) =>
+  findingOf(at(from), at(to), {
+    value: 120,
+    expected: null,
+    lower: null,
+    upper: 100,
+    score: 1.2,
+    reason: 'queue.length 120, expected at most 100',
+    ...more,
+  })
 
 async function record(
   detector: StoredDetector,
@@ -95,22 +93,17 @@ async function record(
   more: Partial<RunFound> = {},
 ): Promise<boolean> {
   const current = (await store.findDetector(detector.tenantId, detector.id)) ?? detector
-  const signals: readonly Signal[] = ['metrics']
+  const run = runRecordOf({ ...current, revision: detector.revision }, clock.nowMs(), findings, {
+    window: { startNs: 0n, windowStartNs: 0n, judgedUntilNs: null, isTruncated: false },
+    signals: ['metrics'],
+    read: [{ startNs: at(-60), endNs: at(60) }],
+    isLearnt: false,
+    ...more,
+  })
   return store.recordRun({
-    detector: { ...current, revision: detector.revision },
-    ranAtMs: clock.nowMs(),
-    nextRunAtMs: clock.nowMs() + 60_000,
+    ...run,
+    nextRunAtMs: clock.nowMs() + minuteMs,
     summary: { status: 'ok', note: null },
-    tuning: null,
-    found: {
-      findings,
-      window: { startNs: 0n, windowStartNs: 0n, judgedUntilNs: null, isTruncated: false },
-      signals,
-      read: [{ startNs: at(-60), endNs: at(60) }],
-      isLearnt: false,
-      isUnknown: () => false,
-      ...more,
-    },
   })
 }
 

@@ -3,7 +3,6 @@
 // anomalies from the same bands.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { DetectorPreview } from '../../../contract/detection-preview.ts'
 import { formatInstant } from '../../../contract/instant.ts'
@@ -11,15 +10,24 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
-import { openChdb } from '../../telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../../telemetry/row-fixture.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
-import { acme, type ControlFixture, globex, openControl } from '../detection-fixture.ts'
-import { type DetectorDefinition, readDraft } from '../detectors/detector.ts'
+import {
+  acme,
+  atNs,
+  definitionOf,
+  errorsDraft,
+  globex,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+} from '../detection-fixture.ts'
+import type { DetectorDefinition } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { backtest } from './backtest.ts'
@@ -27,12 +35,9 @@ import { EvaluationPool } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs } from './run-plan.ts'
 import { DetectorRunner } from './runner.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
-const atNs = (minute: number, ms = 0) => BigInt(Math.round(noonMs + minute * minuteMs + ms)) * 1_000_000n
-
 const evaluations = new EvaluationPool()
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -40,18 +45,16 @@ let store: DetectionStore
 const logger = { warn: (facts: unknown) => assert.fail(JSON.stringify(facts)) }
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
   await evaluations.close()
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
   for (const { name } of tables) await engine.command(raw(`TRUNCATE TABLE ${name}`))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
 })
 
@@ -125,35 +128,31 @@ async function insert(rows: readonly Row[], place: TenantPlace = acme): Promise<
   }
 }
 
-function definitionOf(more: Record<string, unknown>): DetectorDefinition {
-  const read = readDraft({
-    name: 'Tried',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
+const tried = (more: Record<string, unknown>) =>
+  definitionOf({
+    ...errorsDraft,
     params: { warmup_points: 20, window_points: 40, min_abs_dev: 0.05, cooldown_minutes: 5, k: 5 },
+    scope: {},
     window_minutes: 60,
     schedule_minutes: 11,
     ...more,
   })
-  assert('value' in read, JSON.stringify(read))
-  return read.value
-}
 
 const grouped = { scope: { group_by: 'service' } }
 const definitions: Record<string, DetectorDefinition> = {
-  'error ratio by service': definitionOf(grouped),
-  'rate by service': definitionOf({ ...grouped, metric_key: 'spans.rate' }),
-  'rate of all': definitionOf({ metric_key: 'spans.rate' }),
-  'latency by service': definitionOf({ ...grouped, metric_key: 'spans.latency_p95' }),
-  'a service that starts late': definitionOf({ metric_key: 'spans.rate', scope: { service: 'late' } }),
-  'silence of a service': definitionOf({
+  'error ratio by service': tried(grouped),
+  'rate by service': tried({ ...grouped, metric_key: 'spans.rate' }),
+  'rate of all': tried({ metric_key: 'spans.rate' }),
+  'latency by service': tried({ ...grouped, metric_key: 'spans.latency_p95' }),
+  'a service that starts late': tried({ metric_key: 'spans.rate', scope: { service: 'late' } }),
+  'silence of a service': tried({
     scope: { service: 'early' },
     method_key: 'threshold',
     params: { upper: 0.5, missing: 'alert' },
   }),
-  'a gauge': definitionOf({ metric_key: 'queue' }),
-  'the rate of a counter': definitionOf({ metric_key: 'sent' }),
-  'hosts compared with each other': definitionOf({
+  'a gauge': tried({ metric_key: 'queue' }),
+  'the rate of a counter': tried({ metric_key: 'sent' }),
+  'hosts compared with each other': tried({
     metric_key: 'heat',
     method_key: 'peer_outlier',
     params: {},
@@ -300,7 +299,7 @@ test('a range that cannot be previewed is refused, and a preview with limits has
   await assert.rejects(preview(definition, 0, until + 61), /past/)
   await assert.rejects(preview(definition, -60 * 24 * 60, 0), /days at most/)
   const codes = async (more: Record<string, unknown>, startMinute = 0) =>
-    (await preview(definitionOf(more), startMinute)).warnings.map(({ code }) => code)
+    (await preview(tried(more), startMinute)).warnings.map(({ code }) => code)
   assert.deepEqual(await codes({ metric_key: 'nobody.sends.this' }), ['no_data'])
   const queue = { metric_key: 'queue', method_key: 'robust_band' }
   assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['insufficient_data'])

@@ -1,14 +1,12 @@
 // Runs on real telemetry: from an episode to its anomaly and its end, and with erased time.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly } from '../../../contract/detection.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
-import { openChdb } from '../../telemetry/chdb.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { raw } from '../../telemetry/sql.ts'
@@ -17,11 +15,14 @@ import { Leases } from '../../worker/lease.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import {
   acme,
-  type ControlFixture,
-  type FixtureSpan,
+  createErrorsDetector,
   globex,
   insertSpans,
-  openControl,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  type StoresFixture,
+  traffic,
 } from '../detection-fixture.ts'
 import { readDraft, type StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
@@ -30,12 +31,11 @@ import { readMetricNames } from '../metric-names.ts'
 import { DetectorRunner } from './runner.ts'
 import { createDetectionWorker, runDueDetectors } from './worker.ts'
 
-const noonMs = Date.UTC(2026, 8, 11, 12)
 const minuteMs = 60_000
 /** Milliseconds after a full minute when the minute before is complete. */
 const justComplete = 30_000
 
-let fixture: ControlFixture
+let fixture: StoresFixture
 let engine: TelemetryEngine
 let gate: TelemetryGate
 let clock: ManualClock
@@ -48,17 +48,15 @@ const logger = {
 }
 
 before(async () => {
-  fixture = await openControl()
-  engine = await openChdb({ folder: join(fixture.folder, 'telemetry'), maxMemoryBytes: 2 ** 30 })
+  fixture = await openControlAndEngine()
+  engine = fixture.engine
 })
 after(async () => {
-  await engine.close()
   await fixture.close()
 })
 beforeEach(async () => {
   await engine.command(raw('TRUNCATE TABLE otel_traces'))
-  await fixture.control.deleteFrom('anomalies').execute()
-  await fixture.control.deleteFrom('detectors').execute()
+  await removeDetectors(fixture)
   gate = new TelemetryGate()
   clock = new ManualClock(noonMs + justComplete)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
@@ -66,38 +64,8 @@ beforeEach(async () => {
   warnings.length = 0
 })
 
-/**
- * A detector of the error ratio by service, every minute, with a baseline that is ready within its window.
- */
-async function createDetector(
-  place: TenantPlace = acme,
-  more: Record<string, unknown> = {},
-): Promise<StoredDetector> {
-  const read = readDraft({
-    name: 'Errors',
-    metric_key: 'spans.error_ratio',
-    method_key: 'robust_band',
-    params: { warmup_points: 30, window_points: 60, min_abs_dev: 0.1, cooldown_minutes: 0 },
-    scope: { group_by: 'service' },
-    window_minutes: 120,
-    schedule_minutes: 1,
-    enabled: true,
-    ...more,
-  })
-  assert('value' in read, JSON.stringify(read))
-  return store.createDetector(place.tenantId, read.value, tokenNamed('me'))
-}
-
-/** Ten spans in each of the minutes `[from, to)` after noon, of which `errors` fail. */
-function traffic(from: number, to: number, errors: number, service = 'checkout'): FixtureSpan[] {
-  return Array.from({ length: to - from }, (_, i) => from + i).flatMap((minute) =>
-    Array.from({ length: 10 }, (_, n) => ({
-      service,
-      atNs: BigInt(noonMs + minute * minuteMs + n * 5000) * 1_000_000n,
-      isError: n < errors,
-    })),
-  )
-}
+const createDetector = (place = acme, more: Record<string, unknown> = {}) =>
+  createErrorsDetector(store, place, more)
 
 async function run(detector: StoredDetector, place: TenantPlace = acme): Promise<StoredDetector> {
   await runner.run(place, detector.id)

@@ -207,5 +207,5 @@ test('an answer that is read leaves nothing behind', async () => {
   assert.equal(statusCode, 200)
   assert.ok(Number(headers['content-length']) > largeBytes)
   assert.equal(scene.clock.waiting, 0)
-  assert.equal(scene.answers.heldBytes, 0)
+  assert.equal(scene.answers.unreadBytes, 0)
 })

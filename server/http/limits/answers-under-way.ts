@@ -48,7 +48,7 @@ interface Answer {
   readonly reply: FastifyReply
   readonly ended: AbortController
   /** All of it, to the end: what was taken is let go with the rest. Of a stream, one piece. */
-  readonly heldBytes: number
+  readonly unreadBytes: number
   takenBytes: number
   /** Whether it waits for its client, and not for whoever makes it. */
   isOffered: boolean
@@ -70,7 +70,7 @@ export class AnswersUnderWay {
   }
 
   /** Bytes of answers that are not read to their end. */
-  get heldBytes(): number {
+  get unreadBytes(): number {
     return this.#totalBytes
   }
 
@@ -113,11 +113,11 @@ export class AnswersUnderWay {
     })
   }
 
-  #begin(owner: string, reply: FastifyReply, heldBytes: number): Answer {
-    const answer = { owner, reply, ended: new AbortController(), heldBytes, takenBytes: 0, isOffered: true }
+  #begin(owner: string, reply: FastifyReply, unreadBytes: number): Answer {
+    const answer = { owner, reply, ended: new AbortController(), unreadBytes, takenBytes: 0, isOffered: true }
     const open = this.#open.get(owner) ?? new Set()
     this.#open.set(owner, open.add(answer))
-    this.#count(owner, heldBytes)
+    this.#count(owner, unreadBytes)
     const end = () => this.#end(answer)
     // Handed over to the system as a whole, or given up.
     reply.raw.once('finish', end)
@@ -131,7 +131,7 @@ export class AnswersUnderWay {
   #end(answer: Answer): void {
     if (answer.ended.signal.aborted) return
     answer.ended.abort(ended)
-    this.#count(answer.owner, -answer.heldBytes)
+    this.#count(answer.owner, -answer.unreadBytes)
     const open = this.#open.get(answer.owner)
     open?.delete(answer)
     if (open?.size !== 0) return

@@ -140,7 +140,7 @@ export class Connections {
       // Others are served between two requests of one connection, and its end is noticed.
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
-    this.#turns.take(holderOf(connection), () => {
+    this.#turns.take(ownerOf(connection), () => {
       if (isGone(connection.socket)) this.drop(exchange)
       else exchange.begin()
     })
@@ -241,7 +241,7 @@ function leastWorth(among: Iterable<Connection>): Connection | null {
  * Who takes the turns of a connection on the event loop. Clients behind a proxy that
  * show no token share theirs.
  */
-function holderOf({ tenantId, address }: Connection): string {
+function ownerOf({ tenantId, address }: Connection): string {
   return tenantId ?? `address ${address ?? 'behind a proxy'}`
 }
 

@@ -1,4 +1,4 @@
-// Attribute values as text, the way the ClickHouse exporter of the OpenTelemetry Collector writes them.
+// Attribute values as text, as the ClickHouse exporter of the OpenTelemetry Collector writes them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -58,7 +58,7 @@ test('arrays and maps become JSON text with exact integers, quoted specials and 
   assert.equal(decodeValue({ kvlistValue: { values: entries } }), '{"__proto__":null,"a":1,"b":false}')
 })
 
-test('of duplicate keys the last wins', () => {
+test('the last one of duplicate keys is used', () => {
   const map = decodeAttributes([
     { key: 'k', value: { stringValue: 'first' } },
     { key: 'k', value: { stringValue: 'last' } },
@@ -74,7 +74,7 @@ test('__proto__, constructor and integers are keys like any other', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(map)), Object.fromEntries(keys.map((key) => [key, `<${key}>`])))
 })
 
-test('bytes that are no UTF-8 become U+FFFD and the record is kept', () => {
+test('bytes that are not UTF-8 become U+FFFD and the record is kept', () => {
   const json = Buffer.from(
     '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a?b"}}]}]}]}',
   )
@@ -86,7 +86,7 @@ test('bytes that are no UTF-8 become U+FFFD and the record is kept', () => {
   assert.equal(namedRows(decodeHere('logs', 'protobuf', proto, 1n).batch, 'otel_logs')[0]?.Body, 'a\ufffdb')
 })
 
-test('duplicate keys are found among many, in any place', () => {
+test('duplicate keys are found among many, at any position', () => {
   const attribute = (key: string, value: string) => ({ key, value: { stringValue: value } })
   const keys = Array.from({ length: 500 }, (_, at) => `key.${at % 300}`)
   const map = decodeAttributes(keys.map((key, at) => attribute(key, String(at))))

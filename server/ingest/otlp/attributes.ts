@@ -1,16 +1,15 @@
-// How OTLP attribute values become text, in one place for both encodings: as in the OpenTelemetry Collector's
-// ClickHouse exporter, strings stand as they are, booleans and numbers as text, bytes as base64, arrays and
-// key-value lists as JSON text. Two points are settled where the exporter leaves them open: keys of a nested
-// map are sorted (equal maps give equal text), and NaN and the infinities are `NaN`, `Infinity` and
-// `-Infinity`, inside JSON text as strings, the way OTLP/JSON writes them. Of duplicate keys the last one
-// wins at every level.
+// Converts OTLP attribute values to text, for both encodings. As in the OpenTelemetry Collector's ClickHouse
+// exporter, strings are unchanged, booleans and numbers are text, bytes are base64, arrays and key-value
+// lists are JSON text. Two points are defined that the exporter leaves open: keys of a nested map are sorted
+// (equal maps have equal texts), and NaN and the infinities are `NaN`, `Infinity` and `-Infinity`, in JSON
+// text as strings, as OTLP/JSON writes them. Of duplicate keys the last one is used at every level.
 
 /** @param nested true inside an array or map, where the text must be JSON */
 export function stringText(value: string, nested: boolean): string {
   return nested ? JSON.stringify(value) : value
 }
 
-/** Digits of a double as ECMAScript writes them (Go's exporter writes the same), with `-0` kept. */
+/** Returns the digits of a double as ECMAScript writes them (Go's exporter writes the same); keeps `-0`. */
 export function doubleText(value: number, nested: boolean): string {
   if (value === 0 && 1 / value < 0) return '-0'
   const text = String(value)

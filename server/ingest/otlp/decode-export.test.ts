@@ -1,5 +1,5 @@
-// Bodies from outside: damaged and hostile ones are refused without a crash, and both
-// encodings give the same rows.
+// Bodies from outside: damaged and hostile ones are refused without a crash, and both encodings give the same
+// rows.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -120,7 +120,7 @@ for (const signal of signals) {
     assert.deepEqual(decodeHere(signal, 'json', Buffer.from('{}'), receivedNs), nothing)
   })
 
-  test(`${signal}: fields that nobody knows yet are passed over in both encodings`, () => {
+  test(`${signal}: unknown fields are skipped in both encodings`, () => {
     const message = fc
       .sample(arbitraryExport[signal], { numRuns: 50, seed: 3 })
       .find((one) => countRecords(one) > 3)
@@ -142,7 +142,7 @@ for (const signal of signals) {
   })
 }
 
-test('a length beyond the body is refused before anything is allocated for it', () => {
+test('a length beyond the body is refused before memory is allocated for it', () => {
   const hugeLength = Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f])
   for (const signal of signals) {
     assert.throws(() => decodeHere(signal, 'protobuf', hugeLength, receivedNs), {
@@ -160,7 +160,7 @@ test('a nested message that is longer than its parent is refused', () => {
   assert.throws(() => decodeHere('logs', 'protobuf', body, receivedNs), /resourceLogs\[0\].*truncated/)
 })
 
-test('a number that runs past the end of its message into the next one is refused', () => {
+test('a number that extends beyond the end of its message is refused', () => {
   const record = Buffer.from([(1 << 3) | 1, 1, 2, 3, 4])
   const scope = new BinaryWriter().tag(2, 2).bytes(record).tag(3, 2).string('a longer text').finish()
   const resource = new BinaryWriter().tag(2, 2).bytes(scope).finish()
@@ -205,7 +205,7 @@ test('a known field with another wire type is refused and named', () => {
   )
 })
 
-test('a resource and a schema that stand behind their records on the wire still belong to them', () => {
+test('a resource and a schema that follow their records on the wire still belong to them', () => {
   const attribute = new BinaryWriter().tag(1, 2).string('service.name')
   attribute.tag(2, 2).fork().tag(1, 2).string('shop').join()
   const record = new BinaryWriter().tag(1, 1).fixed64(receivedNs).finish()
@@ -221,7 +221,7 @@ test('a resource and a schema that stand behind their records on the wire still 
   assert.equal(row?.ScopeName, 'library')
 })
 
-test('hundreds of thousands of nested values end in one rejected record and not in a full stack', () => {
+test('hundreds of thousands of nested values are one rejected record and no stack overflow', () => {
   const deep = nestedProtoValue(100_000)
   const record = new BinaryWriter().tag(1, 1).fixed64(receivedNs).tag(5, 2).bytes(deep).finish()
   const scope = new BinaryWriter().tag(2, 2).bytes(record).finish()
@@ -255,7 +255,7 @@ test('an attribute value may be nested 32 deep and no deeper', () => {
   }
 })
 
-test('a body whose rows would be out of all proportion to it is refused before the memory is taken', () => {
+test('a body whose rows would be out of proportion to it is refused before their memory is allocated', () => {
   const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(30_000) } }]
   const logRecords = Array.from({ length: 10_000 }, () => ({ timeUnixNano: '1700000000000000000' }))
   const message = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] }
@@ -270,7 +270,7 @@ test('a body whose rows would be out of all proportion to it is refused before t
   })
 })
 
-test('nothing of a rejected record is in the rows before and behind it', () => {
+test('nothing of a rejected record is in the rows before and after it', () => {
   const time = '1700000000000000000'
   const record = (text: string, timeUnixNano: string) => ({
     name: text,
@@ -297,12 +297,12 @@ test('nothing of a rejected record is in the rows before and behind it', () => {
   assert.ok(!batch[0]?.bytes.includes('rejected'))
 })
 
-test('groups nested without end are refused', () => {
+test('endlessly nested groups are refused', () => {
   const body = Buffer.alloc(100_000, (99 << 3) | 3)
   assert.throws(() => decodeHere('traces', 'protobuf', body, receivedNs), OtlpDecodeError)
 })
 
-test('a JSON body that would take seconds to parse is refused by what is wrong with it', () => {
+test('a JSON body that would take seconds to parse is refused with the reason', () => {
   const many = (count: number, make: (i: number) => string) =>
     Array.from({ length: count }, (_, i) => make(i)).join()
   for (const [unknown, message] of [
@@ -319,7 +319,7 @@ test('a JSON body that would take seconds to parse is refused by what is wrong w
   }
 })
 
-test('as many counts, attributes and names as a full body has are read', () => {
+test('as many counts, attributes and names as a full body can have are read', () => {
   const bucketCounts = Array.from({ length: 4_000 }, () => '0')
   const explicitBounds = bucketCounts.slice(1).map((_, i) => i)
   const point = { timeUnixNano: String(receivedNs), count: '0', bucketCounts, explicitBounds }
@@ -331,7 +331,7 @@ test('as many counts, attributes and names as a full body has are read', () => {
   assert.equal(decodeHere('metrics', 'json', body, receivedNs).accepted, 400)
 })
 
-test('an integer without quotes is exact as a time and a count, and no text', () => {
+test('an integer without quotes is exact as a time and a count, and is not a text', () => {
   const time = '1700000000123456789'
   const bodyOf = (record: string) =>
     Buffer.from(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":${time},${record}}]}]}]}`)
@@ -353,7 +353,7 @@ test('an integer without quotes is exact as a time and a count, and no text', ()
   }
 })
 
-/** Built inside out, because a writer's forks would be as deep as the message. */
+/** Built from the inside out, because a writer's forks would be as deep as the message. */
 function nestedProtoValue(levels: number): Uint8Array {
   const parts: Buffer[] = []
   let length = 0

@@ -1,6 +1,6 @@
-// The door of the decoders: an OTLP request body, already uncompressed and within the size limit, becomes
-// rows. Pure: the time of arrival and whose rows they are come in. Every body ends in rows or in one
-// OtlpDecodeError; an error of any other kind is our own mistake and passes through unchanged.
+// The entry of the decoders: turns the body of an OTLP request, uncompressed and within the size limit, into
+// rows. Pure: the time of arrival and the organisation are parameters. Every body results in rows or in one
+// OtlpDecodeError; any other error is a defect of ours and passes through unchanged.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -12,19 +12,19 @@ import { decodeTracesJson, decodeTracesProto } from './decode-traces.ts'
 /** The two encodings of OTLP/HTTP: `application/x-protobuf` and `application/json`. */
 export type OtlpEncoding = 'protobuf' | 'json'
 
-/** What a body can't say about itself. */
+/** What is not part of the body. */
 interface Arrival {
-  /** The sender's place, which is written into every row. */
+  /** The sender's organisation and placement, which are written into every row. */
   readonly place: TenantPlace
-  /** When the request arrived; the time of a log record that has none. */
+  /** When the HTTP request arrived; the time of a log record without one. */
   readonly receivedNs: bigint
 }
 
 /**
  * Decodes an `Export<Signal>ServiceRequest`. An empty protobuf body is a valid request without records.
  *
- * @throws OtlpDecodeError when the body as a whole can't be read; nothing of it may then be stored. AppError
- * `body_too_large` when its rows would be out of all proportion to it.
+ * @throws OtlpDecodeError where the body as a whole can't be read; nothing of it may then be stored. AppError
+ * `body_too_large` where its rows would be out of proportion to its size.
  */
 export function decodeExport(
   signal: Signal,

@@ -1,5 +1,5 @@
-// The hand-written protobuf decoder against a second one, on random messages and on damaged and unusual forms
-// of them. `node tests/otlp/fuzz-decoders.ts` does the same for as long as one likes.
+// Compares the hand-written protobuf decoder with another one, on random messages and on damaged and unusual
+// forms of them. `node tests/otlp/fuzz-decoders.ts` does the same without an end.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import { signals } from '../../telemetry/schema/tables.ts'
 const seed = Number(process.env.LETHE_FUZZ_SEED ?? 20_261)
 
 for (const signal of signals) {
-  test(`${signal}: random and mutated bodies give the rows of the reference decoder or its refusal`, (t) => {
+  test(`${signal}: random and mutated bodies give the rows or the refusal of the reference decoder`, (t) => {
     const count = fuzzDecoders(signal, seed, 150, 20)
     t.diagnostic(
       `seed ${seed}: ${count.bodies} bodies, ${count.refused} refused by both, ${count.rows} equal rows; ${count.repeatedKeys} bodies with repeated keys, ${count.changedKinds} with a kind changed`,

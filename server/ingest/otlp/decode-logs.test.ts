@@ -1,4 +1,4 @@
-// Log records into rows: which time counts, what is kept with a repair, and what is rejected by name.
+// Log records as rows: which time is used, what is stored with a repair, and what is rejected with a reason.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import type { DecodedExport } from '../rows/row-collector.ts'
 
 const receivedNs = 1_700_000_009_000_000_000n
 
-/** Decodes in both encodings, which must agree. */
+/** Decodes in both encodings, whose results must be equal. */
 function decodeLogs(...logRecords: object[]): DecodedExport {
   const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
   const message = { resourceLogs: [{ resource, scopeLogs: [{ scope: { name: 'lib' }, logRecords }] }] }
@@ -80,13 +80,13 @@ test('ids of a wrong length or of zeros become empty and the record is kept', ()
   for (const row of namedRows(batch, 'otel_logs')) assert.deepEqual([row.TraceId, row.SpanId], ['', ''])
 })
 
-test('an id that is no hex in JSON becomes empty', () => {
+test('an id that is not hex in JSON becomes empty', () => {
   const json = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"S/kvNXezTaajzpKdDg5HNg=="}]}]}]}'
   const [row] = namedRows(decodeHere('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')
   assert.equal(row?.TraceId, '')
 })
 
-test('severity is a number or a name, and outside 0 to 255 the record is rejected', () => {
+test('severity is a number or a name, and a record outside 0 to 255 is rejected', () => {
   const record = '{"severityNumber":"SEVERITY_NUMBER_WARN3"}'
   const json = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${record}]}]}]}`
   const [row] = namedRows(decodeHere('logs', 'json', Buffer.from(json), 1n).batch, 'otel_logs')

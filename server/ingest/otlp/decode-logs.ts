@@ -1,7 +1,6 @@
-// OTLP logs in both encodings. A record's time is when the event happened, else when it was observed, else
-// when this request arrived: a log without any clock is still evidence. A time that is set and can't be
-// stored is refused and not replaced. Ids of a wrong length become '', because the record is of use without
-// them.
+// OTLP logs in both encodings. The time of a record is that of the event, or else of its observation, or else
+// of the HTTP request: a log without any time is still evidence. A time that is set and can't be stored is
+// refused and not replaced. Ids of a wrong length become '', because the record is useful without them.
 
 import type { RowBinary } from '../../telemetry/row-binary.ts'
 import { IdCell, MapCell, TextCell } from '../rows/cells.ts'
@@ -28,7 +27,7 @@ const names: OuterNames = {
 
 const severityLevels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'] as const
 
-/** `SEVERITY_NUMBER_TRACE` = 1, `..._TRACE2` = 2 and so on, four numbers to a level. */
+/** `SEVERITY_NUMBER_TRACE` = 1, `..._TRACE2` = 2 and so on, four numbers for each level. */
 const severityNumbers: EnumNames = new Map([
   ['SEVERITY_NUMBER_UNSPECIFIED', 0],
   ...severityLevels.flatMap((level, at) =>
@@ -95,7 +94,7 @@ class LogRecord {
   }
 }
 
-/** Turns records into rows of the collector; {@link record} is filled again and again. */
+/** Writes records as rows of the collector; {@link record} is reused for each. */
 class LogRows {
   readonly rows: RowCollector
   readonly record = new LogRecord()

@@ -1,4 +1,4 @@
-// Data points of all five kinds into rows: exact counts, special values, and rejections one by one.
+// Data points of all five kinds as rows: exact counts, special values, and rejections of single points.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ import type { DecodedExport } from '../rows/row-collector.ts'
 
 const time = '1700000000123456789'
 
-/** Decodes in both encodings, which must agree. */
+/** Decodes in both encodings, whose results must be equal. */
 function decodeBoth(message: object): DecodedExport {
   const fromJson = decodeHere('metrics', 'json', Buffer.from(JSON.stringify(message)), 1n)
   assert.deepEqual(decodeHere('metrics', 'protobuf', encodeProto('metrics', message), 1n), fromJson)
@@ -226,7 +226,7 @@ test('a point flagged as without a recorded value is kept with its flag and NaN'
   assert.equal(namedRows(batch, 'otel_metrics_summary')[0]?.Sum, 'nan')
 })
 
-test('points that cannot be stored are rejected one by one, with counts by reason', () => {
+test('points that cannot be stored are rejected singly, with counts by reason', () => {
   const good = { timeUnixNano: time, asDouble: 1 }
   const { batch, accepted, rejected, reasons } = decodeMetrics(
     {
@@ -288,7 +288,7 @@ test('attribute limits reject the record that breaks them and no other', () => {
   )
 })
 
-test('a resource or scope that breaks a limit takes its own points with it and no others', () => {
+test('a resource or scope above a limit rejects its own points and no others', () => {
   const metrics = [{ name: 'g', gauge: { dataPoints: [{ timeUnixNano: time, asDouble: 1 }] } }]
   const long = [text('k', 'v'.repeat(32_769))]
   const { accepted, rejected } = decodeBoth({
@@ -339,7 +339,7 @@ test('without exemplars their columns are empty arrays', () => {
   for (const [name, empty] of Object.entries(noExemplars)) assert.deepEqual(row[name], empty)
 })
 
-test('unpacked numbers, a second kind of data and fields behind the data are read like the usual form', () => {
+test('unpacked numbers, a second kind of data and fields after the data are read like the usual form', () => {
   const packed = {
     resourceMetrics: [
       {
@@ -379,7 +379,7 @@ test('unpacked numbers, a second kind of data and fields behind the data are rea
   assert.deepEqual(decodeHere('metrics', 'protobuf', body, 1n), decodeBoth(packed))
 })
 
-test('enum names, snake_case and nulls are tolerated in JSON', () => {
+test('enum names, snake_case and nulls are accepted in JSON', () => {
   const json = `{"resource_metrics":[{"resource":null,"scope_metrics":[{"scope":null,"metrics":[{"name":"s","unit":null,"gauge":null,
     "sum":{"aggregation_temporality":"AGGREGATION_TEMPORALITY_DELTA","is_monotonic":true,
     "data_points":[{"time_unix_nano":1700000000123456789,"as_int":9007199254740993,"attributes":null}]}}]}]}]}`
@@ -410,7 +410,7 @@ test('a value of a wrong type in JSON is refused with its place', () => {
   refused({ exemplars: [null] }, new RegExp(`${place}\\.exemplars: expected an object`))
 })
 
-test('JSON that is no object at the top is refused', () => {
+test('JSON that is not an object at the top is refused', () => {
   for (const json of ['', '[]', '1', 'null', '{', '{"resourceMetrics":{}}', '{"resourceMetrics":[1]}']) {
     assert.throws(
       () => decodeHere('metrics', 'json', Buffer.from(json), 1n),

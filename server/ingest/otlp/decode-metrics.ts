@@ -1,5 +1,5 @@
-// OTLP metrics in both encodings: which reader, which names. The readers are in metrics-proto.ts and
-// metrics-json.ts, what a row holds in metric-rows.ts.
+// OTLP metrics in both encodings: the reader and the names of each. The readers are in metrics-proto.ts and
+// metrics-json.ts, the content of rows is in metric-rows.ts.
 
 import { MetricRows } from '../rows/metric-rows.ts'
 import { type DecodedExport, RowCollector, type RowOrigin, type SignalShape } from '../rows/row-collector.ts'

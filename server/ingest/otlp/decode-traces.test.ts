@@ -1,4 +1,4 @@
-// Spans into rows: words for numbers, root spans, and rejections one by one.
+// Spans as rows: names for numbers, root spans, and rejections of single spans.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ const spanId = '00f067aa0ba902b7'
 const startTimeUnixNano = '1700000000000000001'
 const span = { traceId, spanId, startTimeUnixNano }
 
-/** Decodes in both encodings, which must agree. */
+/** Decodes in both encodings, whose results must be equal. */
 function decodeSpans(...spans: object[]): DecodedExport {
   const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
   const message = {
@@ -77,7 +77,7 @@ test('a span becomes a row with its events and links', () => {
   ])
 })
 
-test('kinds and status codes are words, and unknown ones the unspecified words', () => {
+test('kinds and status codes are names, and unknown ones the unspecified names', () => {
   const kinds = [0, 1, 2, 3, 4, 5, 6, -1].map((kind) => ({ ...span, kind }))
   assert.deepEqual(columnOf(decodeSpans(...kinds), 'SpanKind'), [
     'Unspecified',
@@ -121,7 +121,7 @@ test('a span that ends before it starts, or has no end, has duration 0', () => {
   assert.deepEqual(columnOf(longest, 'Duration'), ['16746744073709551614'])
 })
 
-test('spans without valid ids or times are rejected one by one', () => {
+test('spans without valid ids or times are rejected singly', () => {
   const { accepted, rejected, reasons } = decodeSpans(
     span,
     { ...span, parentSpanId: '0'.repeat(16) },

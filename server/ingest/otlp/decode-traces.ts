@@ -1,4 +1,4 @@
-// OTLP traces in both encodings, span by span into SpanRows.
+// OTLP traces in both encodings; each span is written by SpanRows.
 
 import { type DecodedExport, RowCollector, type RowOrigin, type SignalShape } from '../rows/row-collector.ts'
 import { SpanRows } from '../rows/span-rows.ts'

@@ -1,8 +1,8 @@
-// Reading OTLP/JSON: the protobuf JSON mapping with the changes OTLP makes to it (ids in hex, enums as
-// integers), and everything the mapping tolerates: snake_case names, enum names, 64-bit integers as
-// strings or numbers, null for absent, unknown fields. A value of a wrong type is refused with its
-// place. A body is measured before it is parsed, and integers that JSON.parse would round are kept as
-// they stand (see long-integers.ts).
+// Reads OTLP/JSON: the protobuf JSON mapping with OTLP's changes (ids in hex, enums as integers), and
+// everything that the mapping accepts: snake_case names, enum names, 64-bit integers as strings or numbers,
+// null for absent, unknown fields. A value of a wrong type is refused with its place. The cost of a body is
+// measured before it is parsed, and integers that JSON.parse would round are kept exactly (see
+// long-integers.ts).
 
 import { excessSentence, type JsonBounds, jsonExcess } from '../../core/json-bounds.ts'
 import { type IdCell, type MapCell, TextCell } from '../rows/cells.ts'
@@ -15,12 +15,12 @@ import { longIntegerOf, quoteLongIntegers } from './long-integers.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** What a signal adds to the outer messages: reading a record and adding its rows. */
+/** The part of a signal: reads a record and adds its rows. */
 export interface JsonRecordReader {
   readRecord(record: unknown): void
 }
 
-/** Names of an enum's values, as they stand in the protobuf files. */
+/** Names of an enum's values, as in the protobuf files. */
 export type EnumNames = ReadonlyMap<string, number>
 
 const decimalNumber = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
@@ -30,9 +30,9 @@ const minInt64 = -(2n ** 63n)
 const maxInt64 = 2n ** 63n - 1n
 
 /**
- * What a body may cost to parse. A record that is nested a little too deeply costs only itself (see
- * faults.ts); 32 levels of values are 130 of JSON. An honest body has an array or object in 20 bytes or more,
- * and its objects begin in a few hundred ways.
+ * Limits of what a body may cost to parse. A record that is nested slightly too deeply costs only itself (see
+ * faults.ts); 32 levels of values are 130 levels of JSON. In an honest body each array or object takes 20
+ * bytes or more, and its objects begin in a few hundred ways.
  */
 function boundsOf({ length }: Buffer): JsonBounds {
   return {
@@ -44,8 +44,8 @@ function boundsOf({ length }: Buffer): JsonBounds {
 }
 
 /**
- * Parses a body. Integers that a double may round arrive as {@link longIntegerOf} reads them; invalid UTF-8
- * arrives as U+FFFD. Throws OtlpDecodeError where it is no JSON or costs too much to parse.
+ * Parses a body. Integers that a double may round are texts for {@link longIntegerOf}; invalid UTF-8 becomes
+ * U+FFFD. Throws OtlpDecodeError where it is not JSON or costs too much to parse.
  */
 export function parseJson(body: Buffer): unknown {
   const longIntegers: number[] = []
@@ -59,7 +59,7 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** Checks and converts JSON values. `field` names the value in an error, below the collector's place. */
+/** Checks and converts JSON values. `field` names the value in an error, below the place of the collector. */
 export class JsonReader {
   readonly rows: RowCollector
   readonly #attributeKey = new TextCell()
@@ -80,14 +80,14 @@ export class JsonReader {
     return value as JsonObject
   }
 
-  /** Empty when absent. */
+  /** Returns an empty list where absent. */
   list(value: unknown, field: string): readonly unknown[] {
     if (value === undefined || value === null) return []
     if (!Array.isArray(value)) throw this.error(field, 'an array')
     return value
   }
 
-  /** A lone surrogate, which has no UTF-8, becomes U+FFFD. */
+  /** A lone surrogate, which UTF-8 can't represent, becomes U+FFFD. */
   string(value: unknown, field: string): string {
     if (typeof value !== 'string' || longIntegerOf(value) !== null) throw this.error(field, 'a string')
     return value.toWellFormed()
@@ -117,8 +117,8 @@ export class JsonReader {
   }
 
   /**
-   * Decimal digits of a signed 64-bit integer. An unquoted integer outside that range is read as a double:
-   * the JavaScript SDK writes every integral number as an integer, 1e20 too.
+   * Returns the decimal digits of a signed 64-bit integer. An unquoted integer outside that range is read as
+   * a double: the JavaScript SDK writes every integral number as an integer, also 1e20.
    */
   int64Text(value: unknown, field: string, nested: boolean): string {
     if (typeof value === 'number' && Number.isInteger(value)) return integralText(value, nested)
@@ -143,7 +143,7 @@ export class JsonReader {
     return number
   }
 
-  /** An enum as integer or by name. An integer without a name is kept: enums are open. */
+  /** Reads an enum as integer or by name. An integer without a name is accepted: enums are open. */
   enumeration(value: unknown, field: string, names: EnumNames): number {
     if (typeof value === 'number') return this.int32(value, field)
     const number = typeof value === 'string' ? names.get(value) : undefined
@@ -155,14 +155,14 @@ export class JsonReader {
     into.setHex(this.string(value, field), byteCount)
   }
 
-  /** Base64 in either alphabet, with or without padding, in its standard form. */
+  /** Reads base64 in either alphabet, with or without padding; returns its standard form. */
   base64(value: unknown, field: string): string {
     const text = this.string(value, field)
     if (!base64.test(text)) throw this.error(field, 'base64')
     return Buffer.from(text, 'base64').toString('base64')
   }
 
-  /** An attribute list as a map. */
+  /** Reads an attribute list into a map. */
   attributes(value: unknown, field: string, into: MapCell): void {
     const list = this.list(value, field)
     into.clear()
@@ -183,9 +183,9 @@ export class JsonReader {
   }
 
   /**
-   * Text of an `AnyValue`; nothing set is the empty value.
+   * Returns the text of an `AnyValue`; the empty value where nothing is set.
    *
-   * @param depth arrays and maps around it; inside one the text is JSON
+   * @param depth number of arrays and maps around it; inside one the text is JSON
    */
   anyValue(value: unknown, field: string, depth: number): string {
     const nested = depth > 0
@@ -251,7 +251,7 @@ export class JsonReader {
   }
 }
 
-/** A field under its JSON name or its protobuf name. */
+/** Returns a field by its JSON name or its protobuf name. */
 export function field(object: JsonObject, name: string, protoName: string): unknown {
   return object[name] ?? object[protoName]
 }
@@ -343,7 +343,7 @@ function toDouble(value: unknown): number | undefined {
   return Number.isFinite(number) ? number : undefined
 }
 
-/** @returns an integral number, perhaps outside every integer type, or undefined */
+/** @returns an integral number, possibly outside every integer type, or undefined */
 function toInteger(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isInteger(value) ? value + 0 : undefined
   return typeof value === 'string' && decimalInteger.test(value) ? Number(value) : undefined

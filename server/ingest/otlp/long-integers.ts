@@ -1,11 +1,9 @@
-// Integers of OTLP/JSON that a double can't hold, such as nanoseconds written without quotes. JSON.parse
-// would round them, and its reviver, which sees the digits, is called for every value of the body: 16 MB of
-// zeros behind one such integer take it six seconds. So these integers are put in quotes before the body is
-// parsed, behind a mark that no text in UTF-8 can begin with.
+// Integers of OTLP/JSON that a double can't represent, such as nanoseconds without quotes. JSON.parse would
+// round them. Its reviver, which receives the digits, is called for every value of the body: with 16 MB of
+// zeros after one such integer it takes six seconds. So these integers are quoted before the body is parsed,
+// with a mark before them that no UTF-8 text can begin with.
 
-/**
- * Half of a surrogate pair, as JSON spells it. A text that a sender begins so by hand has no UTF-8 either.
- */
+/** Half of a surrogate pair as a JSON escape. A text of a sender that begins with it has no UTF-8 either. */
 const mark = Buffer.from('"\\ud800')
 const markUnit = 0xd800
 
@@ -13,7 +11,7 @@ const markUnit = 0xd800
 const maxDigits = 40
 
 /**
- * The body with those integers as marked texts.
+ * Returns the body with those integers as marked texts.
  *
  * @param places start and end of each integer, in order
  */
@@ -33,7 +31,7 @@ export function quoteLongIntegers(body: Buffer, places: readonly number[]): Buff
   return quoted.subarray(0, length)
 }
 
-/** The digits of such an integer, or null for any other value. */
+/** Returns the digits of such an integer; null for any other value. */
 export function longIntegerOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.charCodeAt(0) !== markUnit) return null
   const digits = value.slice(1)

@@ -1,5 +1,5 @@
 // OTLP metrics in JSON. One switch reads the data points of all five kinds, because no two kinds use one name
-// for different things; a field of another kind is checked for its type and then without effect.
+// for different things. The type of a field of another kind is checked, and the field has no effect.
 
 import type { ListCell } from '../rows/cells.ts'
 import type { ExponentialBuckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
@@ -225,7 +225,7 @@ export class MetricJson {
   }
 }
 
-/** The kind a metric's data has; of several members the last one counts. */
+/** Returns the kind of a metric's data; of several members the last one counts. */
 function kindOf(metric: JsonObject): MetricDataKind | null {
   let kind: MetricDataKind | null = null
   for (const name in metric) {

@@ -1,6 +1,5 @@
 // OTLP metrics in protobuf. A metric's data is a oneof: of several kinds the last one counts. Its message is
-// walked twice, because the temporality that belongs into each row usually stands behind the points on the
-// wire.
+// read twice, because the temporality that each row needs usually follows the points on the wire.
 
 import type { ListCell } from '../rows/cells.ts'
 import type { ExponentialBuckets, MetricDataKind, MetricRows } from '../rows/metric-rows.ts'
@@ -23,8 +22,8 @@ export class MetricProto {
   readonly #out: MetricRows
   readonly #number = new Uint64()
   /**
-   * Where the messages of the metric's data start and stop, alternating: one pair unless a
-   * client split the message.
+   * Start and stop of the messages of the metric's data, alternating: one pair unless a client split the
+   * message.
    */
   readonly #data: number[] = []
   #kind: MetricDataKind | null = null
@@ -91,7 +90,7 @@ export class MetricProto {
     for (let at = 0; at < data.length; at += 2) this.#readPoints(data[at] ?? 0, data[at + 1] ?? 0, kind)
   }
 
-  /** Reads what stands beside the points: `aggregation_temporality` and, in a sum, `is_monotonic`. */
+  /** Reads the fields beside the points: `aggregation_temporality` and, of a sum, `is_monotonic`. */
   #readCommon(start: number, end: number, kind: MetricDataKind): void {
     const { reader } = this
     const { metric } = this.#out

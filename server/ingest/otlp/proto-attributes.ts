@@ -1,5 +1,5 @@
-// Attributes and values of any type in protobuf, which all signals share. Of several values in one message
-// the last one wins, at every level.
+// Attributes and values of any type in protobuf, for all signals. Of several values in one message the last
+// one counts, at every level.
 
 import type { MapCell, TextCell } from '../rows/cells.ts'
 import { fault, maxNesting, noFault } from '../rows/faults.ts'
@@ -25,11 +25,11 @@ export function readAttribute(reader: ProtoReader, parentEnd: number, into: MapC
   }
   rows.noteLongAttribute(key, value)
   into.add(key, value, reader.body)
-  // What is wrong with one that was kept would not be noted again.
+  // Faults of an attribute in the memo would not be noted again.
   if (rows.fault === noFault) into.keepLast(memo, start, end)
 }
 
-/** Text of the `AnyValue` that stops at `end`. */
+/** Reads the text of the `AnyValue` that stops at `end`. */
 export function readAnyValue(reader: ProtoReader, end: number, into: TextCell): void {
   into.clear()
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
@@ -42,9 +42,9 @@ export function readAnyValue(reader: ProtoReader, end: number, into: TextCell): 
 }
 
 /**
- * Any member but a string as text, or null for a field that nobody knows.
+ * Returns any member except a string as text; null for an unknown field.
  *
- * @param depth arrays and maps around it; inside one the text is JSON
+ * @param depth number of arrays and maps around it; inside one the text is JSON
  */
 function readMember(reader: ProtoReader, tag: number, end: number, depth: number): string | null {
   const nested = depth > 0
@@ -67,7 +67,7 @@ function readMember(reader: ProtoReader, tag: number, end: number, depth: number
   }
 }
 
-/** JSON text of an `AnyValue` inside an array or map. */
+/** Returns the JSON text of an `AnyValue` inside an array or map. */
 function readInnerValue(reader: ProtoReader, end: number, depth: number): string {
   let text = emptyText(true)
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {

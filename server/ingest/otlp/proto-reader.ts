@@ -1,10 +1,10 @@
-// Reading OTLP protobuf field by field, without an object tree in between: a text stays a place in the body
-// until it is copied into its row. Unknown fields are skipped, as proto3 says; a known field with another
-// wire type is refused, because skipping it would silently lose, say, a timestamp. Invalid UTF-8 becomes
-// U+FFFD: refusing, as protobuf libraries do, would lose a whole batch for one log line cut in the middle of
-// a character, and JSON bodies are read the same way. In the readers a field is written
-// `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits. The fuzz in
-// tests/otlp holds all this against another decoder.
+// Reads OTLP protobuf field by field, without an object tree: a text is a range of the body until it is
+// copied into its row. Unknown fields are skipped, as proto3 requires. A known field with another wire type
+// is refused, because skipping it would lose, for example, a timestamp without notice. Invalid UTF-8 becomes
+// U+FFFD: refusing it, as protobuf libraries do, would lose a whole batch for one log line that was cut in
+// the middle of a character, and JSON bodies are read the same way. In the readers a field is written
+// `(number << 3) | wire type`, with 0 = varint, 1 = 64 bits, 2 = length-delimited, 5 = 32 bits. The fuzz test
+// in tests/otlp compares this with another decoder.
 
 import { AttributeMemo } from '../rows/attribute-memo.ts'
 import { type IdCell, type ListCell, TextCell } from '../rows/cells.ts'
@@ -12,17 +12,17 @@ import { OtlpDecodeError } from '../rows/otlp-decode-error.ts'
 import type { RowCollector } from '../rows/row-collector.ts'
 import { Uint64 } from '../rows/uint64.ts'
 
-/** Groups in groups, which no OTLP message has; the bound is the one of other protobuf decoders. */
+/** The most groups inside groups, which no OTLP message has; other protobuf decoders have the same limit. */
 const maxGroups = 100
 
 export class ProtoReader {
   readonly rows: RowCollector
   readonly body: Buffer
   pos = 0
-  /** Of the attribute that is being read. */
+  /** The key of the attribute that is being read. */
   readonly key = new TextCell()
   readonly value = new TextCell()
-  /** Of the attributes that were read so far. */
+  /** The attributes that were read so far. */
   readonly memo: AttributeMemo
   readonly #view: DataView
   readonly #wide = new Uint64()
@@ -34,7 +34,7 @@ export class ProtoReader {
     this.memo = new AttributeMemo(this.#view)
   }
 
-  /** The next tag of a message that stops at `end`, or 0 at its end. */
+  /** Returns the next tag of a message that stops at `end`; 0 at its end. */
   next(end: number): number {
     const start = this.pos
     if (start >= end) {
@@ -46,7 +46,7 @@ export class ProtoReader {
     return tag
   }
 
-  /** Reads a length and returns where the length-delimited field stops. */
+  /** Reads a length and returns the end of the length-delimited field. */
   enter(end: number): number {
     const length = this.uint32()
     const stop = this.pos + length
@@ -55,7 +55,7 @@ export class ProtoReader {
   }
 
   /**
-   * Passes over a field; a step past the end is found by {@link next}.
+   * Skips a field; {@link next} finds a step beyond the end.
    *
    * @param known bit set of the message's field numbers; one of them here has a wrong wire type
    */
@@ -73,7 +73,7 @@ export class ProtoReader {
     return new OtlpDecodeError(`${this.rows.place} at byte ${this.pos}: ${what}`)
   }
 
-  /** A varint's lower 32 bits. */
+  /** Reads the lower 32 bits of a varint. */
   uint32(): number {
     const byte = this.body[this.pos] ?? 0x80
     if (byte < 0x80) {
@@ -98,7 +98,7 @@ export class ProtoReader {
     return !this.#wide.isZero()
   }
 
-  /** A varint of up to ten bytes; bits beyond the 64th are dropped. */
+  /** Reads a varint of up to ten bytes; ignores bits above the 64th. */
   varint(into: Uint64): void {
     let low = 0
     let middle = 0
@@ -123,14 +123,14 @@ export class ProtoReader {
     return this.#view.getUint32(this.#take(4), true)
   }
 
-  /** An unsigned 64-bit integer of fixed size. */
+  /** Reads an unsigned 64-bit integer of fixed size. */
   fixed64(into: Uint64): void {
     const at = this.#take(8)
     into.lo = this.#view.getUint32(at, true)
     into.hi = this.#view.getUint32(at + 4, true)
   }
 
-  /** A signed 64-bit integer as the nearest double. */
+  /** Reads a signed 64-bit integer as the nearest double. */
   sfixed64(): number {
     const at = this.#take(8)
     return this.#view.getInt32(at + 4, true) * 4_294_967_296 + this.#view.getUint32(at, true)
@@ -140,7 +140,7 @@ export class ProtoReader {
     return this.#view.getFloat64(this.#take(8), true)
   }
 
-  /** Decimal digits of an `int64` varint. */
+  /** Reads an `int64` varint as decimal digits. */
   int64Text(): string {
     this.varint(this.#wide)
     const { hi, lo } = this.#wide
@@ -154,7 +154,7 @@ export class ProtoReader {
     this.pos = stop
   }
 
-  /** A text as a string, for what becomes part of another text. */
+  /** Reads a text as a string, to be used in another text. */
   string(end: number): string {
     return this.#stringOf(end, 'utf8')
   }
@@ -169,7 +169,7 @@ export class ProtoReader {
     this.pos = stop
   }
 
-  /** A packed list of 64-bit integers of fixed size, which the engine has in the same bytes. */
+  /** Reads a packed list of 64-bit integers of fixed size; the engine uses the same bytes. */
   packedFixed64(end: number, into: ListCell): void {
     const stop = this.enter(end)
     const count = (stop - this.pos) / 8
@@ -179,7 +179,7 @@ export class ProtoReader {
     this.pos = stop
   }
 
-  /** Whether a packed list that stops at `stop` goes on. */
+  /** Whether a packed list that stops at `stop` continues. */
   isInside(stop: number): boolean {
     if (this.pos > stop) throw this.error('a packed list ends inside a number')
     return this.pos < stop
@@ -192,7 +192,7 @@ export class ProtoReader {
     return text
   }
 
-  /** Where the next `count` bytes begin. */
+  /** Skips `count` bytes and returns their start. */
   #take(count: number): number {
     const at = this.pos
     if (at + count > this.body.length) throw this.error('truncated')

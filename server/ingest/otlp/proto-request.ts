@@ -1,18 +1,18 @@
-// The outer messages of the three signals in protobuf, which are the same but for their names: resources, in
-// them scopes, in them records.
+// The outer messages of the three signals in protobuf, which differ only in their names: resources that
+// contain scopes that contain records.
 
 import { readAttribute } from './proto-attributes.ts'
 import type { ProtoReader } from './proto-reader.ts'
 
-/** What a signal adds to the outer messages: reading a record that stops at `end`, and adding its rows. */
+/** The part of a signal: reads a record that stops at `end` and adds its rows. */
 export interface ProtoRecordReader {
   readRecord(end: number): void
 }
 
 /**
- * Reads an `Export<Signal>ServiceRequest`. A resource may stand behind its records on the wire, so each outer
- * message is walked twice: once for its own fields, once for what it contains. The first walk jumps over the
- * contents, so reading stays linear in the size of the body.
+ * Reads an `Export<Signal>ServiceRequest`. A resource may follow its records on the wire, so each outer
+ * message is read twice: once for its own fields, once for its content. The first pass skips the content, so
+ * reading is linear in the size of the body.
  *
  * @throws OtlpDecodeError
  */

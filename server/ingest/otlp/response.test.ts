@@ -1,4 +1,4 @@
-// Answers as the OTLP specification words them, in both encodings.
+// Responses as the OTLP specification defines them, in both encodings.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,7 +13,7 @@ test('full success is the empty message in both encodings', () => {
   }
 })
 
-test('a partial success names the count by signal and says why', () => {
+test('a partial success has the count and the reason', () => {
   const result = { rejected: 300, message: '300 points: time is 0 – ä' }
   const read = (signal: 'metrics' | 'logs' | 'traces') =>
     JSON.parse(encodeExportResponse(signal, 'json', result).toString())

@@ -1,7 +1,6 @@
-// The bodies an OTLP/HTTP server answers with, in the encoding of the request:
-// `Export<Signal>ServiceResponse` after 2xx and `google.rpc.Status` after 4xx and 5xx (OTLP specification,
-// "OTLP/HTTP Response"). A partial success is only present when something was rejected or there is something
-// to say; a client must not retry either.
+// Bodies of OTLP/HTTP responses in the encoding of the request: `Export<Signal>ServiceResponse` with 2xx and
+// `google.rpc.Status` with 4xx and 5xx (OTLP specification, "OTLP/HTTP Response"). A partial success is
+// present only where something was rejected or there is a warning; in both cases a client must not retry.
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -16,8 +15,8 @@ const rejectedNames = {
 } as const satisfies Record<Signal, string>
 
 /**
- * Codes of google.rpc.Code by HTTP status, where the two vocabularies meet; other 4xx are
- * INVALID_ARGUMENT, 5xx INTERNAL.
+ * Codes of google.rpc.Code by HTTP status, where both define one; other 4xx are INVALID_ARGUMENT, 5xx
+ * INTERNAL.
  */
 const rpcCodes: ReadonlyMap<number, number> = new Map([
   [401, 16],
@@ -30,19 +29,20 @@ const rpcCodes: ReadonlyMap<number, number> = new Map([
 ])
 
 interface PartialSuccess {
-  /** Records left out; 0 makes `message` a warning about an accepted request. */
+  /** Number of rejected records; with 0 `message` is a warning about an accepted request. */
   readonly rejected: number
-  /** What a developer should read; empty for none. */
+  /** A message for the developer of the client; empty for none. */
   readonly message: string
 }
 
-/** Value of the Content-Type header for both kinds of body. */
+/** Returns the Content-Type header of both kinds of body. */
 export function otlpContentType(encoding: OtlpEncoding): string {
   return contentTypes[encoding]
 }
 
 /**
- * Body after 200. Without rejections and message it is the empty message: no bytes in protobuf, `{}` in JSON.
+ * Returns the body of a 200. Without rejections and message it is the empty message: no bytes in protobuf,
+ * `{}` in JSON.
  */
 export function encodeExportResponse(signal: Signal, encoding: OtlpEncoding, result: PartialSuccess): Buffer {
   const isFull = result.rejected === 0 && result.message === ''
@@ -66,7 +66,7 @@ function partialSuccessProto({ rejected, message }: PartialSuccess): Buffer {
   return Buffer.from(writer.join().finish())
 }
 
-/** Body after 4xx or 5xx: a `google.rpc.Status` whose code follows from the HTTP status. */
+/** Returns the body of a 4xx or 5xx: a `google.rpc.Status` whose code follows from the HTTP status. */
 export function encodeStatus(encoding: OtlpEncoding, httpStatus: number, message: string): Buffer {
   const code = rpcCodeOf(httpStatus)
   if (encoding === 'json') return Buffer.from(JSON.stringify({ code, message }))
@@ -76,7 +76,7 @@ export function encodeStatus(encoding: OtlpEncoding, httpStatus: number, message
   return Buffer.from(writer.finish())
 }
 
-/** The google.rpc.Code for an HTTP error status; gRPC answers use it too. */
+/** Returns the google.rpc.Code of an HTTP error status; gRPC responses use it too. */
 export function rpcCodeOf(httpStatus: number): number {
   return rpcCodes.get(httpStatus) ?? (httpStatus < 500 ? 3 : 13)
 }

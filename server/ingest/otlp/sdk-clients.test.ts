@@ -1,5 +1,5 @@
-// The OpenTelemetry JavaScript SDK as a client nobody here wrote: its own serializers make the bodies, and
-// its own deserializers read our answers.
+// The OpenTelemetry JavaScript SDK as an independent client: its serializers write the bodies, and its
+// deserializers read our responses.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,10 +1,10 @@
-// Names and types of Prometheus in the words of OpenTelemetry.
+// Names and types of Prometheus in OpenTelemetry's terms.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { familyNames, kindOfSeries, metricTypes, unitOf } from './names.ts'
 
-test('a stated type decides, and a suffix only where none is stated', () => {
+test('a declared type decides, and a suffix only where none is declared', () => {
   const cases = [
     ['http_requests_total', 'unknown', 'counter'],
     ['rpc_seconds_count', 'unknown', 'counter'],
@@ -34,7 +34,7 @@ test('a series belongs to the family of its own name or of its stem', () => {
   assert.deepEqual(familyNames('up'), ['up'])
 })
 
-test('units are written as OpenTelemetry does, and what it does not know stays', () => {
+test('units are written as OpenTelemetry does, and unknown ones stay', () => {
   const cases = { seconds: 's', bytes: 'By', ratio: '1', bytes_per_second: 'By/s', carts_per_hour: 'carts/h' }
   for (const [word, unit] of Object.entries({
     ...cases,

@@ -1,8 +1,8 @@
-// What Prometheus says of a series in names and metadata, in the words of OpenTelemetry ("Prometheus and
-// OpenMetrics Compatibility" of its specification). Remote write is stateless, so each series is judged by
-// itself: the type its request states or, where it states none, the suffix of its name.
+// Converts names and metadata of Prometheus series to OpenTelemetry's terms ("Prometheus and OpenMetrics
+// Compatibility" of its specification). Remote write is stateless, so each series is handled alone: by the
+// type that its request declares or, where it declares none, by the suffix of its name.
 
-/** The numbers of `MetricType`, which both versions of the protocol share; 0 is unknown. */
+/** The numbers of `MetricType`, the same in both versions of the protocol; 0 is unknown. */
 export const metricTypes = {
   unknown: 0,
   counter: 1,
@@ -16,15 +16,15 @@ export const metricTypes = {
 
 type SeriesKind = 'gauge' | 'counter' | 'nonMonotonicSum'
 
-/** Suffixes that only series which count up have, by convention. */
+/** Suffixes that by convention only counters have. */
 const countingSuffix = /_(?:total|count|sum|bucket)$/
 const partSuffix = /_(?:count|sum|bucket)$/
 
 /**
- * How a series of float samples is stored. Counters, and the counts, sums and buckets of histograms and
- * summaries, are cumulative monotonic sums; infos and state sets are sums that are not monotonic, as the
- * specification has it; `_created` series are times; everything else is a gauge. Without a type `_total`,
- * `_count`, `_sum` and `_bucket` mark a counter, which takes a gauge of such a name for one.
+ * Returns how a series of float samples is stored. Counters, and the counts, sums and buckets of histograms
+ * and summaries, are cumulative monotonic sums; infos and state sets are non-monotonic sums, as the
+ * specification says; `_created` series are times; everything else is a gauge. Without a type `_total`,
+ * `_count`, `_sum` and `_bucket` mark a counter, so a gauge with such a name is stored as one.
  */
 export function kindOfSeries(name: string, type: number): SeriesKind {
   if (name.endsWith('_created')) return 'gauge'
@@ -44,7 +44,7 @@ export function kindOfSeries(name: string, type: number): SeriesKind {
   }
 }
 
-/** The name of the family that a series may belong to: metadata of the first version is by family. */
+/** Returns the names of families that a series may belong to: metadata of version 1.0 is by family. */
 export function familyNames(name: string): readonly string[] {
   const family = name.replace(/_(?:total|count|sum|bucket|created|info)$/, '')
   return family === name ? [name] : [name, family]
@@ -77,7 +77,7 @@ const units: Readonly<Record<string, string>> = {
   percent: '%',
 }
 
-/** A time that divides, as in `bytes_per_second`. */
+/** A unit of time as a divisor, as in `bytes_per_second`. */
 const perUnits: Readonly<Record<string, string>> = {
   second: 's',
   minute: 'min',
@@ -88,7 +88,7 @@ const perUnits: Readonly<Record<string, string>> = {
   year: 'y',
 }
 
-/** A unit's word as OpenTelemetry writes it; a word it doesn't know stays as it is. */
+/** Returns the word of a unit as OpenTelemetry writes it; an unknown word unchanged. */
 export function unitOf(word: string): string {
   if (word === '') return ''
   const known = (unit: string) => (Object.hasOwn(units, unit) ? units[unit] : undefined)

@@ -1,7 +1,7 @@
-// Prometheus' native histograms as OpenTelemetry has them. Bucket i of a schema n reaches up to 2^(i·2^-n)
-// in Prometheus and begins there in OpenTelemetry, so indexes move by one; sparse spans become dense
-// lists, whose length is bounded before anything is filled in. Counts stay exact: what can't be an integer
-// is refused, not rounded.
+// Converts Prometheus' native histograms to OpenTelemetry's. Bucket i of a schema n ends at 2^(i·2^-n) in
+// Prometheus and begins there in OpenTelemetry, so indexes differ by one. Sparse spans become dense lists,
+// whose length is limited before anything is filled in. Counts stay exact: a count that is not an integer is
+// refused, not rounded.
 
 import type { ListCell } from '../rows/cells.ts'
 import { type Fault, fault, maxListLength } from '../rows/faults.ts'
@@ -9,15 +9,15 @@ import type { ExponentialBuckets, MetricPoint } from '../rows/metric-rows.ts'
 import { Uint64 } from '../rows/uint64.ts'
 import type { HistogramSide, NativeHistogram } from './remote-write-wire.ts'
 
-/** Buckets by bounds of their own, as converted classic histograms have them. */
+/** Buckets with explicit bounds, as in converted classic histograms. */
 export const customSchema = -53
 
-/** The exponential schemas that are defined. */
+/** The defined exponential schemas. */
 const [schemaMin, schemaMax] = [-4, 8]
 
 const maxUint64 = 2n ** 64n - 1n
 
-/** Indexes beyond this are far outside what a double can be in, and would not fit the column. */
+/** Indexes above this are far outside the range of a double, and would not fit the column. */
 const indexMax = 1 << 20
 
 class Unfit extends Error {
@@ -29,7 +29,7 @@ class Unfit extends Error {
   }
 }
 
-/** Fills the point and answers null, or answers why the histogram can't be stored. */
+/** Fills the point and returns null, or returns why the histogram can't be stored. */
 export function fillHistogram(point: MetricPoint, found: NativeHistogram): Fault | null {
   try {
     if (found.isGauge) throw new Unfit(fault.gaugeHistogram)
@@ -77,7 +77,7 @@ function addCounts(list: ListCell, counts: readonly bigint[]): void {
   }
 }
 
-/** Counts from index `from` on, with zeros where no span is. */
+/** Returns counts from index `from` on, with zeros where there is no span. */
 function spread({ spans, deltas, counts }: HistogramSide, from: number): bigint[] {
   const found = counts.length > 0 ? counts.map(wholeOf) : cumulate(deltas)
   if (spans.reduce((sum, { length }) => sum + length, 0) !== found.length) throw new Unfit(fault.spanMismatch)

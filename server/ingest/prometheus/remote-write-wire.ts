@@ -18,7 +18,7 @@ interface SeriesMetadata {
 
 export interface Sample {
   readonly value: number
-  /** The value is the marker that the series ended. */
+  /** Whether the value is the marker of the end of the series. */
   readonly isStale: boolean
   readonly timeMs: number
   /** 0 where unknown. */
@@ -32,13 +32,13 @@ export interface PromExemplar {
   readonly timeMs: number
 }
 
-/** Consecutive buckets; `offset` is the gap to the span before or, of the first one, where it begins. */
+/** Consecutive buckets; `offset` is the gap after the previous span; of the first span, its start. */
 interface BucketSpan {
   readonly offset: number
   readonly length: number
 }
 
-/** One side of a native histogram: either differences of integer counts, or counts that may be fractional. */
+/** One side of a native histogram: differences of integer counts, or counts that may be fractional. */
 export interface HistogramSide {
   readonly spans: BucketSpan[]
   readonly deltas: bigint[]
@@ -73,7 +73,7 @@ const noMetadata: SeriesMetadata = { type: metricTypes.unknown, help: '', unit: 
 /** `HistogramResetHint` of a gauge. */
 const gaugeHint = 3
 
-/** Reads a request and passes on its series in order. Throws `bad_request` where it is no such message. */
+/** Reads a request and passes each series on, in order. Throws `bad_request` for any other body. */
 export function readRemoteWrite(
   version: RemoteWriteVersion,
   body: Buffer,
@@ -101,8 +101,8 @@ class RequestReader {
   }
 
   /**
-   * The wire library throws RangeError for a read past the body's end and a plain Error for what no encoder
-   * writes. Any other error is a mistake of ours and must not be blamed on the client.
+   * The wire library throws RangeError for a read beyond the end of the body, and a plain Error for what no
+   * encoder writes. Any other error is a defect of ours and must not be reported as the client's.
    */
   translate(error: unknown): unknown {
     if (error instanceof RangeError) return this.#error('truncated')
@@ -110,7 +110,7 @@ class RequestReader {
     return isPlain ? this.#error('malformed field') : error
   }
 
-  /** Twice over the body, the first time without the series: metadata and symbols may follow them. */
+  /** Reads the body twice, the first time without the series: metadata and symbols may follow them. */
   readV1(onSeries: (series: TimeSeries) => void): void {
     const end = this.#body.length
     this.#eachField(end, 0b1010, (tag) => {
@@ -184,7 +184,7 @@ class RequestReader {
       return true
     })
     if (labels.length % 2 !== 0) throw this.#error('a label without a value')
-    // Earlier drafts have the start beside the samples, the current one within each.
+    // Earlier drafts have the start beside the samples, the current version has it in each sample.
     const begun = samples.map((sample) => (sample.startMs === 0 ? { ...sample, startMs: createdMs } : sample))
     for (const histogram of histograms) if (histogram.startMs === 0) histogram.startMs = createdMs
     return { labels, metadata, samples: createdMs === 0 ? samples : begun, histograms, exemplars }
@@ -271,7 +271,7 @@ class RequestReader {
         found.isStale = this.#isStaleMarker()
         found.sum = this.#wire.double()
       } else if (tag === ((4 << 3) | 0)) found.schema = this.#wire.sint32()
-      // What the zero bucket spans (5) has no column.
+      // The width of the zero bucket (5) has no column.
       else if (tag === ((5 << 3) | 1)) this.#wire.pos += 8
       else if (tag === ((6 << 3) | 0)) found.zeroCount = this.#uint64()
       else if (tag === ((7 << 3) | 1)) found.zeroCount = this.#wire.double()
@@ -326,10 +326,10 @@ class RequestReader {
   }
 
   /**
-   * Walks a message that stops at `end`.
+   * Reads the fields of a message that stops at `end`.
    *
-   * @param known bit set of the message's field numbers; one that `read` doesn't take has a wrong wire type
-   * @param read reads the field and answers true, or reads nothing and answers false
+   * @param known bit set of the message's field numbers; one that `read` doesn't accept has a wrong wire type
+   * @param read reads the field and returns true, or reads nothing and returns false
    */
   #eachField(end: number, known: number, read: (tag: number) => boolean): void {
     while (this.#wire.pos < end) {
@@ -382,7 +382,7 @@ class RequestReader {
     return BigInt(this.#wire.uint64())
   }
 
-  /** Looks at the bits: as a number it is a NaN like any other. */
+  /** Compares the bits: as a number the marker is a NaN like any other. */
   #isStaleMarker(): boolean {
     const { pos } = this.#wire
     return (

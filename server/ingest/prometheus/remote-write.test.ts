@@ -1,5 +1,5 @@
 // Remote write requests, written by another library, as rows: both versions give the same. What can't be
-// stored is counted with its reason and nothing else is lost.
+// stored is counted with its reason, and nothing else is lost.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -69,7 +69,7 @@ for (const version of versions) {
       })
     })
 
-    test('a counter becomes a cumulative monotonic sum, an info one that is not monotonic', () => {
+    test('a counter becomes a cumulative monotonic sum, an info a non-monotonic one', () => {
       const series = (name: string, type: number) => gauge(7, { labels: { __name__: name }, type })
       const { rows } = decode(version, [series('a_total', 0), series('b', 1), series('c_info', 6)])
       assert.deepEqual(
@@ -82,7 +82,7 @@ for (const version of versions) {
       )
     })
 
-    test('a job with a namespace is taken apart, and scope labels name the scope', () => {
+    test('a job with a namespace is split, and scope labels name the scope', () => {
       const labels = {
         __name__: 'x',
         job: 'prod/shop',
@@ -98,7 +98,7 @@ for (const version of versions) {
       )
     })
 
-    test('each series has its own source, whoever it comes after', () => {
+    test('each series has its own source, whichever series it follows', () => {
       const of = (job: string, instance: string, otel_scope_name = '', otel_scope_version = '') =>
         gauge(1, { labels: { __name__: 'x', job, instance, otel_scope_name, otel_scope_version } })
       const sources: readonly (readonly [string, string, string?, string?])[] = [
@@ -127,7 +127,7 @@ for (const version of versions) {
       )
     })
 
-    test('a source that is refused takes all of its series with it, and no other', () => {
+    test('a refused source rejects all of its series and no others', () => {
       const of = (job: string) => gauge(1, { labels: { __name__: 'x', job } })
       const far = 'j'.repeat(40_000)
       const { samples, rows } = decode(version, [of('a'), of(far), of(far), of('b')])
@@ -163,7 +163,7 @@ for (const version of versions) {
       )
     })
 
-    test('times are exact to both ends of what is held, and beyond them a sample is left out', () => {
+    test('times are exact to both ends of the range, and a sample outside is left out', () => {
       const times = [1, 4_294_967_296, 5_661_791_999_999, 0, -1, 5_661_792_000_000, '9223372036854775807']
       const samples = times.map((timestamp) => ({ value: 1, timestamp }))
       const found = decode(version, [gauge(0, { samples })])
@@ -177,7 +177,7 @@ for (const version of versions) {
       )
     })
 
-    test('labels that name a thing twice, or nothing, leave their series out and no other', () => {
+    test('a label with an empty or repeated name rejects its series and no other', () => {
       const twice = [
         ['__name__', 'x'],
         ['a', '1'],
@@ -201,7 +201,7 @@ for (const version of versions) {
       assert.deepEqual(found.rows('otel_metrics_gauge')[0]?.Attributes, { __proto__x: '1', constructor: 'c' })
     })
 
-    test('an exemplar is a row beside its series that has no value', () => {
+    test('an exemplar is a row without a value beside its series', () => {
       const traceId = '4BF92F3577B34DA6A3CE929D0E0E4736'
       const labels = { trace_id: traceId, span_id: 'not hex', user: 'u' }
       const exemplars = [{ labels, value: 0.25, timestamp: timeMs }]
@@ -221,7 +221,7 @@ for (const version of versions) {
       assert.deepEqual(row?.['Exemplars.FilteredAttributes'], [{ span_id: 'not hex', user: 'u' }])
     })
 
-    test('nothing in a request is nothing, and a series without samples is none', () => {
+    test('an empty request has no records, and a series without samples has none', () => {
       for (const series of [[], [{ labels: { __name__: 'x' } }]]) {
         assert.deepEqual(
           decodeRemoteWrite(version, encodeRequest(version, series), here).map((part) => [
@@ -244,7 +244,7 @@ for (const version of versions) {
       assert.deepEqual(namedRows(samples.batch, 'otel_metrics_gauge')[0]?.Attributes, { where: 'caf\ufffd' })
     })
 
-    test('a body cut anywhere, or of any bytes, is refused or read, and never anything else', () => {
+    test('a body that is cut anywhere, or has random bytes, is refused or read', () => {
       const body = encodeRequest(version, [
         gauge(1, { exemplars: [{ labels: { a: 'b' }, value: 1, timestamp: 1 }] }),
       ])
@@ -275,8 +275,8 @@ for (const version of versions) {
   })
 }
 
-describe('what only one version has', () => {
-  test('2.0 says when a counter began', () => {
+describe('features of one version only', () => {
+  test('2.0 gives the start of a counter', () => {
     const series = {
       labels: { __name__: 'a_total' },
       samples: [{ value: 1, timestamp: timeMs }],
@@ -286,14 +286,14 @@ describe('what only one version has', () => {
     assert.equal(rows('otel_metrics_sum')[0]?.StartTimeUnix, '0000000001.000000000')
   })
 
-  test('2.0 refuses a reference to a symbol that is not there, and a label without a value', () => {
+  test('2.0 refuses a reference to a missing symbol, and a label without a value', () => {
     for (const labelsRefs of [[0, 7], [0]]) {
       const message = { symbols: [''], timeseries: [{ labelsRefs, samples: [{ value: 1, timestamp: 1 }] }] }
       assert.throws(() => decodeRemoteWrite('2.0', encodeRaw('2.0', message), here), AppError)
     }
   })
 
-  test('a request of one version read as the other is empty, as both specifications have it', () => {
+  test('a request of one version that is read as the other is empty, as both specifications say', () => {
     for (const [as, written] of [
       ['1.0', '2.0'],
       ['2.0', '1.0'],
@@ -307,7 +307,7 @@ describe('what only one version has', () => {
   })
 })
 
-test('a small request that says one long text very often is refused before it fills the memory', () => {
+test('a small request that repeats one long text very often is refused before it fills the memory', () => {
   const symbols = ['', '__name__', 'x', 'note', 'n'.repeat(30_000)]
   const one = { labelsRefs: [1, 2, 3, 4], samples: [{ value: 1, timestamp: 1 }] }
   const body = encodeRaw('2.0', { symbols, timeseries: Array.from({ length: 6000 }, () => one) })
@@ -343,7 +343,7 @@ describe('native histograms', () => {
       return decode(version, [{ ...series, ...more }])
     })
 
-  test('an exponential one keeps its counts, its buckets one index lower and its gaps filled with zeros', () => {
+  test('an exponential histogram keeps its counts, has its buckets one index lower and its gaps filled with zeros', () => {
     for (const { histograms, samples, rows } of read({})) {
       assert.deepEqual([samples.accepted, histograms.accepted, histograms.reasons], [0, 1, ''])
       const [row] = rows('otel_metrics_exponential_histogram')
@@ -357,7 +357,7 @@ describe('native histograms', () => {
     }
   })
 
-  test('one with bounds of its own becomes a histogram with those bounds', () => {
+  test('a histogram with explicit bounds keeps those bounds', () => {
     const custom = {
       schema: -53,
       customValues: [0.1, 1, 10],
@@ -374,7 +374,7 @@ describe('native histograms', () => {
     }
   })
 
-  test('64-bit counts are exact, and whole counts written as floats are whole', () => {
+  test('64-bit counts are exact, and whole counts that were sent as floats are integers', () => {
     for (const { rows } of read({ countInt: '18446744073709551615' })) {
       assert.equal(rows('otel_metrics_exponential_histogram')[0]?.Count, '18446744073709551615')
     }
@@ -440,14 +440,14 @@ describe('native histograms', () => {
     ],
   ]
   for (const [name, changes, reason] of unfit) {
-    test(`one with ${name} is left out with the reason`, () => {
+    test(`a histogram with ${name} is left out with the reason`, () => {
       for (const { histograms } of read(changes)) {
         assert.deepEqual([histograms.accepted, histograms.reasons], [0, `1 histogram: ${reason}`])
       }
     })
   }
 
-  test('one of the type gauge histogram is left out too', () => {
+  test('a histogram of the type gauge histogram is left out too', () => {
     for (const { histograms } of read({}, { type: 4 })) {
       assert.equal(histograms.reasons, '1 histogram: native histogram of a gauge')
     }

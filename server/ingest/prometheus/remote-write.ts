@@ -1,8 +1,8 @@
-// A Prometheus remote write request, uncompressed, becomes rows of the metric tables; docs/prometheus.md has
-// the whole mapping. Each sample is a row of its own, also those of classic histograms and summaries, whose
-// series may come in different requests. The three kinds of record are counted apart, because the protocol's
-// answer does so. An exemplar is a row without a value beside its series: Prometheus sends it apart from the
-// samples, often in another request.
+// Turns an uncompressed Prometheus remote write request into rows of the metric tables; docs/prometheus.md
+// has the whole mapping. Each sample is a row of its own, also for classic histograms and summaries, whose
+// series may arrive in different HTTP requests. The three kinds of record are counted separately, because the
+// response of the protocol does so. An exemplar is a row without a value beside its series: Prometheus sends
+// it separately from the samples, often in another HTTP request.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { type MapCell, TextCell } from '../rows/cells.ts'
@@ -31,7 +31,7 @@ type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
 
 /**
  * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be
- * out of all proportion to it; nothing of it may then be stored.
+ * out of proportion to its size; nothing of it may then be stored.
  */
 export function decodeRemoteWrite(
   version: RemoteWriteVersion,
@@ -46,7 +46,7 @@ export function decodeRemoteWrite(
 /** Names and values, alternating. */
 type Pairs = readonly string[]
 
-/** Who a series comes from: what its resource and scope are made of. */
+/** The source of a series: its resource and scope are made from it. */
 interface Source {
   job: string
   instance: string
@@ -54,7 +54,7 @@ interface Source {
   scopeVersion: string
 }
 
-/** What the labels of a series say, taken apart. */
+/** The labels of a series, by their use. */
 interface SeriesLabels {
   readonly name: string
   readonly source: Readonly<Source>
@@ -67,7 +67,7 @@ class SeriesRows {
   readonly #samples: MetricRows
   readonly #histograms: MetricRows
   readonly #exemplars: MetricRows
-  /** Whose resource and scope stand in each of them: series of one source come together. */
+  /** The source whose resource and scope each has at present: series of one source follow each other. */
   readonly #sources = new Map<MetricRows, Readonly<Source>>()
   readonly #key = new TextCell()
   readonly #value = new TextCell()
@@ -166,7 +166,9 @@ class SeriesRows {
     out.addPoint(kind)
   }
 
-  /** Sets resource, scope and metric for the series' next rows. Answers the kind of its float samples. */
+  /**
+   * Sets resource, scope and metric for the next rows of the series. Returns the kind of its float samples.
+   */
   #begin(out: MetricRows, { metadata }: TimeSeries, labels: SeriesLabels): 'gauge' | 'sum' {
     const { rows, metric } = out
     this.#beginSource(out, labels.source)
@@ -216,14 +218,15 @@ function takeApart(pairs: Pairs): SeriesLabels {
     const own = sourceLabels.get(key)
     if (own !== undefined) source[own] = value
     else if (key === '__name__') name = value
-    // To Prometheus an empty label is none.
+    // In Prometheus an empty label is the same as no label.
     else if (value !== '') attributes.push(key, value)
   }
   return { name, source, attributes, count: pairs.length / 2, isBroken: isBroken(pairs) }
 }
 
 /**
- * Whether a label has no name, or two have the same. The protocol wants them sorted, which is quickly seen.
+ * Whether a label has no name, or two have the same name. The protocol requires sorted labels, for which this
+ * is a quick check.
  */
 function isBroken(pairs: Pairs): boolean {
   let last = ''
@@ -240,7 +243,7 @@ function isBrokenUnsorted(pairs: Pairs): boolean {
   return keys.includes('') || new Set(keys).size < keys.length
 }
 
-/** Labels that say where a series comes from. */
+/** Labels that name the source of a series. */
 const sourceLabels = new Map<string, keyof Source>([
   ['job', 'job'],
   ['instance', 'instance'],
@@ -257,7 +260,7 @@ function isSameSource(a: Readonly<Source>, b: Readonly<Source>): boolean {
   )
 }
 
-/** `job` is the service, with its namespace before a slash; `instance` is which one of it. */
+/** `job` is the service, with its namespace before a slash; `instance` identifies one instance of it. */
 function resourceOf({ job, instance }: Readonly<Source>): Pairs {
   const [, namespace = '', service = job] = /^([^/]+)\/([^/]+)$/.exec(job) ?? []
   const named = { 'service.namespace': namespace, 'service.name': service, 'service.instance.id': instance }
@@ -265,7 +268,7 @@ function resourceOf({ job, instance }: Readonly<Source>): Pairs {
 }
 
 /**
- * Milliseconds as nanoseconds, exact; what no table holds becomes the largest time,
+ * Converts milliseconds to nanoseconds, exactly; a time that no table can store becomes the largest one,
  * which the collector refuses.
  */
 function setMs(into: Uint64, ms: number): void {

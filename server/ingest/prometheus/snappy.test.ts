@@ -1,5 +1,5 @@
-// Snappy blocks: what another library compressed comes back, and whatever else is sent ends in an error or in
-// exactly the declared length, soon.
+// Snappy blocks: what another library compressed is uncompressed exactly, and anything else ends quickly in
+// an error or in exactly the declared length.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -20,7 +20,7 @@ function codeOf(compressed: Buffer, limitBytes = limit): string {
   return 'read'
 }
 
-test('what another library compressed comes back byte for byte', () => {
+test('what another library compressed is uncompressed byte for byte', () => {
   const repetitive = fc
     .tuple(fc.uint8Array({ minLength: 1, maxLength: 90 }), fc.integer({ min: 1, max: 3000 }))
     .map(([part, times]) => Buffer.concat(Array.from({ length: times }, () => part)))
@@ -34,7 +34,7 @@ test('what another library compressed comes back byte for byte', () => {
   )
 })
 
-describe('by the letter of the format', () => {
+describe('every element of the format is read', () => {
   const cases: readonly (readonly [string, readonly number[], string])[] = [
     ['nothing at all', [0], ''],
     ['a short literal', [3, 2 << 2, 97, 98, 99], 'abc'],
@@ -57,7 +57,7 @@ describe('what is not Snappy is refused', () => {
     ['more than was declared', [2, 2 << 2, 97, 98, 99]],
     ['a literal past the end of the body', [9, 8 << 2, 97, 98, 99]],
     ['a literal whose length is cut off', [9, 61 << 2, 1]],
-    // The length reads as -5 where it is taken for signed, and reading would go in a circle for ever.
+    // Read as a signed number the length is -5, and reading would never end.
     ['a literal of almost 4 GiB', [10, 63 << 2, 0xfa, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0]],
     ['a copy from before the beginning', [7, 2 << 2, 97, 98, 99, (0 << 2) | 1, 4]],
     ['a copy of nothing before', [7, 2 << 2, 97, 98, 99, (0 << 2) | 1, 0]],
@@ -80,7 +80,7 @@ describe('what is not Snappy is refused', () => {
   })
 })
 
-test('a few bytes that declare more than the limit are refused before anything is allocated', () => {
+test('a few bytes that declare more than the limit are refused before memory is allocated', () => {
   const fourGiB = Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0, 97])
   assert.equal(codeOf(fourGiB), 'body_too_large')
   assert.equal(codeOf(compress(Buffer.alloc(limit)), limit), 'read')

@@ -1,14 +1,14 @@
 // Snappy's block format, as Prometheus remote write uses it (google/snappy, format_description.txt). The
-// declared length is looked at before anything is allocated, every element is held against both ends, and
-// nothing is written past the declared length: a body of any bytes ends in exactly that many bytes or in an
-// error, in time linear in both lengths.
+// declared length is checked before memory is allocated, every element is checked against both ends, and
+// nothing is written beyond the declared length. Any body results in exactly that many bytes or in an error,
+// in time linear in both lengths.
 
 import { AppError } from '../../core/app-error.ts'
 
 const broken = () => new AppError('bad_request', { sentence: 'The body is not valid Snappy (block format).' })
 
 /**
- * The declared length of what is compressed. Throws `body_too_large` above the limit,
+ * Returns the declared length of the uncompressed body. Throws `body_too_large` above the limit,
  * `bad_request` where there is none.
  */
 export function unsnappedLength(compressed: Buffer, limitBytes: number): number {
@@ -17,16 +17,19 @@ export function unsnappedLength(compressed: Buffer, limitBytes: number): number 
   return value
 }
 
-/** Throws as {@link unsnappedLength}, and `bad_request` where the bytes aren't Snappy. */
+/**
+ * Returns the uncompressed body. Throws like {@link unsnappedLength}, and `bad_request` where the bytes are
+ * not Snappy.
+ */
 export function unsnap(compressed: Buffer, limitBytes: number): Buffer {
   const into = Buffer.allocUnsafe(unsnappedLength(compressed, limitBytes))
   const written = expand(compressed, readLength(compressed).next, into)
-  // Fewer bytes than declared would leave what was in that memory before.
+  // With fewer bytes than declared, the rest would be old content of the memory.
   if (written !== into.length) throw broken()
   return into
 }
 
-/** A varint of at most 32 bits. */
+/** Reads a varint of at most 32 bits. */
 function readLength(from: Buffer): { value: number; next: number } {
   let value = 0
   for (let at = 0; at < 5; at++) {
@@ -38,7 +41,7 @@ function readLength(from: Buffer): { value: number; next: number } {
   throw broken()
 }
 
-/** Answers how many bytes were written. */
+/** Returns the number of written bytes. */
 function expand(from: Buffer, start: number, into: Buffer): number {
   let at = start
   let to = 0
@@ -68,7 +71,7 @@ function expand(from: Buffer, start: number, into: Buffer): number {
   return to
 }
 
-/** A copy may overlap what it writes, which repeats it. */
+/** The source of a copy may overlap its target, which repeats the source. */
 function copyBack(into: Buffer, to: number, offset: number, length: number): number {
   if (offset >= length) into.copyWithin(to, to - offset, to - offset + length)
   else for (let i = to; i < to + length; i++) into[i] = into[i - offset] ?? 0

@@ -1,6 +1,6 @@
-// Attributes that are repeated in a body, held against the same points each sent alone: whatever a decoder
-// remembers of a body, a point must read the same behind others as by itself. Bodies are put together by
-// hand, byte for byte, because an encoder would make no invalid text, no repeated field and no unknown one.
+// Attributes that are repeated in a body, compared with the same points each sent alone: a point must be read
+// the same after others as by itself. Bodies are written byte for byte, because an encoder would write no
+// invalid text, no repeated field and no unknown one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,7 +24,7 @@ function keyValue(key: Uint8Array, value: Uint8Array): Buffer {
 
 const named = (key: string, value: string) => keyValue(text(key), lengthDelimited(1, text(value)))
 
-/** A point of a gauge with these attributes; which one it is stands in its value. */
+/** A point of a gauge with these attributes; its value identifies it. */
 function point(attributes: readonly Uint8Array[], at: number): Buffer {
   const value = Buffer.alloc(8)
   value.writeDoubleLE(at)
@@ -69,7 +69,7 @@ const anyValue = fc.oneof(
   fc.boolean().map((is) => Buffer.of(2 << 3, is ? 1 : 0)),
   bytesOf(6).map((bytes) => lengthDelimited(7, bytes)),
   bytesOf(6).map((bytes) => lengthDelimited(5, lengthDelimited(1, lengthDelimited(1, bytes)))),
-  // Two members of the oneof, of which the last one counts, and a field that nobody knows.
+  // Two members of the oneof, of which the last one counts, and an unknown field.
   fc.constant(Buffer.concat([lengthDelimited(1, text('first')), Buffer.of(3 << 3, 7)])),
   fc.constant(Buffer.concat([lengthDelimited(1, text('known')), Buffer.of(9 << 3, 1)])),
 )
@@ -78,7 +78,7 @@ const attribute = fc.oneof(
     .tuple(fc.constantFrom('http.request.method', 'http.route', 'a', ''), anyValue)
     .map(([key, value]) => keyValue(text(key), value)),
   fc.tuple(bytesOf(20), anyValue).map(([key, value]) => keyValue(key, value)),
-  // Longer than a key may be, so its point is refused wherever it stands.
+  // Longer than a key may be, so its point is always refused.
   fc.constant(named('k'.repeat(1_025), 'v')),
 )
 /** Few attributes, of which many points are made. */
@@ -86,25 +86,25 @@ const records = fc
   .array(attribute, { minLength: 1, maxLength: 8 })
   .chain((pool) => fc.array(fc.array(fc.constantFrom(...pool), { maxLength: 20 }), { maxLength: 30 }))
 
-test('a point reads the same behind others with the same attributes as alone', () => {
+test('a point is read the same after others with the same attributes as alone', () => {
   fc.assert(
     fc.property(records, (made) => assertReadAsAlone(made)),
     { numRuns: 300 },
   )
 })
 
-test('attributes that differ in one byte only are told apart, whichever byte it is', () => {
+test('attributes that differ in only one byte are different, whichever byte it is', () => {
   const one = named('http.response.header', 'abcdefghijklmnopqrstuvwxyz')
   const others = Array.from({ length: one.length }, (_, at) => {
     const other = Buffer.from(one)
-    // Lengths and tags stay, or it would be another message.
+    // Lengths and tags stay, otherwise it would be another message.
     other[at] = (one[at] ?? 0) < 0x60 ? (one[at] ?? 0) : (one[at] ?? 0) ^ 1
     return [other]
   })
   assertReadAsAlone([[one], ...others, [one], ...others])
 })
 
-test('more distinct attributes than are kept, and pairs that share a place in the memory, change nothing', () => {
+test('more distinct attributes than are kept, and pairs that share a slot, change nothing', () => {
   const many = Array.from({ length: 3_000 }, (_, at) => [
     named('id', `value-${at}`),
     named('server.address', 'shop'),
@@ -122,13 +122,13 @@ test('a point with too many attributes is refused although each of them was read
   assert.equal(rowsOf([few, most, distinct].map(point)).rejected, 1)
 })
 
-test('an attribute that a full point took no more of is read right where it comes next', () => {
+test('an attribute that did not fit into a full point is read correctly the next time', () => {
   const often = Array.from({ length: maxAttributes }, () => named('http.route', '/'))
   const late = named('http.response.status_code', '200')
   assertReadAsAlone([[...often, late], [late], [named('http.route', '/')]])
 })
 
-test('a key that grows when its bytes are mended is still the same key', () => {
+test('a key that grows when invalid bytes are replaced is still the same key', () => {
   const key = Buffer.alloc(100, 0xff)
   const [one, other] = ['1', '2'].map((value) => keyValue(key, lengthDelimited(1, text(value))))
   if (one === undefined || other === undefined) throw new Error('There are two.')
@@ -137,7 +137,7 @@ test('a key that grows when its bytes are mended is still the same key', () => {
   assert.equal(rowsOf([[one], [one, other]].map(point)).bytes.length, once.length * 2)
 })
 
-test('an attribute that a point repeats with another value stays with the last one', () => {
+test('an attribute that a point repeats with another value has the last value', () => {
   const [get, post] = [named('http.request.method', 'GET'), named('http.request.method', 'POST')]
   const route = named('http.route', '/')
   assertReadAsAlone([[get, route], [post, route], [get, route, post], [post, get, route, get], [get]])

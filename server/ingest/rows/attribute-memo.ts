@@ -1,45 +1,43 @@
-// Attributes of a protobuf body that were read before. Most records of a body repeat attributes of earlier
-// ones, byte for byte: comparing some forty bytes and copying them at once is a third of the work of reading
-// them anew (docs/decisions/0021). A memo belongs to one body and goes with it, so nothing gets from one
-// sender to another. What it answers depends on the bytes of the attribute and on nothing else.
+// Remembers attributes of a protobuf body. Most records of a body repeat attributes of earlier ones byte for
+// byte, and comparing some forty bytes and copying them at once takes a third of the time of reading them
+// again (docs/decisions/0021). A memo belongs to one body and is dropped with it, so nothing passes from one
+// sender to another. A result depends only on the bytes of the attribute.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { type SeriesId, TextHash } from '../../telemetry/schema/series-id.ts'
 
-/**
- * Powers of two. A small body gets few slots, because making many of them would cost it more than they save.
- */
+/** Powers of two. A small body gets few slots, because creating many would cost more than they save. */
 const fewestSlots = 16
 const mostSlots = 1_024
 
-/** Of a body for each slot, bytes: about an attribute's. */
+/** Bytes of the body for each slot: about the size of an attribute. */
 const bytesPerSlot = 32
 
 /**
- * Bytes of an attribute on the wire: its last two words are looked at, and a long one costs as
- * much to copy either way.
+ * Limits of an attribute on the wire, bytes: the hash uses its last two words, and a long one costs as much
+ * to copy as to read.
  */
 const shortest = 8
 const longest = 120
 
-/** The attributes of one body that were read so far, by numbers that stay theirs. */
+/** The attributes of one body that were read so far; each has a number that does not change. */
 export class AttributeMemo {
-  /** Of the body that all places below are in. */
+  /** The body that all offsets below refer to. */
   readonly #view: DataView
   /**
-   * One more than the number of the attribute in it, 0 for none. Who comes first stays:
-   * what repeats comes early.
+   * The number of the attribute in each slot plus one, 0 for none. The first attribute of a slot stays: what
+   * repeats comes early.
    */
   readonly #slots: Uint16Array
   readonly #starts: number[] = []
   readonly #lengths: number[] = []
   readonly #keyLengths: number[] = []
-  /** As they are stored, one behind the other. */
+  /** The attributes as they are stored, one after another. */
   readonly #pairs = new RowBinary()
-  /** Where each ends, behind the 0 that the first begins at. */
+  /** The end of each, after a 0 for the start of the first. */
   readonly #stops: number[] = [0]
   readonly #hashes: TextHash[] = []
-  /** The slot of what was last looked for and not found, -1 where it isn't to be kept. */
+  /** The slot of the last search that found nothing; -1 where the attribute can't be kept. */
   #free = -1
 
   constructor(view: DataView) {
@@ -49,7 +47,10 @@ export class AttributeMemo {
     this.#slots = new Uint16Array(slots)
   }
 
-  /** The number of an attribute with the same bytes as those from `start` to `stop`, or -1. */
+  /**
+   * Returns the number of an attribute with the same bytes as those from `start` to `stop`; -1 where there is
+   * none.
+   */
   find(start: number, stop: number): number {
     const length = stop - start
     this.#free = -1
@@ -78,11 +79,11 @@ export class AttributeMemo {
   }
 
   /**
-   * Keeps what {@link find} was just asked for and did not find.
+   * Keeps the attribute that {@link find} has just searched for and not found.
    *
    * @param start where its bytes begin in the body
-   * @param pairs holds it at the end, from `pairStart` on, as it is stored
-   * @param keyLength bytes of its key in there
+   * @param pairs has the attribute at its end, from `pairStart` on, as it is stored
+   * @param keyLength bytes of its key there
    */
   keep(start: number, stop: number, pairs: RowBinary, pairStart: number, keyLength: number): void {
     if (this.#free < 0) return
@@ -99,12 +100,12 @@ export class AttributeMemo {
     return this.#keyLengths[known] ?? 0
   }
 
-  /** Writes it as it is stored. */
+  /** Writes the attribute as it is stored. */
   writeTo(known: number, out: RowBinary): void {
     out.appendWords(this.#pairs, this.#stops[known] ?? 0, this.#stops[known + 1] ?? 0)
   }
 
-  /** Adds it to the identity of a series. */
+  /** Adds the attribute to the identity of a series. */
   addTo(known: number, series: SeriesId, part: number): void {
     series.addHash(this.#hashes[known] ?? this.#hash(known), part)
   }
@@ -118,8 +119,8 @@ export class AttributeMemo {
 }
 
 /**
- * Of an attribute's length and three of its words; the last ones tell most values apart,
- * the middle one most keys.
+ * Hashes the attribute's length and three of its words: the last ones differ between most values, the middle
+ * one between most keys.
  */
 function hashOf(length: number, last: number, beforeLast: number, middle: number): number {
   const ends = Math.imul(last ^ length, 0x9e3779b1) ^ Math.imul(beforeLast, 0x85ebca77)

@@ -1,5 +1,5 @@
-// A set of attributes as it is filled and written again and again, against a map that
-// keeps the last of equal keys.
+// A set of attributes that is filled and written repeatedly, compared with a map that keeps the last of equal
+// keys.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,7 +16,7 @@ function fill(cell: MapCell, entries: Entries): void {
   cell.clear()
   const [key, value] = [new TextCell(), new TextCell()]
   for (const [ownKey, ownValue] of entries) {
-    // What stands in the body is taken from there, as a protobuf decoder does.
+    // A text of the body is set as a range, as a protobuf decoder does.
     const at = body.indexOf(ownKey)
     if (ownKey !== '' && at >= 0) key.setSlice(at, at + Buffer.byteLength(ownKey))
     else key.setText(ownKey)
@@ -25,7 +25,7 @@ function fill(cell: MapCell, entries: Entries): void {
   }
 }
 
-/** Of equal keys the last one stays, where it came. */
+/** Of equal keys the last one stays, at its own position. */
 function kept(entries: Entries): Entries {
   return entries.filter(([key], at) => !entries.slice(at + 1).some(([later]) => later === key))
 }
@@ -92,13 +92,13 @@ function assertLikeModel(cell: MapCell, model: Entries): void {
     }
   }
   check()
-  // Writing throws the replaced ones away; what is asked afterwards, and written once more, is the same.
+  // Writing removes the replaced entries; what is read afterwards, and written again, is the same.
   for (let time = 0; time < 2; time++) assert.deepEqual(written(cell), textOf(pairsOf(model)))
   check()
   assert.deepEqual(identityOf(cell), identity)
 }
 
-test('of equal keys the last one stays, wherever it is and however many there are', () => {
+test('of equal keys the last one stays, at any position and among any number', () => {
   const cell = new MapCell()
   fc.assert(
     fc.property(entries, (model) => {
@@ -124,7 +124,7 @@ test('a replaced key may be the first, one between and the last, among few and a
       }
 })
 
-test('of no attribute nothing is written but an empty text', () => {
+test('an empty set is written as the empty text', () => {
   const cell = new MapCell()
   fill(cell, [['k', 'v']])
   cell.clear()

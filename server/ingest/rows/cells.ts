@@ -1,7 +1,6 @@
-// What a record holds while it is read, in cells that are filled again and again: a decoder sees fields in
-// any order, the row wants them in its own. Cells keep bytes or places of bytes and make no objects; a text
-// of a protobuf body stays where it is until it is copied into the row. Both encodings fill the same cells,
-// so they give the same rows.
+// Holds a record while it is read, in cells that are reused: a decoder reads fields in any order, the row has
+// its own order. Cells contain bytes or offsets and create no objects; a text of a protobuf body stays there
+// until it is copied into the row. Both encodings fill the same cells, so their rows are equal.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { pairMiddle, pairStart } from '../../telemetry/schema/attribute-pairs.ts'
@@ -10,7 +9,7 @@ import type { AttributeMemo } from './attribute-memo.ts'
 import { maxAttributes } from './faults.ts'
 import type { Uint64 } from './uint64.ts'
 
-/** A text: a slice of the body, or a string of our own. */
+/** A text: a range of the body, or a string. */
 export class TextCell {
   #start = 0
   #stop = 0
@@ -22,7 +21,7 @@ export class TextCell {
     this.#text = ''
   }
 
-  /** The UTF-8 of the body between `start` and `stop`. */
+  /** Sets the UTF-8 of the body between `start` and `stop`. */
   setSlice(start: number, stop: number): void {
     this.#start = start
     this.#stop = stop
@@ -39,7 +38,7 @@ export class TextCell {
     return this.#start === this.#stop && this.#text === ''
   }
 
-  /** Whether it has more UTF-16 units than `limit`; a text has never more of them than bytes. */
+  /** Whether it has more UTF-16 units than `limit`; a text never has more of them than bytes. */
   isLongerThan(limit: number, body: Buffer): boolean {
     if (this.#stop - this.#start <= limit) return this.#text.length > limit
     return body.toString('utf8', this.#start, this.#stop).length > limit
@@ -57,7 +56,7 @@ export class TextCell {
   }
 }
 
-/** Both hex digits of each byte, as they lie in memory. */
+/** Both hex digits of each byte, in the byte order of memory. */
 const hexOfBytes = Uint16Array.from({ length: 256 }, (_, byte) =>
   Buffer.from(byte.toString(16).padStart(2, '0')).readUint16LE(),
 )
@@ -65,7 +64,7 @@ const hexOfBytes = Uint16Array.from({ length: 256 }, (_, byte) =>
 /** A trace or span id as lower-case hex; empty when absent or all zeros. */
 export class IdCell {
   readonly #hex = new RowBinary()
-  /** It was there with a wrong length. */
+  /** Whether it was present with a wrong length. */
   isBad = false
 
   clear(): void {
@@ -77,7 +76,7 @@ export class IdCell {
     return this.#hex.length === 0
   }
 
-  /** Bytes of the body; another count than `byteCount`, or none, makes the id bad or absent. */
+  /** Sets bytes of the body. No bytes make the id absent, another count than `byteCount` makes it bad. */
   setSlice(body: Buffer, start: number, stop: number, byteCount: number): void {
     this.clear()
     if (stop - start !== byteCount) {
@@ -95,7 +94,7 @@ export class IdCell {
     if (seen !== 0) hex.length = byteCount * 2
   }
 
-  /** Hex digits in either case. */
+  /** Sets hex digits in either case. */
   setHex(text: string, byteCount: number): void {
     this.clear()
     if (text.length !== byteCount * 2 || !/^[0-9a-fA-F]+$/.test(text)) {
@@ -137,7 +136,9 @@ export class ListCell {
   }
 }
 
-/** A list of messages as the engine has it: an array for each of their fields, all of the same length. */
+/**
+ * A list of messages in the format of the engine: an array for each of their fields, all of the same length.
+ */
 export class ListsCell {
   count = 0
   readonly #lists: readonly RowBinary[]
@@ -146,7 +147,7 @@ export class ListsCell {
     this.#lists = Array.from({ length: fields }, () => new RowBinary())
   }
 
-  /** The items of one field; who adds a message adds to each of them and to {@link count}. */
+  /** Returns the items of one field; to add a message, add to each field and to {@link count}. */
   list(field: number): RowBinary {
     const list = this.#lists[field]
     if (list === undefined) throw new Error(`There is no field ${field}.`)
@@ -167,20 +168,20 @@ export class ListsCell {
   }
 }
 
-/** Past this many entries a key is looked for by a hash of all. */
+/** Above this many entries a key is searched by a hash of all entries. */
 const scannedEntries = 16
 
 /**
- * A set of attributes, as the engine stores it (telemetry/schema/attribute-pairs.ts), in the order they came.
- * Of equal keys the last one stays. After more than {@link maxAttributes} entries nothing is kept, because
- * the record is refused; that bounds the work as well.
+ * A set of attributes in the format of the engine (telemetry/schema/attribute-pairs.ts), in the order in
+ * which they came. Of equal keys the last one stays. Above {@link maxAttributes} entries nothing more is
+ * kept, because the record is refused; this also limits the work.
  */
 export class MapCell {
   readonly #entries = new RowBinary()
   readonly #starts: number[] = []
-  /** Length of each entry's key in bytes; -1 for one that a later entry replaced. */
+  /** Length of each entry's key, bytes; -1 for one that a later entry replaced. */
   readonly #keyLengths: number[] = []
-  /** Number of each entry in {@link #memo}; -1 for one that was read anew. */
+  /** Number of each entry in {@link #memo}; -1 for one that was not in it. */
   readonly #known: number[] = []
   #memo: AttributeMemo | null = null
   #index: Map<string, number> | null = null
@@ -213,7 +214,7 @@ export class MapCell {
     value.writeBareTo(entries, body)
   }
 
-  /** Adds what the memo has under that number. One memo only until the set is cleared. */
+  /** Adds the attribute with that number in the memo. Use one memo only until the set is cleared. */
   addKnown(memo: AttributeMemo, known: number): void {
     if (this.isFull()) return
     const at = this.#added++
@@ -225,9 +226,9 @@ export class MapCell {
     this.#replaceEarlier(at)
   }
 
-  /** Has the memo keep the entry that was added last, whose bytes in the body are from `start` to `stop`. */
+  /** Makes the memo keep the entry that was added last; its bytes in the body are from `start` to `stop`. */
   keepLast(memo: AttributeMemo, start: number, stop: number): void {
-    // A full set may have taken nothing.
+    // A full set may not have added the entry.
     if (this.isFull()) return
     const at = this.#added - 1
     memo.keep(start, stop, this.#entries, this.#starts[at] ?? 0, this.#keyLengths[at] ?? 0)
@@ -244,7 +245,7 @@ export class MapCell {
     out.uint8(pairStart)
   }
 
-  /** Writes the value of a key as text; an empty one when the key is absent. */
+  /** Writes the value of a key as text; an empty text where the key is absent. */
   writeValueTo(out: RowBinary, key: string): void {
     const wanted = Buffer.from(key)
     for (let at = 0; at < this.#added; at++) {
@@ -260,7 +261,7 @@ export class MapCell {
     out.text('')
   }
 
-  /** Adds what the row will hold to the identity of its series. */
+  /** Adds the attributes of the row to the identity of its series. */
   addTo(series: SeriesId, part: number): void {
     for (let at = 0; at < this.#added; at++) {
       if ((this.#keyLengths[at] ?? -1) < 0) continue
@@ -302,7 +303,7 @@ export class MapCell {
     return at + 1 < this.#added ? (this.#starts[at + 1] ?? 0) : this.#entries.length
   }
 
-  /** The entry before `at` with its key, or -1. */
+  /** Returns the entry before `at` with the same key; -1 where there is none. */
   #find(at: number): number {
     if (at >= scannedEntries) return this.#findByHash(at)
     const { bytes } = this.#entries
@@ -338,7 +339,7 @@ export class MapCell {
 }
 
 function isSame(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, length: number): boolean {
-  // From the end, because keys of one namespace begin alike.
+  // From the end, because keys of one namespace have the same beginning.
   let left = length - 1
   while (left >= 0 && a[aStart + left] === b[bStart + left]) left--
   return left < 0

@@ -1,36 +1,40 @@
-// Why a single record is refused while the rest of its request is kept, and every bound that leads to such a
-// refusal. Nothing is ever shortened to fit: a truncated value would look like the truth. The same request in
-// protobuf and in JSON must give the same reasons although its fields arrive in different orders, so of
-// several faults in one record the one listed first below wins.
+// The reasons for which a single record is refused while the rest of its request is stored, and every limit
+// that leads to such a refusal. Nothing is ever shortened to fit: a truncated value would look like a true
+// one. The same request in protobuf and in JSON must result in the same reasons although its fields arrive in
+// different orders, so of several faults of one record the one that is listed first is reported.
 
-/** Attributes of one record, resource or scope. SDKs keep 128 by default; eight times that is a mistake. */
+/**
+ * Attributes of one record, resource or scope. SDKs keep 128 by default; more than eight times that is a
+ * mistake.
+ */
 export const maxAttributes = 1_024
 
 /**
- * Length of an attribute key, in UTF-16 units. Keys go into a dictionary of the column, which must stay
- * small; the longest key of the semantic conventions is below 100.
+ * Length of an attribute key, in UTF-16 units. Keys are in a dictionary of the column, which must stay small;
+ * the longest key of the semantic conventions has less than 100.
  */
 export const maxKeyLength = 1_024
 
 /**
- * Length of a metric name, in UTF-16 units. The specification stops at 255; other sources are a little freer.
+ * Length of a metric name, in UTF-16 units. The specification allows 255; other sources allow somewhat more.
  */
 export const maxMetricNameLength = 1_024
 
 /**
- * Length of every other text except a log body, in UTF-16 units: room for a stack trace (16 KiB are common),
- * and still small enough that a page of records fits into memory.
+ * Length of every other text except a log body, in UTF-16 units: enough for a stack trace (16 KiB are
+ * common), and small enough that a page of records fits into memory.
  */
 export const maxTextLength = 32_768
 
 /**
- * Length of a log body, in UTF-16 units: as large as a request may be, so that a body is never the reason.
+ * Length of a log body, in UTF-16 units: as large as the default limit of a request, so that a body is never
+ * the reason.
  */
 export const maxBodyLength = 1_048_576
 
 /**
- * Nested arrays and maps inside one attribute value. Real values have one or two levels; the bound keeps
- * recursion off the end of the stack.
+ * Nested arrays and maps in one attribute value. Real values have one or two levels; the limit prevents a
+ * stack overflow.
  */
 export const maxNesting = 32
 
@@ -38,23 +42,24 @@ export const maxNesting = 32
 export const maxListLength = 4_096
 
 /**
- * Exclusive end of the times the engine can hold, in nanoseconds since 1970: 2149-06-01. A week is named by
- * its Monday in a 16-bit day number, which ends on 2149-06-06.
+ * Exclusive end of the times that the engine can store, nanoseconds since 1970: 2149-06-01. A week is
+ * identified by its Monday as a 16-bit day number, which ends on 2149-06-06.
  */
 export const endOfTimeNs = 5_661_792_000_000_000_000n
 
 /**
- * Bytes of encoded rows of one request. A resource is written into each of its rows, so a hostile body of
- * megabytes could ask for terabytes; real ones grow about threefold.
+ * Bytes of encoded rows of one request. A resource is written into each of its rows, so the rows of a hostile
+ * body of megabytes could have terabytes; real ones grow about threefold.
  */
 export const maxEncodedBytes = 128 * 1024 * 1024
 
 /**
- * Where bodies may be so large that real ones could meet that bound, they may grow this many times instead.
+ * Where the limit of bodies is so large that real ones could reach the limit above, rows may have this many
+ * times the size of the body instead.
  */
 export const maxGrowth = 8
 
-/** Reasons in the order in which one wins over another; each follows "2 points: " in an answer. */
+/** Reasons in the order of priority; each follows "2 points: " in a response. */
 export const faultReasons = [
   'time is 0',
   'time is outside 1970-01-01 to 2149-06-01',
@@ -82,11 +87,12 @@ export const faultReasons = [
   'native histogram whose counts do not fit its spans',
 ] as const
 
-/** An index of {@link faultReasons}, or {@link noFault}. The smaller of two faults is the one reported. */
+/** An index of {@link faultReasons}, or {@link noFault}. The smaller one of two faults is reported. */
 export type Fault = number
 
 /**
- * Larger than every fault, so that `Math.min` joins the faults of a record with those of what it belongs to.
+ * Larger than every fault, so that `Math.min` combines the faults of a record with those of its resource and
+ * scope.
  */
 export const noFault: Fault = faultReasons.length
 

@@ -1,5 +1,5 @@
-// Rows against the ranges that are refused for good: exact to the nanosecond, per
-// signal, and nothing else lost.
+// Rows and the ranges that are refused for ever: exact to the nanosecond, by signal, and nothing else is
+// lost.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,7 +19,7 @@ const erased: LateSelection = {
 }
 const around = [10n * second - 1n, 10n * second, 20n * second - 1n, 20n * second]
 
-test('rows inside the range are left out to the nanosecond, and the extent shrinks to what is left', () => {
+test('rows inside the range are left out to the nanosecond, and the time range shrinks to the rest', () => {
   const { batch, late } = withoutLate(encodeRows(here, [batchOf('otel_logs', around)]), [erased])
   assert.deepEqual([...late], [['del_1', 2]])
   assert.deepEqual(batch.map(rowCount), [2])
@@ -33,14 +33,14 @@ test('rows inside the range are left out to the nanosecond, and the extent shrin
   assert.deepEqual([edges[0]?.minTimeNs, edges[0]?.maxTimeNs], [around[3], around[3]])
 })
 
-test('another signal of the same time is in time, and so is everything where nothing is refused', () => {
+test('another signal of the same time is not late, and neither is anything where nothing is refused', () => {
   const metrics = encodeRows(here, [batchOf('otel_metrics_sum', around)])
   assert.equal(withoutLate(metrics, [erased]).batch, metrics)
   const logs = encodeRows(here, [batchOf('otel_logs', around)])
   assert.equal(withoutLate(logs, []).batch, logs)
 })
 
-test('a batch that is late as a whole is empty, and each row counts once, for the first that refuses it', () => {
+test('a batch that is completely late is empty, and each row counts once, for the first that refuses it', () => {
   const everything: LateSelection = { id: 'del_2', signals: ['logs'], range: { startNs: null, endNs: null } }
   const { batch, late } = withoutLate(encodeRows(here, [batchOf('otel_logs', around)]), [erased, everything])
   assert.deepEqual(batch, [])
@@ -53,7 +53,7 @@ test('a batch that is late as a whole is empty, and each row counts once, for th
   )
 })
 
-test('among many refusals that overlap, each row counts for the first that covers it, as one by one', () => {
+test('among many overlapping refusals each row counts for the first that covers it', () => {
   for (let seed = 1; seed <= 20; seed++) {
     const random = seededUniform(seed)
     const at = () => BigInt(Math.floor(random() * 300)) * (second / 10n)
@@ -78,7 +78,7 @@ test('among many refusals that overlap, each row counts for the first that cover
   }
 })
 
-test('ten thousand refusals are searched and not gone through', () => {
+test('ten thousand refusals are searched and not read one by one', () => {
   let looked = 0
   const counting = (ns: bigint) => ({
     get startNs() {

@@ -1,15 +1,14 @@
-// Leaves out of a batch what came too late: rows whose event time is erased and, because the
-// organisation asked for that, refused for good. Unlike a fence this is no reason to retry, so it is a
-// rejection within a success.
+// Leaves late rows out of a batch: rows whose event time is erased and, because the organisation requested
+// it, refused for ever. Unlike for a fence, the client must not retry, so they are rejected within a success.
 
 import type { TimeRange } from '../../core/time-range.ts'
 import { markLength, type RowBatch, type TableRows } from '../../telemetry/rows.ts'
 import { type Signal, tables } from '../../telemetry/schema/tables.ts'
 import { LateTime } from './late-time.ts'
 
-/** What a completed deletion refuses. */
+/** The selection that a completed deletion refuses. */
 export interface LateSelection {
-  /** The deletion. */
+  /** The id of the deletion. */
   readonly id: string
   readonly signals: readonly Signal[]
   readonly range: TimeRange
@@ -17,15 +16,18 @@ export interface LateSelection {
 
 interface InTime {
   readonly batch: RowBatch
-  /** Rows left out, by the deletion that refuses them; a row that several refuse counts for the first. */
+  /**
+   * Rows that were left out, by the deletion that refuses them; a row that several refuse counts for the
+   * first.
+   */
   readonly late: ReadonlyMap<string, number>
 }
 
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
 /**
- * The batch itself where nothing of it is late, which costs a search per table. What is searched is prepared
- * once per array of selections, so the array is not to be changed afterwards.
+ * Returns the batch itself where none of its rows is late; this costs a search for each table. The search is
+ * prepared once for each array of selections, so the array must not be changed afterwards.
  */
 export function withoutLate(batch: RowBatch, selections: readonly LateSelection[]): InTime {
   const late = new Map<string, number>()
@@ -61,8 +63,8 @@ function partInTime(
 }
 
 /**
- * Of the selections of an organisation, which change when a deletion with them completes:
- * what was prepared of them.
+ * What was prepared for the selections of an organisation, whose array is replaced when such a deletion
+ * completes.
  */
 const prepared = new WeakMap<readonly LateSelection[], Map<Signal, LateTime>>()
 

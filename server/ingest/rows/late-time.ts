@@ -1,5 +1,6 @@
-// Which deletion refuses an instant, among thousands: time is cut at all their bounds once, and a search by
-// halving finds the piece of an instant. Of several deletions that cover a piece the first given refuses it.
+// Finds the deletion that refuses an instant, among thousands: time is divided once at all their bounds, and
+// a binary search finds the piece of an instant. Of several deletions that cover a piece the first in the
+// list refuses it.
 
 import type { TimeRange } from '../../core/time-range.ts'
 
@@ -9,9 +10,9 @@ interface Refusing {
 }
 
 export class LateTime {
-  /** Where each piece begins, in order; the first begins before all time. */
+  /** The start of each piece, in order; null, the first one, is before all time. */
   readonly #starts: readonly (bigint | null)[]
-  /** Who refuses each piece; null for nobody. */
+  /** The deletion that refuses each piece; null for none. */
   readonly #ids: readonly (string | null)[]
 
   constructor(selections: readonly Refusing[]) {
@@ -40,7 +41,7 @@ export class LateTime {
     this.#ids = ids
   }
 
-  /** The deletion that refuses an instant; null for none. */
+  /** Returns the deletion that refuses an instant; null for none. */
   at(ns: bigint): string | null {
     return this.#ids[this.#pieceOf(ns)] ?? null
   }
@@ -53,7 +54,7 @@ export class LateTime {
     return false
   }
 
-  /** The last piece that begins at or before an instant. */
+  /** Returns the last piece that begins at or before an instant. */
   #pieceOf(ns: bigint): number {
     let [low, high] = [0, this.#starts.length - 1]
     while (low < high) {
@@ -72,7 +73,7 @@ function compare(a: bigint | null, b: bigint | null): number {
   return a === null || (b !== null && a < b) ? -1 : 1
 }
 
-/** Where a number is, or would be, in a sorted array. */
+/** Returns the index of the first number that is not below `number`, or the length. */
 function firstNotBelow(sorted: readonly number[], number: number): number {
   let [low, high] = [0, sorted.length]
   while (low < high) {

@@ -1,10 +1,10 @@
-// What a row of each metric table holds. A decoder fills one MetricPoint again and again, whatever the
-// encoding, and hands it over; the cells below stand in the insert order of telemetry/schema/tables.ts.
-// Integer points become Float64 as in the Collector's ClickHouse exporter: exact up to 2^53, the nearest
-// double above. Histogram counts stay exact. A point flagged as "no recorded value" (a series that ended) is
-// kept with its Flags and with NaN as Value or Sum: a reader skips it by `bitAnd(Flags, 1) = 0`, and one that
-// forgets gets NaN and not a zero that was never measured. For the same reason a Sum the client left out is
-// NaN (the exporter writes 0). An unknown id is '' and never a row of zeros.
+// Writes the rows of the metric tables. A decoder of any encoding fills the same MetricPoint again for each
+// point; its cells are in the insert order of telemetry/schema/tables.ts. Integer points become Float64 as in
+// the Collector's ClickHouse exporter: exact up to 2^53, above it the nearest double. Histogram counts stay
+// exact. A point with the flag "no recorded value" (the end of a series) is stored with its Flags and with
+// NaN as Value or Sum: a reader skips it by `bitAnd(Flags, 1) = 0`, and one that doesn't gets NaN and not a
+// zero that was never measured. For the same reason an absent Sum is NaN (the exporter writes 0). An unknown
+// id is '' and never a row of zeros.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { SeriesId, seriesParts } from '../../telemetry/schema/series-id.ts'
@@ -14,7 +14,7 @@ import { type Fault, fault, maxMetricNameLength, noFault } from './faults.ts'
 import type { RowCollector } from './row-collector.ts'
 import { Uint64 } from './uint64.ts'
 
-/** Data point flag: the point marks the end of a series and holds no value. */
+/** Data point flag: the point marks the end of a series and has no value. */
 export const noRecordedValue = 1
 
 export type MetricDataKind = 'gauge' | 'sum' | 'histogram' | 'exponentialHistogram' | 'summary'
@@ -27,7 +27,7 @@ const tableOf = {
   summary: 'otel_metrics_summary',
 } as const satisfies Record<MetricDataKind, TableName>
 
-/** What the points of one metric have in common. */
+/** What the points of one metric share. */
 class Metric {
   readonly name = new TextCell()
   readonly description = new TextCell()
@@ -86,7 +86,7 @@ export class MetricPoint {
   value = Number.NaN
   hasValue = false
   readonly count = new Uint64()
-  /** NaN when absent. */
+  /** NaN where absent. */
   sum = Number.NaN
   min: number | null = null
   max: number | null = null
@@ -99,7 +99,7 @@ export class MetricPoint {
   readonly quantiles = new ListCell()
   readonly quantileValues = new ListCell()
 
-  /** @param kind a summary's sum is no optional field: absent means 0 there, and NaN in the histograms */
+  /** @param kind a summary's sum is not an optional field: there absent means 0, in the histograms NaN */
   clear(kind: MetricDataKind): void {
     this.attributes.clear()
     this.startTime.clear()
@@ -124,16 +124,16 @@ export class MetricPoint {
   }
 }
 
-/** Turns points of the current metric into rows of the collector. */
+/** Writes points of the current metric as rows of the collector. */
 export class MetricRows {
   readonly rows: RowCollector
   readonly point = new MetricPoint()
   readonly metric = new Metric()
   readonly exemplar = new Exemplar()
-  /** Name, description and unit, which all points of the metric have in common. */
+  /** Name, description and unit, which all points of the metric share. */
   readonly #head = new RowBinary()
   #headBytes: Uint8Array = Buffer.alloc(0)
-  /** What all points of the metric add to the identity of their series. */
+  /** What the metric adds to the identity of the series of all its points. */
   readonly #metricSeries = new SeriesId()
   readonly #series = new SeriesId()
 
@@ -141,7 +141,7 @@ export class MetricRows {
     this.rows = rows
   }
 
-  /** Called when the metric's own fields are read and before its first point. */
+  /** Call it after the metric's own fields and before its first point. */
   finishMetric(): void {
     const { rows, metric } = this
     if (metric.name.isEmpty()) rows.note(fault.noName)
@@ -176,7 +176,7 @@ export class MetricRows {
     rows.finishRow(point.time)
   }
 
-  /** Adds {@link exemplar} to the point. One without a value is kept with NaN. */
+  /** Adds {@link exemplar} to the point; without a value its value is NaN. */
   addExemplar(): void {
     const { exemplar, rows } = this
     const { exemplars } = this.point
@@ -272,7 +272,7 @@ export class MetricRows {
     out.uint32(this.point.flags)
   }
 
-  /** What both kinds of histogram end with. */
+  /** Writes the last columns of both kinds of histogram. */
   #writeTail(out: RowBinary): void {
     this.point.exemplars.writeTo(out)
     out.uint32(this.point.flags)

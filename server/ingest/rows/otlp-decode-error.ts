@@ -1,6 +1,6 @@
-// The one error of the decoders: the request as a whole can't be read. It ends in 400 and a client must not
-// send the same bytes again (OTLP/HTTP, "Failures"). A single record that breaks a rule is not an error: it
-// is counted as rejected and the rest of the request is kept (see faults.ts).
+// The only error of the decoders: the request as a whole can't be read. The response is 400, and a client
+// must not send the same bytes again (OTLP/HTTP, "Failures"). A single invalid record is not an error: it is
+// counted as rejected and the rest of the request is stored (see faults.ts).
 
 /** The message is one sentence for the client: the place in the request, then what is wrong there. */
 export class OtlpDecodeError extends Error {
@@ -8,15 +8,15 @@ export class OtlpDecodeError extends Error {
 }
 
 /**
- * Where a reader stands in a request, kept as five counters that are written while reading and put into words
- * only when something is wrong. A counter is -1 outside its list.
+ * The place of a reader in a request: five counters that are written while reading and become text only when
+ * something is wrong. A counter is -1 outside its list.
  */
 export class Place {
   resource = -1
   scope = -1
   record = -1
   point = -1
-  /** The metric kind whose points are being read, `gauge` for example; empty for logs and spans. */
+  /** The metric kind whose points are being read, for example `gauge`; empty for logs and spans. */
   kind = ''
   readonly #names: readonly [string, string, string]
 

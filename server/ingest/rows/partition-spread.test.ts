@@ -1,4 +1,4 @@
-// The bound on weeks in one request.
+// The limit of weeks in one request.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -35,4 +35,4 @@ test('the weeks of all tables count together', () => {
   assert.throws(() => requireFewPartitions([...half, ...half, ...batchOf(weeks(1))]), isTooMany)
 })
 
-test('nothing has no weeks', () => requireFewPartitions([]))
+test('an empty batch has no weeks', () => requireFewPartitions([]))

@@ -1,11 +1,11 @@
-// A bound on the weeks that one request may touch. Each week of a table is a partition, and each partition
-// that a commit touches costs the engine some 12 ms whatever is in it, so a few kilobytes of rows that are a
-// week apart would keep every organisation waiting: 2,000 of them for 24 seconds, where this was measured.
+// Limits the weeks of the rows of one HTTP request. Each week of a table is a partition, and each partition
+// in a commit costs the engine some 12 ms, however few rows it has. So a few kilobytes of rows that are a
+// week apart would make every organisation wait: 24 seconds for 2,000 of them, as measured.
 
 import { AppError } from '../../core/app-error.ts'
 import { markLength, type RowBatch, type TableRows } from '../../telemetry/rows.ts'
 
-/** Two years of one signal in one body, and a little more. */
+/** A little more than two years of one signal in one body. */
 export const partitionsMax = 128
 
 const nsPerWeek = 604_800_000_000_000n
@@ -14,11 +14,11 @@ const nsPerWeek = 604_800_000_000_000n
 const mondayShiftNs = 3n * 86_400_000_000_000n
 
 /**
- * Throws `body_too_large` where the rows are spread over more than {@link partitionsMax} weeks, table by
+ * Throws `body_too_large` where the rows are in more than {@link partitionsMax} weeks, counted for each
  * table.
  */
 export function requireFewPartitions(batch: RowBatch): void {
-  // Where even the whole extent has few weeks, which is nearly always so, no row is looked at.
+  // Where even the whole time range has few weeks, which is nearly always so, no row is read.
   const atMost = batch.reduce(
     (sum, { minTimeNs, maxTimeNs }) => sum + Number((maxTimeNs - minTimeNs) / nsPerWeek) + 2,
     0,

@@ -1,9 +1,8 @@
-// What a request turns into while it is read: rows by table in the engine's own bytes, counts of what was
-// refused and why, and the resource and scope that the current record belongs to. Both encodings write
-// into it, so everything that decides what a row holds stands on this side and an encoding can only differ
-// in how bytes are read. What the rows of a scope have in common, placement and tenant first, is written
-// once and copied. A record is read to its end before the first byte of its row is written, so a rejected
-// one leaves nothing behind.
+// Collects the result of a request while it is read: rows by table in the engine's format, counts of refused
+// records with reasons, and the resource and scope of the current record. Both encodings write into it, so
+// everything that decides the content of a row is here, and encodings differ only in how bytes are read. What
+// the rows of a scope share, placement and tenant first, is written once and copied. A record is read to its
+// end before the first byte of its row is written, so a rejected one leaves nothing.
 
 import { AppError } from '../../core/app-error.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
@@ -29,16 +28,16 @@ import {
 import { Place } from './otlp-decode-error.ts'
 import { Uint64 } from './uint64.ts'
 
-/** One request, decoded. */
+/** The result of decoding one request. */
 export interface DecodedExport {
-  /** Tables with at least one row, each with its event-time bounds; empty when nothing was accepted. */
+  /** Tables with at least one row, each with its event-time bounds; empty where nothing was accepted. */
   readonly batch: RowBatch
   /** Data points, log records or spans in `batch`. */
   readonly accepted: number
-  /** Records left out one by one; what OTLP calls rejected in a partial success. */
+  /** Number of records that were left out; OTLP calls them rejected in a partial success. */
   readonly rejected: number
   /**
-   * Counts by reason, `2 points: time is 0; 1 point: point has no value`; empty when nothing was rejected.
+   * Counts by reason, `2 points: time is 0; 1 point: point has no value`; empty where nothing was rejected.
    */
   readonly reasons: string
 }
@@ -74,15 +73,15 @@ class Scope {
 }
 
 /**
- * Memory that rows are written to before their size is known, used by one request after the other and wiped
- * in between: nothing of one organisation may outlast its erasure or be seen by another.
+ * Memory for rows before their size is known. One request after the other uses it, and it is filled with
+ * zeros in between: nothing of one organisation may remain after its erasure or be seen by another.
  */
 const scratch: RowBinary[] = []
 
-/** As many as one request can need. */
+/** As many as one request may need. */
 const scratchCount = tables.length
 
-/** What is larger is given back. */
+/** Larger memory is freed. */
 const scratchBytes = 4 * 1024 * 1024
 
 /** Rows of one table while they are written. */
@@ -99,7 +98,7 @@ class OpenTable {
     this.minTime.setBigInt(2n ** 64n - 1n)
   }
 
-  /** The row that was begun ends here. */
+  /** Ends the current row. */
   mark(time: Uint64): void {
     if (this.#marked === this.#marks.length) {
       const more = new Uint32Array(this.#marked * 2)
@@ -135,19 +134,19 @@ class OpenTable {
   }
 }
 
-/** What differs between the signals before a record is reached. */
+/** What differs between the signals outside of records. */
 export interface SignalShape {
   readonly signal: Signal
-  /** Names of resources, scopes and records in OTLP/JSON, for places. */
+  /** Names of resources, scopes and records in OTLP/JSON, for the place in errors. */
   readonly names: readonly [string, string, string]
-  /** Singular of what is counted, as it stands in the reasons. */
+  /** Singular of what is counted, as in the reasons. */
   readonly noun: string
 }
 
-/** Where rows come from and whose they are. */
+/** The source and the owner of rows. */
 export interface RowOrigin {
   readonly place: TenantPlace
-  /** What text cells of a protobuf request point into. */
+  /** The body that text cells of a protobuf request refer to. */
   readonly body: Buffer
 }
 
@@ -164,7 +163,9 @@ const sharedColumnNames = [
 
 type SharedColumn = (typeof sharedColumnNames)[number]
 
-/** In insert order, in which they follow placement and tenant in all tables of a signal. */
+/**
+ * The shared columns in insert order, in which they follow placement and tenant in all tables of a signal.
+ */
 function sharedColumnsOf(signal: Signal): readonly SharedColumn[] {
   const table = tables.find((one) => one.signal === signal)
   const names = table === undefined ? [] : insertColumns(table).map(({ name }) => name)
@@ -185,21 +186,21 @@ export class RowCollector {
   readonly resource = new Resource()
   readonly scope = new Scope()
   readonly body: Buffer
-  /** What resource and scope add to the identity of the scope's series; of metrics. */
+  /** What resource and scope add to the identity of the scope's series; for metrics. */
   readonly scopeSeries = new SeriesId()
-  /** Worst fault of what is being read; readers lower it, {@link takeFault} hands it over. */
+  /** The worst fault of what is being read: readers lower it, {@link takeFault} returns it. */
   fault: Fault = noFault
   readonly #origin: RowOrigin
   readonly #shape: SignalShape
   /**
-   * What all rows of the current scope begin with; written with the first of them, because a body may have a
-   * million scopes without records, and a resource of megabytes that each would copy.
+   * The bytes that all rows of the current scope begin with. Written with the first row, because a body may
+   * have a million scopes without records and a resource of megabytes that would be copied for each.
    */
   readonly #prefix = new RowBinary()
   #prefixBytes: Uint8Array = Buffer.alloc(0)
   /**
-   * What the resource adds to the identity of its series; hashed once, because scopes may be
-   * many and resources large.
+   * What the resource adds to the identity of its series. Hashed once, because there may be many scopes and
+   * resources may be large.
    */
   readonly #resourceSeries = new SeriesId()
   readonly #tables = new Map<TableName, OpenTable>()
@@ -227,7 +228,7 @@ export class RowCollector {
     return taken
   }
 
-  /** Called when the resource's own fields are read and before its first record. */
+  /** Call it after the resource's own fields and before its first record. */
   finishResource(): void {
     this.noteLongText(this.resource.schemaUrl)
     this.resource.fault = this.takeFault()
@@ -235,8 +236,8 @@ export class RowCollector {
   }
 
   /**
-   * Called when the scope's own fields are read and before its first record. A scope
-   * inherits its resource's fault.
+   * Call it after the scope's own fields and before its first record. A scope inherits the fault of its
+   * resource.
    */
   finishScope(): void {
     this.noteLongText(this.scope.name)
@@ -264,7 +265,7 @@ export class RowCollector {
     if (length > maxListLength) this.note(fault.listTooLong)
   }
 
-  /** Notes `outside` for a time that the engine can't hold. */
+  /** Notes `outside` for a time that the engine can't store. */
   noteTime(time: Uint64, outside: Fault): void {
     if (!time.isBelow(endOfTime)) this.note(outside)
   }
@@ -276,9 +277,9 @@ export class RowCollector {
   }
 
   /**
-   * Ends the reading of a record: counts it as rejected and returns null when anything noted since the last
-   * record, or `inherited`, says so. Else begins its row: what the scope's rows have in common is written,
-   * the caller writes the rest in the order of the table's insert columns and calls {@link finishRow}.
+   * Ends the reading of a record. Returns null and counts it as rejected where a fault was noted since the
+   * last record, or is `inherited`. Otherwise begins its row with what the scope's rows share; the caller
+   * writes the rest in the order of the table's insert columns and calls {@link finishRow}.
    */
   startRow(table: TableName, inherited: Fault): RowBinary | null {
     const found = Math.min(this.takeFault(), inherited)

@@ -1,5 +1,6 @@
-// The identity that is written with a row is the one that the engine gives a row without: random exports, in
-// tables of the same columns, so that rows of before the column and after it belong to the same series.
+// The identity that is written with a row equals the one that the engine computes for a row without: random
+// exports, in tables of the same columns, so that rows from before the column was added belong to the same
+// series.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -27,7 +28,7 @@ after(async () => {
 
 const long = (length: number) => 'ä'.repeat(length)
 
-/** Texts whose lengths take one, two and three bytes, among none. */
+/** Texts whose lengths take one, two and three bytes, and empty ones. */
 const longExport = {
   resourceMetrics: [
     {

@@ -1,6 +1,6 @@
-// What tells one series from another when its points are written: nothing but metric, service, resource,
-// scope and attributes does, whichever protocol and order they come in. That the number itself is right is
-// asked of every row that a test of a decoder reads (tests/otlp/named-cells.ts).
+// What distinguishes one series from another when its points are written: only metric, service, resource,
+// scope and attributes, for any protocol and order. Every test that reads rows of a decoder checks the number
+// itself (tests/otlp/named-cells.ts).
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -38,7 +38,7 @@ const series: Series = {
   ],
 }
 
-/** What else a point has, none of which is its series. */
+/** Everything else of a point, which does not belong to its series. */
 interface Circumstance {
   readonly kind: 'gauge' | 'sum'
   readonly timeUnixNano: string
@@ -82,7 +82,7 @@ function idsBySdk(own: Series, circumstance: Circumstance): unknown[] {
   )
 }
 
-/** By both versions of remote write, whose labels say service, instance and scope. */
+/** By both versions of remote write, whose labels name service, instance and scope. */
 function idsByPrometheus({ metric, resource, scope, attributes }: Series): unknown[] {
   const own = Object.fromEntries(resource)
   const source = {
@@ -106,7 +106,7 @@ const turned = ({ resource, attributes, ...own }: Series): Series => ({
 })
 
 describe('the identity of a series', () => {
-  test('is the same by every protocol, in any order and under all circumstances', () => {
+  test('is the same by every protocol, in any order and whatever else the point has', () => {
     const withValues = { ...series, attributes: series.attributes.filter(([, value]) => value !== '') }
     const ids = [withValues, turned(withValues)].flatMap((own) => [
       ...idsBySdk(own, now),
@@ -118,13 +118,13 @@ describe('the identity of a series', () => {
     assert.equal(new Set(ids).size, 1, ids.join(' '))
   })
 
-  test('counts an attribute that was sent twice as the one that is kept', () => {
+  test('includes an attribute that was sent twice as the value that is kept', () => {
     const repeated = [['room', 'warm'] as const, ...series.attributes]
     const ids = [...idsBySdk(series, now), ...idsBySdk({ ...series, attributes: repeated }, now)]
     assert.equal(new Set(ids).size, 1)
   })
 
-  test('is another one when any part of it is', () => {
+  test('differs when any part of it differs', () => {
     const { metric, resource, scope, attributes } = series
     const others: Series[] = [
       series,
@@ -162,7 +162,7 @@ describe('the identity of a series', () => {
     assert.equal(new Set(ids).size, others.length, ids.join(' '))
   })
 
-  test('is spread over both halves, also where series are numbered', () => {
+  test('is distributed over both halves, also where series are numbered', () => {
     const [upper, lower, whole] = [new Set<number>(), new Set<number>(), new Set<string>()]
     const count = 200_000
     const row = new RowBinary()
@@ -184,7 +184,7 @@ describe('the identity of a series', () => {
       whole.add(`${id.hi} ${id.lo}`)
     }
     assert.equal(whole.size, count)
-    // By chance five of so many are equal in 32 bits.
+    // By chance about five of this many are equal in 32 bits.
     for (const half of [upper, lower]) assert.ok(half.size > count - 50, `${count - half.size} are equal`)
   })
 })

@@ -1,9 +1,8 @@
-// What a row of the trace table holds. Timestamp is the span's start; Duration is its end minus its start in
-// nanoseconds and 0 when the end lies before the start: clocks step back, and the span's place in its trace
-// is worth more than its length. A span needs its own valid ids, or it belongs to no trace, and is refused
-// without them; so is one whose parent id has a wrong length. An id of zeros means none. Ids in links only
-// add to a span: a bad one becomes ''. Kinds and status codes that the specification doesn't know yet are
-// `Unspecified` and `Unset`.
+// Writes the rows of the trace table. Timestamp is the span's start. Duration is its end minus its start in
+// nanoseconds, and 0 where the end is before the start: clocks go back, and the place of a span in its trace
+// matters more than its length. A span without valid ids of its own belongs to no trace and is refused; so is
+// one whose parent id has a wrong length. An id of zeros is no id. Ids in links are additional: an invalid
+// one becomes ''. Kinds and status codes that the specification doesn't define are `Unspecified` and `Unset`.
 
 import type { RowBinary } from '../../telemetry/row-binary.ts'
 import { IdCell, ListsCell, MapCell, TextCell } from './cells.ts'
@@ -76,10 +75,7 @@ class Span {
   }
 }
 
-/**
- * Turns spans into rows of the collector; {@link span}, {@link event} and {@link link}
- * are filled again and again.
- */
+/** Writes spans as rows of the collector; {@link span}, {@link event} and {@link link} are reused. */
 export class SpanRows {
   readonly rows: RowCollector
   readonly span = new Span()

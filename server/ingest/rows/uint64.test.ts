@@ -1,4 +1,4 @@
-// The 64-bit arithmetic that avoids bigint, held against bigint.
+// The 64-bit arithmetic that avoids bigint, compared with bigint.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -28,7 +28,7 @@ test('decimal text is read and written exactly', () => {
   )
 })
 
-test('text that is no unsigned 64-bit integer is refused and changes nothing', () => {
+test('text that is not an unsigned 64-bit integer is refused and changes nothing', () => {
   const kept = cell(7n)
   for (const text of ['', '-1', '1.0', '1e3', ' 1', '0x10', '18446744073709551616', '9'.repeat(21)]) {
     assert.equal(kept.setDecimal(text), false, text)

@@ -1,11 +1,11 @@
-// Unsigned 64-bit integers as two 32-bit halves, because OTLP has several per record and a BigInt
-// for each is an allocation and a slow division. All arithmetic below stays inside the integers
-// that a double holds exactly.
+// Unsigned 64-bit integers as two 32-bit halves: OTLP has several in each record, and a BigInt for each would
+// be an allocation and a slow division. All arithmetic stays within the integers that a double represents
+// exactly.
 
 const twoTo32 = 4_294_967_296
 const maxUint64 = 18_446_744_073_709_551_615n
 
-/** A mutable 64-bit cell that a decoder writes again for each record. */
+/** A mutable 64-bit integer that a decoder reuses for each record. */
 export class Uint64 {
   /** Upper half, 0 to 2^32 - 1. */
   hi = 0
@@ -26,7 +26,7 @@ export class Uint64 {
     return this.hi === 0 && this.lo === 0
   }
 
-  /** Becomes `a - b`, or 0 when `b` is the larger. */
+  /** Sets it to `a - b`, or to 0 where `b` is larger. */
   setDifference(a: Uint64, b: Uint64): void {
     if (a.isBelow(b)) {
       this.clear()
@@ -45,7 +45,7 @@ export class Uint64 {
     return (BigInt(this.hi) << 32n) | BigInt(this.lo)
   }
 
-  /** @param value from 0 to 2^64 - 1; anything else is a mistake of the caller */
+  /** @param value from 0 to 2^64 - 1; the caller must ensure it */
   setBigInt(value: bigint): void {
     this.hi = Number(value >> 32n)
     this.lo = Number(value & 0xffff_ffffn)
@@ -57,7 +57,10 @@ export class Uint64 {
     this.lo = value % twoTo32
   }
 
-  /** Reads decimal digits; false, with the cell unchanged, when the text is no integer from 0 to 2^64 - 1. */
+  /**
+   * Reads decimal digits. Returns false and changes nothing where the text is not an integer from 0 to 2^64 -
+   * 1.
+   */
   setDecimal(text: string): boolean {
     if (!/^\d{1,20}$/.test(text)) return false
     if (text.length > 15) return this.#setLongDecimal(text)

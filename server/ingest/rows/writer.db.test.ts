@@ -1,5 +1,5 @@
-// Grouped commits on the real engine, on a clock that is moved by hand. Where a test needs the engine to fail
-// or to be slow, a thin wrapper does that and hands everything else to the real one.
+// Group commits on the real engine, with a manual clock. Where a test needs the engine to fail or to be slow,
+// a thin wrapper does that and passes everything else to the real one.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -49,7 +49,7 @@ async function count(place: TenantPlace, table: TableName = 'otel_logs'): Promis
   return Number(row?.rows)
 }
 
-/** What one insert brought. */
+/** The rows of one insert. */
 interface Insert {
   readonly table: string
   readonly rows: number
@@ -58,9 +58,9 @@ interface Insert {
 
 interface SceneOptions {
   readonly bufferBytes?: number
-  /** Runs before the nth insert reaches the engine; may throw instead of it. */
+  /** Runs before the nth insert reaches the engine; may throw instead. */
   readonly beforeInsert?: (nth: number) => Promise<void>
-  /** The same before the disk is asked to have it all. */
+  /** The same before the sync. */
   readonly beforeSync?: () => Promise<void>
 }
 
@@ -93,7 +93,7 @@ function scene(options: SceneOptions = {}) {
 const commit = (writer: IngestWriter, place: TenantPlace, rows: readonly CellRows[]) =>
   writer.commit(place, encodeRows(place, rows))
 
-/** Moves time on until the promises have settled; what they wait for besides the clock is real work. */
+/** Advances the clock until the promises have settled; besides the clock they wait for real work. */
 async function runUntil<T>(
   clock: ManualClock,
   promises: readonly Promise<T>[],
@@ -122,7 +122,7 @@ async function commitNow(
   if (result?.status === 'rejected') throw result.reason
 }
 
-/** A promise that is settled from outside. */
+/** A promise that the test settles. */
 function door() {
   let open = () => {}
   const passed = new Promise<void>((resolve) => {
@@ -150,7 +150,7 @@ describe('acknowledging', () => {
     assert.equal(here.writer.bufferedBytes, 0)
   })
 
-  test('nothing is acknowledged before the engine has it', async () => {
+  test('nothing is acknowledged before the engine has committed it', async () => {
     const engineDoor = door()
     const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
     const place = newPlace()
@@ -171,7 +171,7 @@ describe('acknowledging', () => {
     assert.equal(await count(place), 1)
   })
 
-  test('nothing is acknowledged before the disk has it, and its placement is held until then', async () => {
+  test('nothing is acknowledged before the disk has it, and its placement is occupied until then', async () => {
     const disk = door()
     let isAsked = false
     const here = scene({
@@ -204,15 +204,18 @@ describe('acknowledging', () => {
     assert.equal(writer.totals.commits, 0)
   })
 
-  test('rows that are written for one place are never committed for another', async () => {
+  test('rows that are written for one organisation are never committed for another', async () => {
     const { writer } = scene()
     const [own, neighbour] = [newPlace(), newPlace()]
-    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another place/)
-    await assert.rejects(writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))), /another place/)
+    await assert.rejects(writer.commit(own, encodeRows(neighbour, logs(1))), /another organisation/)
+    await assert.rejects(
+      writer.commit(own, encodeRows({ ...own, placement: 2 }, logs(1))),
+      /another organisation/,
+    )
     assert.deepEqual([await count(own), await count(neighbour)], [0, 0])
   })
 
-  test('texts arrive as they were, whatever they say', async () => {
+  test('texts are stored unchanged, whatever they contain', async () => {
     const here = scene()
     const place = newPlace()
     const texts = [
@@ -238,7 +241,7 @@ describe('acknowledging', () => {
 })
 
 describe('grouping', () => {
-  test('what arrives for a placement within the delay goes in together', async () => {
+  test('rows that arrive for a placement within the delay are inserted together', async () => {
     const { clock, writer, inserts } = scene()
     const places = Array.from({ length: 10 }, () => newPlace(5))
     const committed = places.map((place) => commit(writer, place, logs(2)))
@@ -260,7 +263,7 @@ describe('grouping', () => {
     assert.equal(writer.totals.commits, 1)
   })
 
-  test('a commit takes at most eight placements, and all get their turn', async () => {
+  test('a commit has at most eight placements, and all get their turn', async () => {
     const { clock, writer, inserts } = scene()
     const places = Array.from({ length: 20 }, (_, i) => newPlace(i))
     await runUntil(
@@ -275,7 +278,7 @@ describe('grouping', () => {
     for (const place of places) assert.equal(await count(place), 1)
   })
 
-  test('two commits are under way at once, of different placements, and no third', async () => {
+  test('two commits of different placements run at once, and no third', async () => {
     const engineDoor = door()
     const { clock, inserts, writer } = scene({ beforeInsert: () => engineDoor.passed })
     const places = Array.from({ length: 50 }, (_, i) => newPlace(i))
@@ -296,7 +299,7 @@ describe('grouping', () => {
     for (const place of places) assert.equal(await count(place), 1)
   })
 
-  test('what comes for a placement while it is committed waits for the end of that', async () => {
+  test('rows that arrive for a placement during its commit wait for its end', async () => {
     const engineDoor = door()
     const { clock, inserts, writer } = scene({ beforeInsert: () => engineDoor.passed })
     const place = newPlace()
@@ -329,7 +332,7 @@ describe('grouping', () => {
     assert.equal(await count(place), 300)
   })
 
-  test('much of one table goes in as two inserts, and is acknowledged when both are in', async () => {
+  test('many rows of one table are inserted in two parts, and acknowledged when both are in', async () => {
     const doors = [door(), door()]
     const begun = door()
     const { clock, inserts, writer } = scene({
@@ -367,8 +370,8 @@ describe('grouping', () => {
     assert.equal(await count(place), 20)
   })
 
-  test('a wall clock that steps back makes nobody wait longer than the delay after it', async () => {
-    // Sleeping follows the machine's steady clock; only what it reads as the time of day is set back.
+  test('after a wall clock that goes back nothing waits longer than the delay', async () => {
+    // Sleeping uses the monotonic clock of the machine; only the time of day goes back.
     const steady = new ManualClock(1_767_600_000_000)
     let offsetMs = 0
     const clock = {
@@ -394,8 +397,8 @@ describe('grouping', () => {
   })
 })
 
-describe('the bounded buffer', () => {
-  test('past the bound new batches are refused to be retried, and what was accepted is not lost', async () => {
+describe('the buffer', () => {
+  test('above the limit new batches are refused to be retried, and accepted ones are not lost', async () => {
     const here = scene({ bufferBytes: 20_000 })
     const { clock, writer } = here
     const [accepted, refused] = [newPlace(), newPlace()]
@@ -412,7 +415,7 @@ describe('the bounded buffer', () => {
     assert.equal(await count(refused), 10)
   })
 
-  test('an organisation that fills the buffer gives way to another one, with what it sent last', async () => {
+  test('an organisation that fills the buffer loses what it sent last to another organisation', async () => {
     const here = scene({ bufferBytes: 100_000 })
     const { clock, writer } = here
     const [flood, calm] = [newPlace(1), newPlace(2)]
@@ -426,7 +429,7 @@ describe('the bounded buffer', () => {
     assert.equal(writer.bufferedBytes, 0)
   })
 
-  test('what is being committed is not taken away', async () => {
+  test('rows that are being committed are not dropped', async () => {
     const engineDoor = door()
     const here = scene({ bufferBytes: 15_000, beforeInsert: () => engineDoor.passed })
     const { clock, inserts, writer } = here
@@ -442,7 +445,7 @@ describe('the bounded buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [10, 0])
   })
 
-  test('a commit takes a part of what one organisation has waiting, and a neighbour’s rows beside it', async () => {
+  test('a commit has a part of one organisation’s waiting rows, and a neighbour’s rows beside it', async () => {
     const here = scene({ bufferBytes: 2 ** 27 })
     const { clock, inserts, writer } = here
     const [flood, calm] = [newPlace(), newPlace()]
@@ -456,7 +459,7 @@ describe('the bounded buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [48, 7])
   })
 
-  test('what is left of a placement waits behind all who came meanwhile', async () => {
+  test('the rest of a placement waits behind all that came meanwhile', async () => {
     const engineDoors = [door(), door(), door(), door()]
     const { clock, inserts, writer } = scene({
       bufferBytes: 2 ** 27,
@@ -482,7 +485,7 @@ describe('the bounded buffer', () => {
     assert.deepEqual([await count(one), await count(two), await count(late)], [40, 40, 5])
   })
 
-  test('a batch larger than the whole buffer is taken when nothing else is there, or it never could be', async () => {
+  test('a batch larger than the whole buffer is accepted when the buffer is empty, otherwise it never could be', async () => {
     const here = scene({ bufferBytes: 1000 })
     const place = newPlace()
     const committed = commit(here.writer, place, logs(5, 'x'.repeat(1000)))
@@ -497,7 +500,7 @@ describe('the bounded buffer', () => {
 describe('fences', () => {
   const during = { startNs, endNs: startNs + 100n }
 
-  test('what a fence covers is refused to be retried; outside it and beside it work goes on', async () => {
+  test('rows inside a fence are refused to be retried; outside and beside it work continues', async () => {
     const here = scene()
     const [own, neighbour] = [newPlace(), newPlace()]
     here.gate.fence(own.tenantId, { id: 'del_1', signals: ['logs'], range: during })
@@ -530,7 +533,7 @@ describe('fences', () => {
     assert.equal(await count(place), 2)
   })
 
-  test('a commit waits while somebody works exclusively on its placement', async () => {
+  test('a commit waits during exclusive work on its placement', async () => {
     const { clock, gate, writer } = scene()
     const place = newPlace(9)
     const erasure = door()
@@ -546,21 +549,21 @@ describe('fences', () => {
     assert.equal(await count(place), 1)
   })
 
-  test('a placement that is worked on holds up no other', async () => {
+  test('exclusive work on a placement delays no other placement', async () => {
     const here = scene()
-    const [held, free] = [newPlace(10), newPlace(11)]
+    const [closed, free] = [newPlace(10), newPlace(11)]
     const erasure = door()
     const erasing = here.gate.exclusively([10], () => erasure.passed)
-    const waiting = commit(here.writer, held, logs(1))
+    const waiting = commit(here.writer, closed, logs(1))
     await commitNow(here, free, logs(2))
-    assert.deepEqual([await count(held), await count(free)], [0, 2])
+    assert.deepEqual([await count(closed), await count(free)], [0, 2])
     erasure.open()
     await erasing
     await runUntil(here.clock, [waiting])
-    assert.equal(await count(held), 1)
+    assert.equal(await count(closed), 1)
   })
 
-  test('what had passed the door of a placement before it was closed is refused, and its neighbours go in', async () => {
+  test('a batch that was accepted before its placement was closed is refused, and its neighbours are committed', async () => {
     const here = scene()
     const [closed, open] = [newPlace(12), newPlace(13)]
     const commits = [commit(here.writer, closed, logs(1)), commit(here.writer, open, logs(1))]
@@ -573,7 +576,7 @@ describe('fences', () => {
 })
 
 describe('failing and closing', () => {
-  test('two years of history in one batch are taken: many partitions are no mistake of the sender', async () => {
+  test('two years of history in one batch are accepted: many partitions are no mistake of the sender', async () => {
     const here = scene()
     const place = newPlace(14)
     const weekNs = 7n * 24n * 3_600_000_000_000n
@@ -582,7 +585,7 @@ describe('failing and closing', () => {
     assert.equal(await count(place), 120)
   })
 
-  test('an engine that fails refuses the whole group to be retried, and the next group goes in', async () => {
+  test('an engine that fails refuses the whole group to be retried, and the next group is committed', async () => {
     const here = scene({
       beforeInsert: async (nth) => {
         if (nth === 1) throw new Error('no space left on /var/lib/lethe')
@@ -635,7 +638,7 @@ describe('failing and closing', () => {
     assert.equal((await count(place)) + (await count(place, 'otel_traces')), 1)
   })
 
-  test('where one table fails the placement is held until the others have ended too', async () => {
+  test('where one table fails the placement is occupied until the others have ended too', async () => {
     const engineDoor = door()
     const here = scene({
       beforeInsert: async (nth) => {
@@ -658,7 +661,7 @@ describe('failing and closing', () => {
     assert.equal((await count(place)) + (await count(place, 'otel_traces')), 1)
   })
 
-  test('closing commits what waits without waiting for the delay, and takes nothing more', async () => {
+  test('closing commits what waits without waiting for the delay, and accepts nothing more', async () => {
     const { clock, writer } = scene()
     const places = Array.from({ length: 12 }, (_, i) => newPlace(i))
     const committed = places.map((place) => commit(writer, place, logs(1)))
@@ -671,7 +674,7 @@ describe('failing and closing', () => {
     await writer.close()
   })
 
-  test('closing waits for the commit under way', async () => {
+  test('closing waits for the running commit', async () => {
     const engineDoor = door()
     const { clock, writer, inserts } = scene({ beforeInsert: () => engineDoor.passed })
     const place = newPlace()

@@ -1,10 +1,11 @@
-// Grouped commits: many small requests, few inserts. Every partition a commit touches costs the engine about
-// as much as a thousand rows, so what arrives for a placement within a short while goes in together, and a
-// commit takes few placements, the longest waiting first, and of one that has much waiting only a part, so
-// that nobody waits behind all of it. Behind, groups grow by themselves instead of parts. A request is
-// acknowledged when all its rows are committed, never before. The buffer is bounded, and organisations share
-// it fairly (core/fair-shares): past the bound requests of those that hold the most are refused with a
-// retryable answer instead of growing the process. docs/decisions/0001 and 0033 have the measurements.
+// Group commits: many small HTTP requests, few inserts. Each partition in a commit costs the engine about as
+// much as a thousand rows, so rows that arrive for a placement within a short time are inserted together. A
+// commit has few placements, those that waited longest, and of a placement with many waiting rows only a
+// part, so that nobody waits for all of them. Under load groups grow by themselves, and the number of parts
+// does not. A request is acknowledged when all its rows are committed, never before. The buffer is limited,
+// and organisations share it fairly (core/fair-shares): above the limit, requests of those that use the most
+// are refused with a response that can be retried, and the process does not grow. docs/decisions/0001 and
+// 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -23,80 +24,77 @@ interface WriterOptions {
   readonly gate: TelemetryGate
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
-  /** How long the first row for a placement may wait for company. */
+  /** How long the first row of a placement may wait for others. */
   readonly commitDelayMs: number
-  /** Bound on what waits and what is being committed, bytes of encoded rows. */
+  /** Limit of waiting rows and of those that are being committed, bytes of encoded rows. */
   readonly bufferBytes: number
-  /**
-   * What a failed commit says of the disk; null where the disk is not the cause. Nobody is asked where
-   * absent.
-   */
+  /** Returns what the error of a failed commit tells about the disk; null where the disk is not the cause. */
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 
 interface PendingBatch {
   readonly place: TenantPlace
-  /** Rows by table; more than one buffer where the batch names a table twice. */
+  /** Rows by table; more than one buffer where the batch has a table twice. */
   readonly encoded: readonly (readonly [TableName, Buffer])[]
   readonly rows: number
   readonly bytes: number
-  /** Of the buffer; nobody takes it away any more once a commit has begun with it. */
+  /** Its share of the buffer; it can't be taken back after a commit with the batch has begun. */
   readonly share: Share
   readonly settle: (error: Error | null) => void
 }
 
-/** What waits for one placement. */
+/** The waiting batches of one placement. */
 interface Queue {
   sinceMs: number
-  /** Those with lower numbers are committed first. */
+  /** Queues with lower numbers are committed first. */
   order: number
-  /** A commit has taken a part of it. */
+  /** Whether a commit has taken a part of it. */
   isRest: boolean
   batches: PendingBatch[]
   bytes: number
 }
 
-/** Commits under way at once, of different placements: while one waits for the disk another is computed. */
+/** Commits that run at once, of different placements: while one waits for the disk another is computed. */
 const commitsMax = 2
 
 /**
- * Placements in one commit. An insert costs as much as several partitions before it has written
- * one, so that few of them cost more for each row; with many the first to be written waits for the
- * last (docs/decisions/0022).
+ * Placements in one commit. An insert costs as much as several partitions before it writes the first, so with
+ * few placements each row costs more; with many the first one written waits for the last
+ * (docs/decisions/0022).
  */
 const placementsMax = 8
 
 /**
- * A commit takes no more than this, or one batch, bytes of encoded rows: what the engine holds at once, and
- * for how long others may have to wait for a commit, some four tenths of a second.
+ * A commit has no more than this or one batch, bytes of encoded rows. It limits what the engine has in memory
+ * at once, and how long others wait for a commit: some four tenths of a second.
  */
 const groupBytes = 32 * 1024 * 1024
 
 /**
- * From here on the rows of a table go in as two inserts side by side, bytes: most of an insert computes
- * on one core, but each costs some 6 ms however small it is. So logs and spans are halved, and of metrics
- * the tables go side by side.
+ * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
+ * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
+ * tables of metrics are inserted at once.
  */
 const halvedBytes = 16 * 1024 * 1024
 
 /**
- * Pause before looking again at placements that an erasure holds; it usually does so for
- * some tens of milliseconds.
+ * Pause before the next check of placements that an erasure has closed; they are usually closed for some tens
+ * of milliseconds.
  */
-const heldPollMs = 5
+const closedPollMs = 5
 
-/** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand of them. */
+/** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand rows. */
 const dueBytes = 24 * 1024 * 1024
 
 const columnsOf = new Map(tables.map((table) => [table.name, insertColumns(table)]))
 
-/** Seconds after which a refused sender should try again; a commit takes well under this. */
+/** Seconds after which a refused sender should retry; a commit takes much less. */
 const retryAfterSeconds = 1
 
 export class IngestWriter {
   readonly #options: WriterOptions
   readonly #queues = new Map<number, Queue>()
-  /** The placements of each commit under way. */
+  /** The placements of each running commit. */
   readonly #committing = new Set<ReadonlySet<number>>()
   readonly #shares: FairShares
   #order = 0
@@ -104,7 +102,7 @@ export class IngestWriter {
   #pause = new AbortController()
   #closed = false
 
-  /** Totals since start, for the metrics page. */
+  /** Totals since the start, for the metrics page. */
   readonly totals = { rows: 0, commits: 0, failedCommits: 0 }
 
   constructor(options: WriterOptions) {
@@ -112,9 +110,9 @@ export class IngestWriter {
     this.#shares = new FairShares(options.bufferBytes)
   }
 
-  /** Bytes waiting or being committed. */
+  /** Bytes that wait or are being committed. */
   get bufferedBytes(): number {
-    return this.#shares.held
+    return this.#shares.reserved
   }
 
   /**
@@ -125,10 +123,10 @@ export class IngestWriter {
   }
 
   /**
-   * Resolves when every row of the batch is committed; its bytes are not to be looked at any more. Throws
-   * `erasing` where a fence covers some row, `overloaded` where the organisation's share of the buffer is
-   * full or the engine failed, `storage_unavailable` where the disk did; the batch may then be in part
-   * committed, and repeating it is right.
+   * Resolves when every row of the batch is committed; the caller must not use its bytes any more. Throws
+   * `erasing` where a fence covers a row, `overloaded` where the organisation's share of the buffer is full
+   * or the engine failed, `storage_unavailable` where the disk did. The batch may then be partly committed,
+   * and should be repeated.
    */
   async commit(place: TenantPlace, batch: RowBatch): Promise<void> {
     if (batch.every(({ bytes }) => bytes.length === 0)) return
@@ -144,14 +142,14 @@ export class IngestWriter {
     return committed
   }
 
-  /** Commits what waits and takes nothing more. */
+  /** Commits what waits and accepts nothing more. */
   async close(): Promise<void> {
     this.#closed = true
     this.#pause.abort()
     await this.#loop
   }
 
-  /** Resolves when the batch is committed. Throws `overloaded` where there is no room for it. */
+  /** Resolves when the batch is committed. Throws `overloaded` where there is no memory left for it. */
   #enqueue(batch: Omit<PendingBatch, 'share' | 'settle'>): Promise<void> {
     const { tenantId, placement } = batch.place
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -180,7 +178,7 @@ export class IngestWriter {
     return { sinceMs, order: this.#order++, isRest: false, batches: [], bytes: 0 }
   }
 
-  /** Gives way to an organisation that holds less. */
+  /** Refuses a waiting batch in favour of an organisation that uses less. */
   #drop(batch: PendingBatch): void {
     const { placement } = batch.place
     const queue = this.#queues.get(placement)
@@ -192,14 +190,15 @@ export class IngestWriter {
     batch.settle(new AppError('overloaded', { retryAfterSeconds }))
   }
 
-  /** While commits run the next ones gather. */
+  /** While commits run, the next groups collect rows. */
   async #run(): Promise<void> {
     while (this.#queues.size > 0 || this.#committing.size > 0) {
       const group = this.#committing.size < commitsMax ? this.#takeDue() : []
       if (group.length > 0) this.#begin(group)
       else await this.#waitForDue()
     }
-    // In one breath with the last look at the queues, so that a batch that comes after it begins a new loop.
+    // In the same turn of the event loop as the last check of the queues, so that a later batch starts a new
+    // loop.
     this.#loop = null
   }
 
@@ -209,7 +208,7 @@ export class IngestWriter {
     for (const { share } of group) share.keep()
     void this.#commitGroup([...placements], group).then(() => {
       this.#committing.delete(placements)
-      // What is left of a placement waits behind all who came meanwhile.
+      // The rest of a placement waits behind all that came meanwhile.
       for (const placement of placements) {
         const queue = this.#queues.get(placement)
         if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
@@ -232,7 +231,10 @@ export class IngestWriter {
     return fitting.flatMap(([placement, queue]) => this.#takePart(placement, queue))
   }
 
-  /** What of a placement goes into one commit: all, or as much as one takes, of each organisation as much. */
+  /**
+   * Returns the batches of a placement for one commit: all, or as many as fit, with about equal bytes of each
+   * organisation.
+   */
   #takePart(placement: number, queue: Queue): readonly PendingBatch[] {
     const part = queue.bytes <= groupBytes ? queue.batches : fairPart(queue.batches)
     const taken = new Set(part)
@@ -248,9 +250,9 @@ export class IngestWriter {
   }
 
   /**
-   * Until a commit ends, a placement is due that may be begun, or something has come for another
-   * one. Whether a placement is still held is asked again when a commit ends, and every now and then
-   * where none is under way.
+   * Waits until a commit ends, until a placement is due that may begin, or until rows come for another
+   * placement. Whether a placement is still closed is checked when a commit ends, and at intervals where none
+   * runs.
    */
   async #waitForDue(): Promise<void> {
     this.#pause = new AbortController()
@@ -262,13 +264,10 @@ export class IngestWriter {
       .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
-    else await this.#options.clock.sleep(Math.max(Math.min(...waits), heldPollMs), signal)
+    else await this.#options.clock.sleep(Math.max(Math.min(...waits), closedPollMs), signal)
   }
 
-  /**
-   * A clock that stepped back must not make anyone wait longer than the delay, counted
-   * from when that is noticed.
-   */
+  /** After the clock went back nothing waits longer than the delay, counted from when that is noticed. */
   #dueInMs(queue: Queue, nowMs: number): number {
     queue.sinceMs = Math.min(queue.sinceMs, nowMs)
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
@@ -277,7 +276,7 @@ export class IngestWriter {
   async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
     const { gate } = this.#options
     await gate.exclusively(placements, async () => {
-      // A placement may have been closed after the batch had passed the door.
+      // A placement may have been closed after the batch was accepted.
       const open = group.filter(({ place }) => !gate.isClosed(place.placement))
       await this.#commitOpen(open)
       for (const batch of group) {
@@ -291,7 +290,7 @@ export class IngestWriter {
       await this.#insertAll(group)
     } catch (cause) {
       this.totals.failedCommits++
-      this.#options.logger.error({ err: cause }, 'a commit failed; its senders are told to repeat it')
+      this.#options.logger.error({ err: cause }, 'a commit failed; its senders should repeat it')
       const error = await this.#refusalFor(cause)
       for (const batch of group) batch.settle(error)
       return
@@ -304,7 +303,7 @@ export class IngestWriter {
     }
   }
 
-  /** Of a kind that senders repeat: an exporter drops what is answered with 507. */
+  /** Returns a refusal that senders retry: an exporter drops what is refused with 507. */
   async #refusalFor(cause: unknown): Promise<AppError> {
     const fault = (await this.#options.faultBehind?.(cause)) ?? null
     return fault === null
@@ -313,8 +312,8 @@ export class IngestWriter {
   }
 
   /**
-   * The tables side by side, then the disk. Settles when all have, also where one fails:
-   * an erasure waits for this.
+   * Inserts the tables at once, then syncs. Settles when all have, also where one fails: an erasure waits for
+   * this.
    */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
@@ -331,8 +330,8 @@ export class IngestWriter {
 }
 
 /**
- * As many batches as a commit takes: the next is always one of the organisation that has the fewest bytes in
- * it.
+ * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
+ * fewest bytes in it.
  */
 function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
@@ -358,7 +357,10 @@ function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   }
 }
 
-/** What goes in at once: nothing, all of it, or much of it in two parts of about the same size. */
+/**
+ * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
+ * size.
+ */
 function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
   const bytes = rows.reduce((sum, { length }) => sum + length, 0)
   if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
@@ -368,12 +370,13 @@ function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
 }
 
 /**
- * The fence is asked for one place and the rows carry theirs: a difference would put rows past an erasure.
+ * The fence is checked for one organisation and the rows name theirs: if they differed, rows would get past
+ * an erasure.
  */
 function assertOwn(place: TenantPlace, batch: RowBatch): void {
   for (const { table, place: written } of batch) {
     if (written.tenantId !== place.tenantId || written.placement !== place.placement) {
-      throw new Error(`Rows of ${table} are written for another place than they are committed for.`)
+      throw new Error(`Rows of ${table} are written for another organisation than they are committed for.`)
     }
   }
 }

@@ -1,11 +1,11 @@
-// Data folders of earlier builds, opened by this one: every row answers as before, new rows belong to the
-// same series, and an opening that was cut short anywhere is made up for by the next.
+// Data folders of earlier builds, opened by this build: every row is read as before, new rows belong to the
+// same series, and an opening that was interrupted at any point is completed by the next.
 
 import assert from 'node:assert/strict'
 import { readdirSync, rmSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
-import { after, describe, test } from 'node:test'
-import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { describe, test } from 'node:test'
+import { delegate, tableSpec, temporaryFolders, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
 import { attribute, hasAttribute } from '../attribute.ts'
 import type { TelemetryEngine } from '../engine.ts'
@@ -21,11 +21,6 @@ import { exporterDatabase } from './exporter-views.ts'
 import { type OlderBuild, olderBuilds, olderValue } from './older-tables-fixture.ts'
 import { type ColumnSpec, placeColumns, type TableName, type TableSpec, tables } from './tables.ts'
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
 const place = { tenantId: 'acme', placement: 1 }
 const monday = 1_767_571_200_000_000_000n
 const partition = '1-20260105'
@@ -40,19 +35,15 @@ const maps: readonly AttributeMap[] = [
   { 'k\u0000': "'\\\n" },
 ]
 
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const list = (columns: readonly string[]) => columns.map((name) => `\`${name}\``).join(', ')
 const mapsOf = (table: TableSpec) =>
   table.columns.flatMap(({ map, name }) => (map === undefined ? [] : [{ ...map, pairs: name }]))
 
 /**
- * Rows whose attributes are all of {@link maps} in turn, one pair of maps a row, and whose
- * lists have up to two items.
+ * Rows that take their attributes from {@link maps} in turn, one pair of maps for each row, with lists of up
+ * to two items.
  */
 function rowsOf(table: TableSpec): Record<string, Cell | bigint>[] {
   return maps.map((_, row) => {
@@ -77,7 +68,7 @@ function rowsOf(table: TableSpec): Record<string, Cell | bigint>[] {
   })
 }
 
-/** A table of an earlier build under a name, with the rows of a table of this one, in two parts. */
+/** Creates a table of an earlier build under a name, with the rows of a table of this build, in two parts. */
 async function makeOlder(
   engine: TelemetryEngine,
   { build, older }: { build: OlderBuild; older: TableSpec },
@@ -104,8 +95,8 @@ const isStoringMaps = ({ tables: older }: OlderBuild) =>
 const at = (row: number) => `fromUnixTimestamp64Nano(toInt64(${monday + BigInt(row)}), 'UTC')`
 
 /**
- * A folder that an earlier build left, with rows in some of its tables and with what an
- * erasure was about to swap in.
+ * Creates a folder of an earlier build, with rows in some of its tables and with the side tables of an
+ * erasure.
  */
 async function olderFolder(
   build: OlderBuild,
@@ -127,7 +118,7 @@ async function olderFolder(
   return folder
 }
 
-/** Maps that stand in files of a part that is read, by name. */
+/** Names of maps whose files are in a part that is read. */
 async function mapsOnDisk(
   engine: TelemetryEngine,
   name: string,
@@ -141,8 +132,8 @@ async function mapsOnDisk(
 }
 
 /**
- * All rows of a table, in the order of {@link rowsOf}, as far as those name columns; by
- * its view where it has one.
+ * Returns all rows of a table, in the order of {@link rowsOf}, as far as that names the columns; from its
+ * view where it has one.
  */
 async function storedRows(engine: TelemetryEngine, name: string, table: TableSpec): Promise<FixtureRow[]> {
   const hasView = name === table.name
@@ -185,10 +176,7 @@ async function assertUpToDate(engine: TelemetryEngine, name: string, table: Tabl
 
 const identityOf = (row: FixtureRow) => seriesIdOf(row as Readonly<Record<string, Cell>>)
 
-/**
- * What a reader is told of an attribute, of the record's own or its resource's, and
- * which rows it finds by it.
- */
+/** What a reader returns for an attribute, of the record or its resource, and which rows it finds by it. */
 async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise<void> {
   const own = mapsOf(table).find(({ isList, name }) => !isList && !/^(?:Resource|Scope)/.test(name))
   assert.ok(own)
@@ -227,8 +215,8 @@ async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise
 }
 
 /**
- * A removal of columns that was cut short goes on beside everything else, so it is waited for, and
- * for the files of before.
+ * Waits until an interrupted removal of columns has ended, which continues in the background, and until the
+ * old files are gone.
  */
 async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
   const folder = (await engine.tableFolder(name)) ?? assert.fail()
@@ -239,8 +227,8 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
     async () =>
       (await openMutations(engine, name)) === 0 && (await mapsOnDisk(engine, name, table)).length === 0,
   )
-  // Dropping a partition, also one that isn't there, has the engine clear all it can at once. Not before,
-  // because it breaks off the changes that go on, and they begin again later each time.
+  // Dropping a partition, also one that does not exist, makes the engine remove all old files at once. Not
+  // earlier, because it interrupts running changes, which begin again later each time.
   await engine.command(raw(`ALTER TABLE ${name} DROP PARTITION ID '0-00000000'`))
   await until(async () => {
     const active = await engine.select<{ part: string }>(
@@ -255,9 +243,9 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
 }
 
 /**
- * An engine that takes so many changes and then behaves as if the process had ended, with the next
- * one written down and not carried out or not even begun. Merges of its table then stand still;
- * `begun` is what waits for them.
+ * An engine that accepts a number of changes and then behaves as if the process had ended, with the next
+ * change recorded and not carried out, or not even begun. Merges of that table then stop; `begun` waits for
+ * them.
  */
 function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: boolean) {
   let left = changes
@@ -275,7 +263,7 @@ function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: bo
         await engine.command(raw(`SYSTEM STOP MERGES ${table}`))
         const change = engine.command(statement)
         begun.push(change)
-        // A change that fails, or has nothing to wait for, would never be seen open.
+        // A change that fails, or has nothing to wait for, would never be seen as open.
         const ended = change.then(() => assert.fail(`Nothing held up ${text}`))
         ended.catch(() => undefined)
         while ((await openMutations(engine, table)) === 0) await Promise.race([ended, undefined])
@@ -294,16 +282,15 @@ async function openMutations(engine: TelemetryEngine, table: string): Promise<nu
 }
 
 /**
- * A folder with what a process leaves on the disk that is killed now. The engine goes on removing the parts
- * of before, so a copy that one of them left meanwhile is begun again: killed, a process leaves a part
- * whole or by another name.
+ * Copies the folder as it would be if the process were killed at this moment. The engine continues to remove
+ * old parts, so a copy that has missed one is begun again: after a kill a part is whole or has another name.
  */
 async function imageOf(folder: string): Promise<string> {
   for (let copies = 1; ; copies++) {
     const image = newFolder()
     try {
-      // Its synchronous twin ends the process, past any catch, where a folder goes that it is about to enter.
-      // Links are copied as they are written, or they would lead from the copy back into the folder.
+      // The synchronous twin ends the process where a folder disappears that it is about to enter; no catch
+      // prevents that. Links are copied unchanged, or they would lead from the copy into the folder.
       await cp(folder, image, { recursive: true, verbatimSymlinks: true })
       return image
     } catch (error) {
@@ -322,7 +309,7 @@ async function definitionsOf(engine: TelemetryEngine): Promise<unknown[]> {
 
 for (const build of olderBuilds) {
   describe(`a folder of a build with ${build.name}`, () => {
-    test('answers the same, has the columns of a new one, and is changed once', async () => {
+    test('returns the same, has the columns of a new one, and is changed once', async () => {
       await withEngine(await olderFolder(build), async (engine) => {
         for (const table of tables) {
           await assertUpToDate(engine, table.name, table)
@@ -341,7 +328,7 @@ for (const build of olderBuilds) {
       })
     })
 
-    test('takes new rows of the same series, and what an erasure was about to swap in', async () => {
+    test('accepts new rows of the same series, and swaps of an erasure that was prepared before', async () => {
       const rows = rowsOf(swapped)
       const ids = rows.map(identityOf)
       const found = async (engine: TelemetryEngine) => {
@@ -367,7 +354,7 @@ for (const build of olderBuilds) {
       })
     })
 
-    test('is brought up to date by the next opening where one was cut short before any change', async () => {
+    test('is brought up to date by the next opening where one was interrupted before any change', async () => {
       const folder = newFolder()
       const cases: Case[] = []
       await withEngine(folder, async (engine) => {
@@ -381,14 +368,14 @@ for (const build of olderBuilds) {
           }
         }
       })
-      // Of two tables: every change of both cut short, and once none.
+      // Of two tables: every change of both interrupted, and once none.
       assert.ok(cases.length >= (isStoringMaps(build) ? 11 : 4), `${cases.length} cases`)
       await withEngine(folder, (engine) => assertMadeUpFor(engine, cases))
     })
 
-    // What isn't stored goes without anything to be within.
+    // Columns that are not stored are removed in one step, which can't be interrupted.
     for (const change of isStoringMaps(build) ? ['MATERIALIZE COLUMN', 'DROP COLUMN'] : []) {
-      test(`is brought up to date by the next opening where the process ended within ${change}`, async () => {
+      test(`is brought up to date by the next opening where the process ended during ${change}`, async () => {
         const folder = newFolder()
         const name = 'otel_metrics_sum'
         const { image, within } = await withEngine(folder, async (engine) => {
@@ -416,7 +403,7 @@ for (const build of olderBuilds) {
   })
 }
 
-test('maps that a table computed leave it without a part being touched', async () => {
+test('maps that a table computed are removed without a change to any part', async () => {
   const build = olderBuilds.find((one) => !isStoringMaps(one)) ?? assert.fail()
   await withEngine(newFolder(), async (engine) => {
     for (const table of tables) {
@@ -439,13 +426,13 @@ test('maps that a table computed leave it without a part being touched', async (
   })
 })
 
-/** A table that an earlier build left and whose change was cut short. */
+/** A table of an earlier build whose change was interrupted. */
 interface Case {
   readonly name: string
   readonly table: TableSpec
   readonly said: readonly string[]
   readonly begun: readonly Promise<void>[]
-  /** There was nothing left to cut short. */
+  /** Whether there was nothing left to interrupt. */
   readonly isDone: boolean
 }
 
@@ -459,7 +446,7 @@ async function cutShort(
 ): Promise<Case> {
   const table = tableSpec(like)
   const older = build.tables.find(({ name }) => name === like) ?? assert.fail()
-  // The schema takes a table whose name ends with that of one of its own for a side table of an erasure.
+  // The schema treats a table whose name ends with that of one of its own as a side table of an erasure.
   const name = `case_${number}_${like}`
   await makeOlder(engine, { build, older }, name, like)
   const { failing, said, begun } = failingEngine(engine, changes, isNextBegun)

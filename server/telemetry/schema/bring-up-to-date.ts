@@ -1,9 +1,9 @@
-// Tables of earlier builds, made like those of this one where the engine can do it by itself: a column that
-// it can fill is added, attributes that were stored as maps are rewritten as texts of pairs, and maps that
-// were computed of such texts in the table itself are left to its view. Every step leaves tables that hold
-// the same and can be repeated, so a start that is killed in between is made up for by the next. The side
-// tables of an erasure that did not end bear the name of their table at the end; they can only be swapped
-// in with the same columns.
+// Brings tables of earlier builds up to date where the engine can do it by itself: adds a column that it can
+// fill, rewrites attributes that were stored as maps into texts of pairs, and removes maps that the table
+// computed from such texts, which are in its view. After every step the tables hold the same data, and every
+// step can be repeated: if a start is killed in between, the next start continues. Side tables of an
+// unfinished erasure end with the name of their table; they are changed too, because only tables with equal
+// columns can be swapped.
 
 import type { TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
@@ -12,8 +12,8 @@ import { columnText, type FoundColumn, foundColumns } from './column-text.ts'
 import type { ColumnSpec, TableSpec } from './tables.ts'
 
 /**
- * Does nothing where there is nothing to do. Texts of pairs are made before it resolves,
- * which reads all there is.
+ * Brings a table and its side tables up to date; does nothing where they are. Waits until texts of pairs are
+ * written, which reads the whole table.
  */
 export async function bringUpToDate(engine: TelemetryEngine, spec: TableSpec): Promise<void> {
   const tables = await engine.select<{ name: string }>(
@@ -48,11 +48,11 @@ class OlderTable {
   }
 
   /**
-   * The pairs are added as what is computed of the maps, written down, and only then on their own;
-   * then the maps go. Of maps that were computed of the pairs nothing is stored, so only the
+   * Adds the pairs as columns that are computed from the maps, writes them, and then removes the expression;
+   * after that it drops the maps. Maps that were computed from the pairs are not stored, so only the
    * definition of the table changes.
    *
-   * @param fallbacks columns that the engine fills, until now from the maps
+   * @param fallbacks columns that the engine fills, so far from the maps
    */
   async makePairs(columns: readonly PairColumn[], fallbacks: readonly ColumnSpec[]): Promise<void> {
     const stored = columns.filter(({ map }) => this.#kinds.get(map.name) === '')
@@ -72,7 +72,7 @@ class OlderTable {
     await this.#alter(maps.map(({ map }) => `DROP COLUMN \`${map.name}\``))
   }
 
-  /** Rows of before get their value when they are read, and keep it from their next merge on. */
+  /** Older rows get the value when they are read, and store it at their next merge. */
   async addFallbacks(columns: readonly ColumnSpec[]): Promise<void> {
     const lacking = columns.filter(({ name }) => !this.#kinds.has(name))
     await this.#alter(lacking.map((column) => `ADD COLUMN ${columnText(column)}`))

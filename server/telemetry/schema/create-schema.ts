@@ -1,7 +1,7 @@
-// Makes the telemetry tables and the views of them, and refuses to run on tables that differ from this
-// program's: a missing or foreign column would turn into silently lost values, and an unknown
-// partition key into an erasure that misses. Only tables of before that can be brought up to date
-// without losing anything are.
+// Creates the telemetry tables and their views, and refuses to run on tables that differ from this program's:
+// with a missing or foreign column values would be lost without notice, and with an unknown partition key an
+// erasure would miss rows. Older tables are accepted only where they can be brought up to date without losing
+// anything.
 
 import { EngineError, type TelemetryEngine } from '../engine.ts'
 import { raw, sql } from '../sql.ts'
@@ -11,17 +11,18 @@ import { createViews } from './exporter-views.ts'
 import { type ColumnSpec, placeColumns, type TableSpec, tables } from './tables.ts'
 
 interface SchemaOptions {
-  /** The engine syncs each file of an insert before it resolves. */
+  /** Whether the engine syncs each file of an insert before the insert resolves. */
   readonly syncFiles: boolean
 }
 
 /**
- * Idempotent. Throws EngineError naming the first table, and the column or key, that is not as it should be.
+ * Creates or updates the tables. Idempotent. Throws EngineError, naming the first table and the column or key
+ * that differs.
  */
 export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
   for (const table of tables) {
     await engine.command(raw(createTableText(table)))
-    // First, because they say that what is rewritten is on the disk before what it was made of goes.
+    // First, because these settings ensure that rewritten data is on the disk before its sources are removed.
     await settleSettings(engine, table, options)
     await bringUpToDate(engine, table)
     await assertColumns(engine, table)
@@ -31,8 +32,8 @@ export async function createSchema(engine: TelemetryEngine, options: SchemaOptio
 }
 
 /**
- * Columns of a table in insert order: placement and tenant, then what all rows of one resource and scope have
- * in common, which a decoder writes once and copies, then the rest.
+ * Returns the columns of a table in insert order: placement and tenant; then those that all rows of one
+ * resource and scope share, which a decoder writes once and copies; then the rest.
  */
 export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
   const isShared = ({ name }: ColumnSpec) => /^(Resource|Scope|ServiceName$)/.test(name)
@@ -44,13 +45,13 @@ export function insertColumns(table: TableSpec): readonly ColumnSpec[] {
 }
 
 /**
- * The text of one table. The partition key puts an organisation's weeks into partitions that it shares with
- * no or few others, so that erasing is mostly a metadata step. The settings let removed parts leave the disk
- * within seconds instead of minutes, and keep no record of finished mutations beyond the last.
+ * Returns the text of one table. The partition key puts each week of an organisation into partitions that it
+ * shares with no or few others, so that erasing is mostly a metadata operation. With the settings, removed
+ * parts leave the disk within seconds instead of minutes, and only the last finished mutation stays recorded.
  */
 export function createTableText(table: TableSpec): string {
   const lines = [
-    // Without quotes, because backups know tables by their text.
+    // Without quotes, because a backup identifies tables by their text.
     ...placeColumns.map(({ name, type }) => `${name} ${type}`),
     ...table.columns.map(columnText),
     ...table.indexes,
@@ -66,7 +67,7 @@ SETTINGS ${Object.entries(settingsOf(table))
     .join(', ')}`
 }
 
-/** What {@link settleSettings} changes too, and what a table has from its beginning on. */
+/** The settings that {@link settleSettings} changes too, and those that a table keeps from its creation. */
 function settingsOf({ granuleRows }: TableSpec): Readonly<Record<string, number | string>> {
   return granuleRows === undefined ? tableSettings : { ...tableSettings, index_granularity: granuleRows }
 }
@@ -74,7 +75,7 @@ function settingsOf({ granuleRows }: TableSpec): Readonly<Record<string, number 
 const partitionKey = (table: TableSpec) => `(Placement, toMonday(${table.timeColumn}))`
 const sortingKey = (table: TableSpec) => ['TenantId', ...table.orderBy].join(', ')
 
-/** docs/decisions/0002 and 0007 have what each of these was measured to do. */
+/** docs/decisions/0002 and 0007 have what was measured of each. */
 const tableSettings = {
   old_parts_lifetime: 0,
   cleanup_delay_period: 1,
@@ -83,20 +84,19 @@ const tableSettings = {
   merge_tree_clear_old_parts_interval_seconds: 1,
   merge_tree_clear_old_temporary_directories_interval_seconds: 10,
   finished_mutations_to_keep: 1,
-  // The sources of a merge leave the disk within a second, so what it made of them must be there by then.
+  // The sources of a merge leave the disk within a second, so its result must be on the disk by then.
   min_rows_to_fsync_after_merge: 1,
-  // Ten parts of a size are merged, not five: each row is then written again less often
-  // (docs/decisions/0014).
+  // Ten parts of a size are merged, not five: then each row is rewritten less often (docs/decisions/0014).
   merge_selector_base: 10,
-  // Nothing here is planned by statistics, and to estimate the distinct values of each column is a tenth of
-  // every merge (docs/decisions/0021).
+  // No statement here is planned by statistics, and estimating the distinct values of each column takes a
+  // tenth of every merge (docs/decisions/0021).
   auto_statistics_types: "''",
 }
 
 /**
- * Power loss may leave any number of parts in pieces that nobody was told of; what is broken is looked at
- * when all are loaded, instead of the start being refused (docs/decisions/0022). Not in the text of a table,
- * which names those that a backup can be put back into.
+ * A power loss may leave any number of broken parts that were never acknowledged. With these limits the
+ * engine starts nevertheless, and the broken parts are examined when all are loaded (docs/decisions/0022).
+ * Not in the text of a table: that text identifies the tables into which a backup can be restored.
  */
 const brokenPartSettings = {
   max_suspicious_broken_parts: 1_000_000,
@@ -104,8 +104,8 @@ const brokenPartSettings = {
 }
 
 /**
- * Settings of a table that was made by an earlier build, or before the operator changed how commits are
- * synced.
+ * Sets the settings of a table that an earlier build created, or that was created before the operator changed
+ * how commits are synced.
  */
 async function settleSettings(
   engine: TelemetryEngine,

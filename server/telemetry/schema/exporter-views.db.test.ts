@@ -1,11 +1,11 @@
-// The exporter's tables as others read them: its columns, types, order and values whatever attributes say, at
-// every start, with nothing left over of views that were made anew.
+// The exporter's tables as other tools read them: its columns, types, order and values for any attributes, at
+// every start, with nothing left of views that were recreated.
 
 import assert from 'node:assert/strict'
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { delegate, tableSpec, temporaryFolder, withEngine } from '../../../tests/fixtures.ts'
+import { test } from 'node:test'
+import { delegate, tableSpec, temporaryFolders, withEngine } from '../../../tests/fixtures.ts'
 import { EngineError, type TelemetryEngine } from '../engine.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, sql } from '../sql.ts'
@@ -14,16 +14,7 @@ import { exporterDatabase } from './exporter-views.ts'
 import { buildWithMaps } from './older-tables-fixture.ts'
 import { type ColumnSpec, type TableSpec, tables } from './tables.ts'
 
-const folders: string[] = []
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
-function newFolder(): string {
-  const folder = temporaryFolder()
-  folders.push(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const place = { tenantId: 'acme', placement: 1 }
 const monday = 1_767_571_200_000_000_000n
@@ -37,7 +28,7 @@ const maps: readonly AttributeMap[] = [
   { 'ünï code': '\u00fe\u00ff🙂', '\\xfe': '\\xff', long: 'v'.repeat(300) },
 ]
 
-/** What stands for attributes, by row: one map after the other, and lists of none, one and two of them. */
+/** Sets of attributes by row: one map after the other, and lists of none, one and two of them. */
 function attributesOf(table: TableSpec, row: number): Record<string, AttributeMap | AttributeMap[]> {
   const listOf = (at: number) =>
     Array.from({ length: row % 3 }, (_, i) => maps[(row + at + i) % maps.length] ?? {})
@@ -49,7 +40,7 @@ function attributesOf(table: TableSpec, row: number): Record<string, AttributeMa
   )
 }
 
-/** Lists that stand side by side are as long as each other. */
+/** Lists in one row have the same length. */
 function rowOf(table: TableSpec, row: number): FixtureRow {
   const beside = table.columns.flatMap(({ name, type, map }) => {
     if (map !== undefined || !/^(?:Exemplars|Events|Links)\./.test(name)) return []
@@ -85,7 +76,7 @@ async function assertAnswers(engine: TelemetryEngine, table: TableSpec): Promise
   }
 }
 
-/** An engine that also says what it was told to do. */
+/** An engine that also records its commands. */
 function listeningEngine(engine: TelemetryEngine) {
   const [said, asked]: [string[], string[]] = [[], []]
   const listening: TelemetryEngine = {
@@ -102,7 +93,7 @@ function listeningEngine(engine: TelemetryEngine) {
   return { listening, said, asked }
 }
 
-/** What a start tells the engine beside what makes tables, and what it asks about views. */
+/** What a start executes besides creating tables, and what it reads about views. */
 async function startAgain(engine: TelemetryEngine): Promise<{ said: string[]; asked: string[] }> {
   const { listening, said, asked } = listeningEngine(engine)
   await createSchema(listening, { syncFiles: false })
@@ -114,7 +105,7 @@ async function startAgain(engine: TelemetryEngine): Promise<{ said: string[]; as
 
 const filesIn = (folder: string) => readdirSync(join(folder, 'engine'), { recursive: true }).length
 
-test('each view has the columns, types and order of the exporter’s table, as it was once stored', async () => {
+test('each view has the columns, types and order of the exporter’s table', async () => {
   await withEngine(newFolder(), async (engine) => {
     const names = await engine.select<{ name: string }>(
       sql`SELECT name FROM system.tables WHERE database = ${exporterDatabase} AND engine = 'View' ORDER BY name`,
@@ -140,7 +131,7 @@ test('each view has the columns, types and order of the exporter’s table, as i
   })
 })
 
-test('SELECT * answers the exporter’s rows, with maps, whatever keys and values say, and after a restart', async () => {
+test('SELECT * returns the rows of the exporter, with maps, for any keys and values, and after a restart', async () => {
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     for (const table of tables) {
@@ -155,7 +146,7 @@ test('SELECT * answers the exporter’s rows, with maps, whatever keys and value
   })
 })
 
-test('a value of a map can be asked for, and what a condition finds in a table it finds through the view', async () => {
+test('a statement can read one value of a map, and finds through the view what it finds in the table', async () => {
   await withEngine(newFolder(), async (engine) => {
     const logs = tableSpec('otel_logs')
     const bodies = (tenantId: string) =>
@@ -173,7 +164,7 @@ test('a value of a map can be asked for, and what a condition finds in a table i
   })
 })
 
-test('views show what is in their tables and nothing else', async () => {
+test('views return what is in their tables and nothing else', async () => {
   await withEngine(newFolder(), async (engine) => {
     for (const table of tables) {
       await insertFixture(engine, place, table.name, [rowOf(table, 0)])
@@ -185,7 +176,7 @@ test('views show what is in their tables and nothing else', async () => {
   })
 })
 
-test('a start with nothing to do asks once about views; what is missing or of another build is made', async () => {
+test('a start with nothing to do reads about views once; missing and outdated views are created', async () => {
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     const rows = maps.map((_, row) => rowOf(tableSpec('otel_traces'), row))
@@ -193,7 +184,7 @@ test('a start with nothing to do asks once about views; what is missing or of an
     const { said, asked } = await startAgain(engine)
     assert.deepEqual([said, asked.length], [[], 1])
 
-    // The first view that is dropped brings a folder for what is dropped.
+    // Dropping the first view creates a folder for dropped objects.
     const files: number[] = []
     for (let round = 0; round < 5; round++) {
       await engine.command(raw(`DROP VIEW ${exporterDatabase}.otel_traces SYNC`))
@@ -217,7 +208,7 @@ test('a start with nothing to do asks once about views; what is missing or of an
   await withEngine(folder, (engine) => assertAnswers(engine, tableSpec('otel_traces')))
 })
 
-test('somebody’s table of a view’s name is left alone, and the start refused', async () => {
+test('a foreign table with the name of a view is left unchanged, and the start is refused', async () => {
   await withEngine(newFolder(), async (engine) => {
     await engine.command(raw(`DROP VIEW ${exporterDatabase}.otel_logs SYNC`))
     await engine.command(

@@ -1,7 +1,7 @@
-// The tables of the OpenTelemetry Collector's ClickHouse exporter, as views in a database of their own: its
-// names, columns, types and order, with attributes as maps. They hold nothing and answer what the tables
-// hold, and no statement of the service names them, so what maps cost to plan and to compute is paid by
-// whoever asks for them (docs/decisions/0018).
+// The tables of the OpenTelemetry Collector's ClickHouse exporter, as views in their own database: its names,
+// columns, types and order, with attributes as maps. They store nothing and return what the tables hold. No
+// statement of the service names them, so only users of the views pay for planning and computing maps
+// (docs/decisions/0018).
 
 import { createHash } from 'node:crypto'
 import type { TelemetryEngine } from '../engine.ts'
@@ -9,16 +9,21 @@ import { raw, sql } from '../sql.ts'
 import { mapColumnExpression, mapColumnType } from './attribute-pairs.ts'
 import { type ColumnSpec, placeColumns, type TableSpec } from './tables.ts'
 
-/** Of the views. A tool that knows the exporter's tables finds them when this is its database. */
+/**
+ * The database of the views. A tool that knows the exporter's tables finds them when it uses this database.
+ */
 export const exporterDatabase = 'otel'
 
-/** Of the tables: where the sessions of the engine are. Named in the views, which are read from anywhere. */
+/**
+ * The database of the tables, which is that of the engine's sessions. Views name it, because they are read
+ * from any database.
+ */
 const tableDatabase = 'default'
 
 /**
- * Makes the views that are missing, and anew those that another build made otherwise. One that is there as it
- * should be costs nothing but a look at what it says of itself. One that was dropped to be made anew when the
- * process ended is missing at the next start.
+ * Creates views that are missing and recreates those that another build defined differently. A view that is
+ * up to date costs one look at its comment. A view that was dropped to be recreated when the process ended is
+ * missing at the next start, and created then.
  */
 export async function createViews(engine: TelemetryEngine, tables: readonly TableSpec[]): Promise<void> {
   const found = await engine.select<{ name: string; comment: string }>(
@@ -29,15 +34,16 @@ export async function createViews(engine: TelemetryEngine, tables: readonly Tabl
   if (lacking.length === 0) return
   await engine.command(raw(`CREATE DATABASE IF NOT EXISTS ${exporterDatabase}`))
   for (const table of lacking) {
-    // Not replaced: whatever else has that name, a table with somebody's rows say, makes this fail and stays.
+    // Not replaced: if the name belongs to something else, such as a table with rows, this fails and leaves
+    // it.
     await engine.command(raw(`DROP VIEW IF EXISTS ${exporterDatabase}.${table.name} SYNC`))
     await engine.command(raw(`${viewText(table)} COMMENT '${viewComment(table)}'`))
   }
 }
 
 /**
- * Placement and tenant stand first, the identity of a metric's series last; what is
- * between is the exporter's.
+ * Placement and tenant come first, the identity of a metric's series last; between them are the exporter's
+ * columns.
  */
 function viewText(table: TableSpec): string {
   const columns = [...placeColumns, ...table.columns]
@@ -50,7 +56,7 @@ ${expressions.join(',\n')}
 FROM ${tableDatabase}.${table.name}`
 }
 
-/** Has no character that a text of SQL would have to escape. */
+/** Contains no character that SQL would have to escape. */
 function viewComment(table: TableSpec): string {
   const version = createHash('sha256').update(viewText(table)).digest('hex').slice(0, 16)
   return `Computed of ${tableDatabase}.${table.name}, version ${version}`

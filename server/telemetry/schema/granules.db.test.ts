@@ -1,4 +1,4 @@
-// Rows that are read together: fewer in tables of distributions, and what an earlier build chose stays.
+// Sizes of granules: smaller in tables of distributions, and unchanged in tables of an earlier build.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -26,7 +26,7 @@ const points = Array.from({ length: 3000 }, (_, i) => ({
   TimeUnix: 1_767_571_200_000_000_000n + BigInt(i),
 }))
 
-test('a table of distributions is read by a thousand rows, and one of an earlier build as it was made', async () => {
+test('a table of distributions has granules of a thousand rows, and a table of an earlier build keeps its own', async () => {
   const spec = tables.find(({ name }) => name === 'otel_metrics_histogram')
   assert.ok(spec)
   await withEngine(folder, async (engine) => {

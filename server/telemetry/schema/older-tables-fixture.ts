@@ -1,7 +1,7 @@
-// The telemetry tables of earlier builds, for tests of what becomes of them: the exporter's maps computed in
-// the tables themselves, before that stored, and before that no identity of a series either. Derived from the
-// tables of this build, so whoever changes a column of those sees by its hash (backup/manifest.ts) that it
-// has to be taken back here.
+// The telemetry tables of earlier builds, for tests that bring them up to date: with the exporter's maps
+// computed in the tables; before that with stored maps; and before that also without the identity of a
+// series. They are derived from the tables of this build, so a change of a column there changes their hash
+// (backup/manifest.ts) and must be undone here.
 
 import { mapColumnExpression, mapColumnType } from './attribute-pairs.ts'
 import { columnText } from './column-text.ts'
@@ -12,7 +12,7 @@ export interface OlderBuild {
   readonly name: string
   /** With the columns that are stored. */
   readonly tables: readonly TableSpec[]
-  /** The text of one of its tables, as `createTableText` had it. */
+  /** Returns the text of one of its tables, as its `createTableText` wrote it. */
   readonly textOf: (table: TableSpec) => string
 }
 
@@ -22,7 +22,7 @@ const lane = (hash: string) =>
   `toUInt32(${ofMap(hash, 'Attributes')} + ${ofMap(hash, 'ResourceAttributes')} * 2654435761 + ${hash}(ServiceName) * 2246822519 + ${hash}(ScopeName) * 3266489917 + ${hash}(MetricName) * 668265263)`
 const identityBefore = `bitOr(bitShiftLeft(toUInt64(${lane('murmurHash3_32')}), 32), toUInt64(${lane('murmurHash2_32')}))`
 
-/** The build whose tables were filled as the Collector's exporter does it. */
+/** The build that filled its tables as the Collector's exporter does. */
 export const buildWithMaps: OlderBuild = {
   name: 'maps',
   tables: tables.map(({ granuleRows: _, ...table }) => ({
@@ -32,7 +32,7 @@ export const buildWithMaps: OlderBuild = {
   textOf: textWithStatistics,
 }
 
-/** The latest first. */
+/** The latest build first. */
 export const olderBuilds: readonly OlderBuild[] = [
   { name: 'maps computed in its tables', tables, textOf: textWithComputedMaps },
   buildWithMaps,
@@ -46,12 +46,12 @@ export const olderBuilds: readonly OlderBuild[] = [
   },
 ]
 
-/** The texts of all tables of a build, as backups know them by. */
+/** Returns the texts of all tables of a build, by which backups identify them. */
 export function olderText(build: OlderBuild): string {
   return build.tables.map(build.textOf).join('\n')
 }
 
-/** Expression of a column of an earlier build over the columns of the same table of this one. */
+/** Expression of a column of an earlier build from the columns of the same table of this build. */
 export function olderValue(table: TableName, { name }: ColumnSpec): string {
   const now = tables.find((one) => one.name === table)?.columns ?? []
   const pairs = now.find(({ map }) => map?.name === name)
@@ -66,8 +66,8 @@ function columnBefore(column: ColumnSpec): ColumnSpec {
 }
 
 /**
- * The text of a table that keeps statistics of all columns, which is how the engine begins
- * and earlier builds left it.
+ * Returns the text of a table that keeps statistics of all columns, which is the engine's default and that of
+ * earlier builds.
  */
 export function textWithStatistics(table: TableSpec): string {
   return createTableText(table).replace(`, auto_statistics_types = ''`, '')
@@ -79,7 +79,7 @@ function textWithComputedMaps(table: TableSpec): string {
     if (map === undefined) return text
     const computed = `\`${map.name}\` ${mapColumnType(map)} ALIAS ${mapColumnExpression(map, `\`${name}\``)}`
     const own = columnText(column)
-    // A function, because the text after it would be read for signs.
+    // A function, because `replace` would interpret `$` in a text.
     return text.replace(own, () => `${own},\n  ${computed}`)
   }, textWithStatistics(table))
 }

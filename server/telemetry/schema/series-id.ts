@@ -1,18 +1,18 @@
-// The number that a metric point carries of its series, in the column SeriesId: a hash of what makes a
-// series one (metric, service, resource, scope name and attributes, in any order). It is computed over the
-// bytes of a row while that is written, because two maps hashed for each point are what reading else costs
-// most; and by the engine, to the same number, for rows that came without one (`seriesIdExpression`). A test
-// holds the two against each other over random rows, so neither may change without the other, nor at all
-// while rows of before are kept.
+// Computes the identity of a metric point's series, the column SeriesId: a hash of what identifies a series
+// (metric, service, resource, scope name and attributes, in any order). It is computed over the bytes of a
+// row while the row is written, because hashing two maps for each point was the largest cost of reading. For
+// rows that came without it the engine computes the same number (`seriesIdExpression`). A test compares both
+// over random rows. Neither may change without the other, and neither may change at all while older rows are
+// kept.
 //
-// Two 32-bit hashes side by side (Appleby's MurmurHash3 and MurmurHash2, seed 0) because JavaScript has no
-// quick 64-bit arithmetic. Hashes of attributes are added up, so that their order does not matter; what
-// they are of multiplies them.
+// Two 32-bit hashes side by side (Appleby's MurmurHash3 and MurmurHash2, seed 0), because JavaScript has no
+// fast 64-bit arithmetic. Hashes of attributes are added up, so that their order does not matter; the part of
+// the identity that they belong to is a factor.
 
 import type { RowBinary } from '../row-binary.ts'
 import { pairsIn } from './attribute-pairs.ts'
 
-/** What a hash is multiplied by before it is added, odd and different for each part of the identity. */
+/** The factors of hashes before they are added: odd, and different for each part of the identity. */
 export const seriesParts = {
   attributes: 1,
   resource: 0x9e3779b1,
@@ -21,10 +21,10 @@ export const seriesParts = {
   metric: 0x27d4eb2f,
 } as const
 
-/** The identity of a row by its columns, as the engine computes it. */
+/** The identity of a row from its columns, as the engine computes it. */
 export const seriesIdExpression = `bitOr(bitShiftLeft(toUInt64(${laneOf('murmurHash3_32')}), 32), toUInt64(${laneOf('murmurHash2_32')}))`
 
-/** Sums wrap; only their lower half counts. */
+/** Sums overflow; only their lower half counts. */
 function laneOf(hash: string): string {
   const ofPairs = (column: string) => `arraySum(pair -> ${hash}(pair), ${pairsIn(column)})`
   const { resource, service, scope, metric } = seriesParts
@@ -32,14 +32,14 @@ function laneOf(hash: string): string {
 }
 
 /**
- * Both hashes of one text, of which the identities of series are sums. Texts are taken from where
- * they stand in RowBinary.
+ * Both hashes of one text; the identity of a series is a sum of such hashes. Reads texts where they are in
+ * RowBinary.
  */
 export class TextHash {
   upper = 0
   lower = 0
 
-  /** Becomes the hashes of what stands between `start` and `stop`. */
+  /** Sets this to the hashes of the bytes between `start` and `stop`. */
   take({ view }: RowBinary, start: number, stop: number): void {
     const length = stop - start
     let third = 0
@@ -70,7 +70,7 @@ export class TextHash {
 
 /** The identity of one series while its parts are added. */
 export class SeriesId {
-  /** Of the result, as unsigned 32-bit integers once more. */
+  /** Signed 32-bit integers; the getters return them unsigned. */
   #upper = 0
   #lower = 0
   readonly #hash = new TextHash()
@@ -93,18 +93,18 @@ export class SeriesId {
     this.#lower = other.#lower
   }
 
-  /** The text that begins at `start` with its length and ends at `stop`. */
+  /** Adds the text that begins at `start` with its length and ends at `stop`. */
   addText(of: RowBinary, start: number, stop: number, part: number): void {
     this.addPair(of, afterLength(of, start), stop, part)
   }
 
-  /** An attribute as it is stored: its key from `start` on, and its value until `stop`. */
+  /** Adds an attribute as it is stored: key from `start` on, value until `stop`. */
   addPair(of: RowBinary, start: number, stop: number, part: number): void {
     this.#hash.take(of, start, stop)
     this.addHash(this.#hash, part)
   }
 
-  /** What {@link addText} and {@link addPair} add, of a text that was hashed before. */
+  /** Adds what {@link addText} and {@link addPair} add for a text that was hashed before. */
   addHash({ upper, lower }: TextHash, part: number): void {
     this.#upper = (this.#upper + Math.imul(upper, part)) | 0
     this.#lower = (this.#lower + Math.imul(lower, part)) | 0
@@ -118,7 +118,7 @@ function scrambled(word: number): number {
   return Math.imul((mixed << 15) | (mixed >>> 17), 0x1b873593)
 }
 
-/** Where a text begins whose length begins at `at`. */
+/** Returns the start of a text whose length begins at `at`. */
 function afterLength({ bytes }: RowBinary, at: number): number {
   let last = at
   while ((bytes[last] ?? 0) > 127) last++

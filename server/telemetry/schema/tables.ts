@@ -1,15 +1,15 @@
-// The seven telemetry tables, each written down once: the table text, the row encoder, the eraser and the
-// verifier are all derived from this list, so a table that is missing here can't exist and one that is added
-// here can't be forgotten by an erasure. Names, order and types follow the OpenTelemetry Collector's
-// ClickHouse exporter; `Placement` and `TenantId` come first in every table and are written by the engine
-// port, never by a decoder. Codecs and sort keys differ from the exporter's where docs/decisions/0006
-// measured better ones; attributes are stored as texts of pairs (docs/decisions/0018). Existing ClickHouse
-// dashboards read views of these tables, which have the exporter's maps (exporter-views.ts).
+// The seven telemetry tables, each declared once: the table text, the row encoder, the eraser and the
+// verifier are all derived from this list, so a table that is missing here can't exist, and an erasure can't
+// miss a table that is added here. Names, order and types follow the OpenTelemetry Collector's ClickHouse
+// exporter; `Placement` and `TenantId` come first in every table, and the engine port writes them, never a
+// decoder. Codecs and sort keys differ from the exporter's where docs/decisions/0006 measured better ones;
+// attributes are stored as texts of pairs (docs/decisions/0018). Existing ClickHouse dashboards read views of
+// these tables, which have the exporter's maps (exporter-views.ts).
 
 import type { MapColumn } from './attribute-pairs.ts'
 import { seriesIdExpression } from './series-id.ts'
 
-/** A kind of telemetry an organisation may hold or erase on its own. */
+/** The kinds of telemetry that an organisation can erase or hold separately. */
 export type Signal = 'metrics' | 'logs' | 'traces'
 
 export const signals = ['metrics', 'logs', 'traces'] as const satisfies readonly Signal[]
@@ -29,11 +29,11 @@ export interface ColumnSpec {
   /** Column codec; the engine's default where absent. */
   readonly codec?: string
   /**
-   * What the engine puts into rows that came without it. Tables of before the column get it with the next
-   * start.
+   * Expression by which the engine fills rows that came without a value. Tables that are older than the
+   * column get it at the next start.
    */
   readonly fallback?: string
-  /** Of attributes: the exporter's column that the view of the table computes from this one. */
+  /** For attributes: the exporter's column that the view of the table computes from this one. */
   readonly map?: MapColumn
 }
 
@@ -41,23 +41,23 @@ export interface TableSpec {
   readonly name: TableName
   readonly signal: Signal
   /**
-   * The event time that a range deletion selects by: `Timestamp` or `TimeUnix`, always DateTime64(9, 'UTC').
+   * The event time by which a range deletion selects: `Timestamp` or `TimeUnix`, always DateTime64(9, 'UTC').
    */
   readonly timeColumn: 'Timestamp' | 'TimeUnix'
   /** Sort key after `TenantId`. */
   readonly orderBy: readonly string[]
   /** Columns after `Placement` and `TenantId`, in insert order. */
   readonly columns: readonly ColumnSpec[]
-  /** Data-skipping indexes, as they stand in the table text. */
+  /** Data-skipping indexes, as in the text of the table. */
   readonly indexes: readonly string[]
   /**
-   * Rows that are read together, 8,192 where absent. It can't be changed of a table that is there, so one of
-   * an earlier build keeps its own, and answers the same.
+   * Rows in a granule, 8,192 where absent. It can't be changed for an existing table: tables of earlier
+   * builds keep theirs, and return the same results.
    */
   readonly granuleRows?: number
 }
 
-/** Stand first in every table. */
+/** The first columns of every table. */
 export const placeColumns: readonly ColumnSpec[] = [
   { name: 'Placement', type: 'UInt16' },
   { name: 'TenantId', type: 'LowCardinality(String)' },
@@ -71,7 +71,7 @@ const instant = (name: string): ColumnSpec => ({
 const word = (name: string): ColumnSpec => ({ name, type: 'LowCardinality(String)' })
 const text = (name: string): ColumnSpec => ({ name, type: 'String', codec: 'ZSTD(1)' })
 
-/** Attributes that many rows have in common, or by which series differ. */
+/** Attributes that many rows share, or by which series differ. */
 const sharedAttributes = (name: string): ColumnSpec => ({
   ...word(`${name}Pairs`),
   map: { name, isList: false },
@@ -112,7 +112,7 @@ const exemplars: readonly ColumnSpec[] = [
   column('Exemplars.TraceId', 'Array(String)'),
 ]
 
-/** docs/decisions/0015. Behind the columns of the exporter, so that what reads those goes on. */
+/** docs/decisions/0015. After the exporter's columns, so that what reads those still works. */
 const seriesId: ColumnSpec = { ...column('SeriesId', 'UInt64'), fallback: seriesIdExpression }
 
 const metricTable = (name: TableName, own: readonly ColumnSpec[]): TableSpec => ({
@@ -124,7 +124,10 @@ const metricTable = (name: TableName, own: readonly ColumnSpec[]): TableSpec => 
   indexes: [],
 })
 
-/** A window wants a few hundred rows of each series and their lists, which are long (docs/decisions/0019). */
+/**
+ * Reading a window needs a few hundred rows of each series with their lists, which are long
+ * (docs/decisions/0019).
+ */
 const distributionTable = (name: TableName, own: readonly ColumnSpec[]): TableSpec => ({
   ...metricTable(name, own),
   granuleRows: 1024,
@@ -201,7 +204,7 @@ export const tables: readonly TableSpec[] = [
     name: 'otel_traces',
     signal: 'traces',
     timeColumn: 'Timestamp',
-    // By time alone, so that the spans of one trace lie together.
+    // By time only, so that the spans of one trace are stored together.
     orderBy: ['Timestamp'],
     columns: [
       instant('Timestamp'),
@@ -231,7 +234,7 @@ export const tables: readonly TableSpec[] = [
   },
 ]
 
-/** The tables that hold a signal, in the order of {@link tables}. */
+/** Returns the tables of a signal, in the order of {@link tables}. */
 export function tablesOf(selected: readonly Signal[]): readonly TableSpec[] {
   return tables.filter((table) => selected.includes(table.signal))
 }

@@ -1,9 +1,9 @@
-// The engine by itself, in a process of its own: inserts the rows of the bodies from ready buffers in the
-// writer's own format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows,
-// placements, syncing and the number of inserts at once are those of the service. So is what can be in one
-// partition of an insert: the bodies that all clients together have in flight. Of those an insert takes some
-// ten thousand rows of one table, whose partitions lie one after the other: what the engine does at its best
-// with these rows and this format.
+// The engine alone, in its own process: inserts the rows of the bodies from prepared buffers in the writer's
+// own format, as often as the time allows, and prints rows per second and CPU per row. Tables, rows,
+// placements, syncing and the number of parallel inserts are those of the service. So is the maximum that one
+// partition of an insert can have: the bodies that all clients together have in flight. An insert has some
+// ten thousand rows of one table, with its partitions one after the other. This is the engine's best rate for
+// these rows and this format.
 
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -15,20 +15,20 @@ import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/sch
 import { startNs } from './payloads.ts'
 import { secondsUntilRest } from './rest.ts'
 
-export interface YardstickOrders {
+export interface BaselineOrders {
   readonly folder: string
   readonly signal: Signal
   readonly organisations: number
   readonly bodies: readonly string[]
   readonly seconds: number
-  /** Bodies that the service is sent at once. */
+  /** Bodies that the service gets at the same time. */
   readonly bodiesAtOnce: number
   readonly isSynced: boolean
 }
 
-export interface YardstickReport {
+export interface BaselineReport {
   readonly rowsPerSecond: number
-  /** The same rows over the time until their merges were done too. */
+  /** The rate over the time until the merges of the rows were done too. */
   readonly sustainedRowsPerSecond: number
   readonly cpuUsPerRow: number
 }
@@ -41,7 +41,7 @@ interface Insert {
 }
 
 const rowsPerBuffer = 20_000
-const orders: YardstickOrders = JSON.parse(await text(process.stdin))
+const orders: BaselineOrders = JSON.parse(await text(process.stdin))
 const parts = orders.bodies.map((path, at) => {
   const index = at % orders.organisations
   const place = { tenantId: `org-${index}`, placement: index % 64 }
@@ -87,8 +87,8 @@ const engine = await openChdb({
 })
 
 /**
- * As many inserts at once as the engine runs for the service, beginning with the first, until `isOver`
- * says so. Returns the rows.
+ * Runs as many parallel inserts as the engine runs for the service, beginning with the first, until `isOver`
+ * returns true. Returns the number of rows.
  */
 async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   let [begun, rows] = [0, 0]
@@ -104,7 +104,7 @@ async function insertUntil(isOver: (done: number) => boolean): Promise<number> {
   return rows
 }
 
-// The first pass warms up what is not warm for a running service either way.
+// The first pass warms up; a running service is warm too.
 await insertUntil((begun) => begun >= inserts.length)
 const startCpu = process.cpuUsage()
 const startMs = performance.now()
@@ -115,7 +115,7 @@ const restSeconds = await secondsUntilRest(() => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e6
 })
-const report: YardstickReport = {
+const report: BaselineReport = {
   rowsPerSecond: Math.round(rows / seconds),
   sustainedRowsPerSecond: Math.round(rows / (seconds + restSeconds)),
   cpuUsPerRow: (cpu.user + cpu.system) / rows,

@@ -1,0 +1,71 @@
+// Every operation shows what to send and what comes back, and each example is what its schema says: nothing
+// is missing in it, and nothing is in it that a client would never see.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { z } from 'zod'
+import { openApiDocument } from '../openapi/document.ts'
+import { bodyTypesOf, jsonType, type Operation, type Success } from '../operation.ts'
+import { everyOperation } from '../operations/every.ts'
+
+const shown = everyOperation.filter(({ isHidden }) => isHidden !== true)
+
+const wantsJson = (operation: Operation) =>
+  operation.body !== undefined && !isEmptyAllowed(operation) && bodyTypesOf(operation).includes(jsonType)
+
+/** Whether the operation means the same without a body, which is what most clients send. */
+function isEmptyAllowed({ body, protocol }: Operation): boolean {
+  return protocol === undefined && body?.safeParse(undefined).success === true
+}
+
+const answersJson = ({ body, types = [jsonType] }: Success<z.ZodType>) =>
+  !(body instanceof z.ZodUndefined) && types.includes(jsonType)
+
+const answersOf = ({ results }: Operation) => Object.entries<Success<z.ZodType>>(results)
+
+for (const operation of shown) {
+  describe(`${operation.method} ${operation.path}`, () => {
+    const { body, bodyExample } = operation
+    if (wantsJson(operation)) {
+      test('has an example of its body, which its schema accepts', () => {
+        assert.notEqual(bodyExample, undefined)
+        const read = body?.safeParse(bodyExample)
+        assert.deepEqual(read?.error?.issues ?? [], [])
+      })
+    }
+    for (const [status, success] of answersOf(operation).filter(([, one]) => answersJson(one))) {
+      test(`has an example of its ${status}, with what its schema has and nothing else`, () => {
+        assert.notEqual(success.example, undefined)
+        assert.deepEqual(success.body.parse(success.example), success.example)
+      })
+    }
+  })
+}
+
+test('the OpenAPI document has every example, where the media type is JSON', () => {
+  const { paths } = z
+    .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+    .parse(openApiDocument(everyOperation, '9'))
+  const contents = z.record(z.string(), z.looseObject({ example: z.unknown().optional() }))
+  const Described = z.object({
+    requestBody: z.object({ content: contents }).optional(),
+    responses: z.record(z.string(), z.object({ content: contents.optional() })),
+  })
+  for (const operation of shown) {
+    const path = operation.path.replace(/:([a-z_]+)/g, '{$1}')
+    const { requestBody, responses } = Described.parse(paths[path]?.[operation.method.toLowerCase()])
+    for (const [type, { example }] of Object.entries(requestBody?.content ?? {})) {
+      assert.deepEqual(example, type.endsWith('json') ? operation.bodyExample : undefined, `${path} ${type}`)
+    }
+    for (const [status, success] of answersOf(operation).filter(([, one]) => answersJson(one))) {
+      assert.deepEqual(responses[status]?.content?.[jsonType]?.example, success.example, `${path} ${status}`)
+    }
+  }
+})
+
+test('an example that lacks a field, or has one too many, is told from its schema', () => {
+  const schema = z.object({ id: z.string() })
+  assert.equal(schema.safeParse({}).success, false)
+  const extra = { id: 'a', more: 1 }
+  assert.notDeepEqual(schema.parse(extra), extra)
+})

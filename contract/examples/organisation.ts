@@ -1,0 +1,123 @@
+// Examples of an organisation: who the caller is, its access tokens, its end, what it stores and what it
+// sends.
+
+import type { z } from 'zod'
+import type {
+  AccessToken,
+  CreateAccessToken,
+  CreatedAccessToken,
+  Me,
+  OrganisationRemoved,
+  RemoveOrganisation,
+  RevokedAccessToken,
+} from '../tenancy.ts'
+import type { IngestUsage, StorageUsage } from '../usage.ts'
+import { ada, adaTokenId, collectorTokenId, tenantId } from './acme.ts'
+
+export const meExample: Me = {
+  tenant_id: tenantId,
+  organisation_name: 'Acme Shop',
+  role: 'owner',
+  requester: ada,
+}
+
+export const createTokenExample: z.input<typeof CreateAccessToken> = {
+  name: 'collector-eu',
+  role: 'ingest',
+  expires_in_days: 365,
+}
+
+export const tokenExample: AccessToken = {
+  id: collectorTokenId,
+  name: 'collector-eu',
+  role: 'ingest',
+  prefix: 'lethe_ingest_cVDa',
+  created_at: '2026-11-02T14:10:00.000Z',
+  created_by: ada,
+  expires_at: '2027-11-02T14:10:00.000Z',
+  revoked_at: null,
+  made_with: adaTokenId,
+  line_expires_at: '2027-11-02T14:10:00.000Z',
+  live_descendants: 0,
+}
+
+export const createdTokenExample: z.output<typeof CreatedAccessToken> = {
+  ...tokenExample,
+  token: 'lethe_ingest_cVDa…',
+}
+
+export const revokedTokenExample: RevokedAccessToken = {
+  ...tokenExample,
+  revoked_at: '2026-11-21T09:28:30.250Z',
+  revoked_descendants: 0,
+}
+
+export const removeOrganisationExample: z.input<typeof RemoveOrganisation> = { confirm: tenantId }
+
+export const organisationRemovedExample: OrganisationRemoved = {
+  tenant_id: tenantId,
+  removed_at: '2027-06-30T17:00:00.041Z',
+  checkpoints: {
+    ledger: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImxldGhlLWNoZWNrcG9pbnQrandzIn0.eyJjaGFpbiI6ImxlZGdlciJ9.fhbfJzC',
+    audit: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImxldGhlLWNoZWNrcG9pbnQrandzIn0.eyJjaGFpbiI6ImF1ZGl0In0.dmCRvpg',
+  },
+}
+
+export const storageUsageExample: z.output<typeof StorageUsage> = {
+  tenant_id: tenantId,
+  rows: 48_213_077,
+  bytes: 1_204_881_396,
+  oldest: '2025-10-17T00:00:00Z',
+  newest: '2026-11-21T09:29:58.402Z',
+  signals: [
+    {
+      signal: 'metrics',
+      rows: 31_900_442,
+      bytes: 302_110_870,
+      oldest: '2025-10-17T00:00:00Z',
+      newest: '2026-11-21T09:29:50Z',
+      days: [{ day: '2026-11-21', rows: 34_210, bytes: 311_904 }],
+    },
+    {
+      signal: 'logs',
+      rows: 11_020_113,
+      bytes: 655_301_216,
+      oldest: '2026-10-22T00:00:00.004Z',
+      newest: '2026-11-21T09:29:58.402Z',
+      days: [{ day: '2026-11-21', rows: 121_640, bytes: 3_480_117 }],
+    },
+    {
+      signal: 'traces',
+      rows: 5_292_522,
+      bytes: 247_469_310,
+      oldest: '2026-11-07T00:00:00.120Z',
+      newest: '2026-11-21T09:29:57.730Z',
+      days: [{ day: '2026-11-21', rows: 60_613, bytes: 1_830_765 }],
+    },
+  ],
+}
+
+const today = {
+  day: '2026-11-21',
+  bytes: 92_411_873,
+  rows_accepted: 216_463,
+  rows_rejected: 12,
+  requests_refused: 0,
+}
+
+export const ingestUsageExample: z.output<typeof IngestUsage> = {
+  tenant_id: tenantId,
+  limits: { rows_per_second: 20_000, burst_rows: 60_000, bytes_per_day: null },
+  today,
+  resets_at: '2026-11-22T00:00:00.000Z',
+  days: [
+    today,
+    {
+      day: '2026-11-20',
+      bytes: 231_020_411,
+      rows_accepted: 541_180,
+      rows_rejected: 0,
+      requests_refused: 3,
+    },
+  ],
+}

@@ -1,0 +1,33 @@
+// Incidents: anomalies that belong together, told as one.
+
+import { pageOf } from '../common.ts'
+import { incidentExample } from '../examples/incidents.ts'
+import { Incident, IncidentListQuery, IncidentParams, IncidentWithMembers } from '../incidents.ts'
+import { operation } from '../operation.ts'
+import { readers } from '../tenancy.ts'
+
+const { candidates: _candidates, members: _members, timeline: _timeline, ...listed } = incidentExample
+
+export const incidentOperations = {
+  list: operation({
+    id: 'getIncidents',
+    method: 'GET',
+    path: '/incidents',
+    access: readers,
+    tag: 'Detection',
+    summary: 'Incidents of your organisation, by start, latest first',
+    query: IncidentListQuery,
+    results: { 200: { body: pageOf(Incident), example: { items: [listed], next_cursor: null } } },
+  }),
+  get: operation({
+    id: 'getIncidentsByIncidentId',
+    method: 'GET',
+    path: '/incidents/:incident_id',
+    access: readers,
+    tag: 'Detection',
+    summary: 'An incident, its anomalies, where it may have begun, and what happened when',
+    params: IncidentParams,
+    results: { 200: { body: IncidentWithMembers, example: incidentExample } },
+    refusals: ['not_found'],
+  }),
+} as const

@@ -1,0 +1,146 @@
+// Which deploy an anomaly began with, and how its reason says so. It is computed when the anomaly is asked
+// for, from telemetry as it is visible then, and stored with none: so an erasure of that telemetry leaves
+// nothing of it. That a deploy came just before is a fact, and whether it is the cause a guess for people;
+// the reason says `since version 2.3.1`, not `because of`.
+
+import type { Deploy } from '../../contract/deploys.ts'
+import type { Anomaly } from '../../contract/detection.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { AppError } from '../core/app-error.ts'
+import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
+import { type DeployWindow, readDeploys } from '../deploys/read-deploys.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { idsMax } from './anomalies/id-list.ts'
+import type { StoredDetector } from './detectors/detector.ts'
+import type { DetectionStore } from './detectors/store.ts'
+import { nsOf } from './incidents/timed-anomalies.ts'
+
+/** An anomaly begins with a deploy that came at most so long before it. */
+const beforeNs = 30n * nsPerMinute
+/** Its first bucket may have begun before the deploy. */
+const slackNs = 15n * nsPerMinute
+/** What ran before a deploy that a list is about is looked up in so much time. */
+const lookbackNs = 120n * nsPerMinute
+/** Times of a list that are read at once; more are joined. */
+const windowsMax = 6
+const nsPerHour = 60n * nsPerMinute
+const aroundNs = 6n * nsPerHour
+const shownMax = 20
+/** What lasts so long is no spike but a new level. */
+const lastingNs = nsPerHour
+/** A person waits; deploys that take longer than this are left out. */
+const limits = { maxSeconds: 3, maxMemoryBytes: 512 * 1024 * 1024 }
+
+interface Begun {
+  readonly anomaly: Anomaly
+  readonly service: string
+  readonly startedNs: Ns
+  readonly isNewLevel: boolean
+}
+
+/** Of those anomalies that began with a deploy of their service: the deploy, and the reason that names it. */
+export async function deploysWith(
+  store: DetectionStore,
+  reader: TenantReader,
+  anomalies: readonly Anomaly[],
+): Promise<Map<string, Pick<Anomaly, 'reason'> & { readonly deploy: Deploy }>> {
+  const begun = await withServices(store, reader.place.tenantId, anomalies)
+  if (begun.length === 0) return new Map()
+  const windows = windowsOf(begun)
+  const services = [...new Set(begun.map(({ service }) => service))]
+  const deploys = await readAffordable(reader, { windows, services, lookbackNs })
+  return new Map(
+    begun.flatMap(({ anomaly, isNewLevel, service, startedNs }) => {
+      const deploy = deploys.findLast(
+        (one) =>
+          one.service === service && one.atNs >= startedNs - beforeNs && one.atNs <= startedNs + slackNs,
+      )
+      if (deploy === undefined) return []
+      const reason = `${anomaly.reason}; ${sinceText(deploy, isNewLevel)}`
+      return [[anomaly.id, { reason, deploy: toDeploy(deploy) }] as const]
+    }),
+  )
+}
+
+/** The deploys of all services around an anomaly, oldest first. */
+export async function deploysAround(reader: TenantReader, anomaly: Anomaly): Promise<Deploy[]> {
+  const [startedNs, seenUntilNs] = [nsOf(anomaly.started_at), nsOf(anomaly.seen_until)]
+  const lastNs = seenUntilNs - startedNs > aroundNs ? startedNs + aroundNs : seenUntilNs
+  const window = { startNs: startedNs > aroundNs ? startedNs - aroundNs : 0n, endNs: lastNs + slackNs }
+  const deploys = await readAffordable(reader, { windows: [window] })
+  const distance = ({ atNs }: KnownDeploy) => Math.abs(Number(atNs - startedNs))
+  const closest = new Set(deploys.toSorted((a, b) => distance(a) - distance(b)).slice(0, shownMax))
+  return deploys.filter((deploy) => closest.has(deploy)).map(toDeploy)
+}
+
+/** None where the engine is too busy or reading them costs too much: an anomaly is told without them. */
+async function readAffordable(
+  reader: TenantReader,
+  request: Parameters<typeof readDeploys>[1],
+): Promise<readonly KnownDeploy[]> {
+  try {
+    return (await readDeploys(reader, request, limits)).deploys
+  } catch (error) {
+    const isCost =
+      error instanceof AppError && ['query_too_expensive', 'too_many_requests'].includes(error.code)
+    if (isCost) return []
+    throw error
+  }
+}
+
+/** Those whose service is known, from their group or from the scope of their detector. */
+async function withServices(
+  store: DetectionStore,
+  tenantId: string,
+  anomalies: readonly Anomaly[],
+): Promise<Begun[]> {
+  const ids = [...new Set(anomalies.map(({ detector_id }) => detector_id))]
+  const detectors = new Map<string, StoredDetector>()
+  for (let i = 0; i < ids.length; i += idsMax) {
+    for (const [id, one] of await store.findDetectors(tenantId, ids.slice(i, i + idsMax)))
+      detectors.set(id, one)
+  }
+  return anomalies.flatMap((anomaly) => {
+    const found = detectors.get(anomaly.detector_id)?.definition
+    const definition = found?.metric_key === anomaly.metric_key ? found : undefined
+    const service = anomaly.group.service || definition?.scope.service
+    if (service === undefined || service === '') return []
+    const startedNs = nsOf(anomaly.started_at)
+    const isLong = nsOf(anomaly.seen_until) - startedNs >= lastingNs
+    const isNewLevel = anomaly.value !== null && (isLong || definition?.method_key === 'level_shift')
+    return [{ anomaly, service, startedNs, isNewLevel }]
+  })
+}
+
+/** Around the starts, in order of time; those that are closest to each other are joined. */
+function windowsOf(begun: readonly Begun[]): DeployWindow[] {
+  const starts = begun.map(({ startedNs }) => startedNs).sort((a, b) => (a < b ? -1 : 1))
+  const windows: DeployWindow[] = []
+  for (const startedNs of starts) {
+    const startNs = startedNs > beforeNs ? startedNs - beforeNs : 0n
+    const endNs = startedNs + slackNs + 1n
+    const last = windows.at(-1)
+    if (last === undefined || startNs - last.endNs > lookbackNs) windows.push({ startNs, endNs })
+    else windows[windows.length - 1] = { startNs: last.startNs, endNs }
+  }
+  while (windows.length > windowsMax) {
+    const gaps = windows.slice(1).map(({ startNs }, i) => Number(startNs - (windows[i]?.endNs ?? 0n)))
+    const closest = gaps.indexOf(Math.min(...gaps))
+    const [one, next] = [windows[closest], windows[closest + 1]]
+    if (one === undefined || next === undefined) break
+    windows.splice(closest, 2, { startNs: one.startNs, endNs: next.endNs })
+  }
+  return windows
+}
+
+/** `since version 2.3.1 in staging, deployed 14:01 UTC`. */
+function sinceText(
+  { atNs, environment, previous_version, version }: KnownDeploy,
+  isNewLevel: boolean,
+): string {
+  const where = environment === null ? '' : ` in ${environment}`
+  const when = `${formatInstant(atNs).slice(11, 16)} UTC`
+  const isNamed = version !== null && version !== previous_version
+  const what = isNamed ? `version ${version}${where}, deployed ${when}` : `a deploy${where} at ${when}`
+  return `${isNewLevel ? 'a new level ' : ''}since ${what}`
+}

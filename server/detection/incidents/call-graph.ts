@@ -1,0 +1,64 @@
+// Which service calls which, as the spans of some time show it. A graph without calls knows nothing:
+// services that it has not seen are neither near nor apart.
+
+/** How many calls lie between a service and what it depends on, at most; deeper trees are rare. */
+const hopsMax = 6
+
+export class CallGraph {
+  readonly #callees = new Map<string, Set<string>>()
+  /** By service, the name of its component: the smallest of its services. */
+  readonly #components = new Map<string, string>()
+
+  constructor(calls: Iterable<readonly [caller: string, callee: string]>) {
+    const near = new Map<string, Set<string>>()
+    for (const [caller, callee] of calls) {
+      if (caller === callee) continue
+      addTo(this.#callees, caller, callee)
+      addTo(near, caller, callee)
+      addTo(near, callee, caller)
+    }
+    for (const service of [...near.keys()].sort()) {
+      if (this.#components.has(service)) continue
+      for (const member of reachedFrom(near, service, Number.POSITIVE_INFINITY)) {
+        this.#components.set(member, service)
+      }
+    }
+  }
+
+  /** Whether one of the two calls the other, directly or through others. */
+  isCall(one: string, other: string): boolean {
+    if (this.areApart(one, other) || one === other) return false
+    return this.reached(one).has(other) || this.reached(other).has(one)
+  }
+
+  /** Whether both were seen, and nothing connects them. */
+  areApart(one: string, other: string): boolean {
+    const [component, otherComponent] = [this.#components.get(one), this.#components.get(other)]
+    return component !== undefined && otherComponent !== undefined && component !== otherComponent
+  }
+
+  /** The service and everything that it calls, directly or through others. */
+  reached(service: string): ReadonlySet<string> {
+    return reachedFrom(this.#callees, service, hopsMax)
+  }
+
+  callees(service: string): ReadonlySet<string> {
+    return this.#callees.get(service) ?? new Set()
+  }
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const found = sets.get(key)
+  if (found === undefined) sets.set(key, new Set([value]))
+  else found.add(value)
+}
+
+function reachedFrom(next: ReadonlyMap<string, ReadonlySet<string>>, start: string, hops: number) {
+  const found = new Set([start])
+  let edge = [start]
+  for (let hop = 0; hop < hops && edge.length > 0; hop++) {
+    edge = edge.flatMap((service) => [...(next.get(service) ?? [])]).filter((one) => !found.has(one))
+    for (const service of edge) found.add(service)
+  }
+  return found
+}

@@ -1,0 +1,142 @@
+// Where an incident may have begun: its services, ranked by what points to them. Beside what the spans say
+// (trace-clues.ts) it counts whose series deviated first and how far, and what was deployed just before. A
+// deviation that a deviating callee explains counts little: failures, slowness and traffic come to a service
+// from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its
+// name.
+
+import type { IncidentOrigin } from '../../../contract/incidents.ts'
+import { candidatesMax } from '../../../contract/incidents.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { KnownDeploy } from '../../deploys/deploys.ts'
+import type { CallGraph } from './call-graph.ts'
+import { type Clue, type Hint, weighed } from './clues.ts'
+import { earliest, type TimedAnomaly } from './timed-anomalies.ts'
+
+interface OriginRequest {
+  /** By start; at least one. */
+  readonly members: readonly TimedAnomaly[]
+  /** What spans say; null where none could be read. */
+  readonly traces: { readonly clues: readonly Clue[]; readonly graph: CallGraph } | null
+  readonly deploys: readonly KnownDeploy[]
+}
+
+/** Being first counts half after this time, minutes. */
+const fadingMinutes = 15
+/** What is left of a deviation that a neighbour explains. */
+const inheritedShare = 0.25
+/** What anomalies weigh beside spans, and alone. */
+const besideTraces = 0.6
+const deployGravity = 0.25
+const deployBeforeNs = 60n * nsPerMinute
+const slackNs = 15n * nsPerMinute
+const sentencesMax = 5
+
+/** Likeliest first, at least one; the scores add up to 1 before the list is cut. */
+export function rankOrigins({ deploys, members, traces }: OriginRequest): IncidentOrigin[] {
+  const said = traces?.clues ?? []
+  const clues = [
+    ...said,
+    ...firstClues(members, traces?.graph ?? null, said.length > 0 ? besideTraces : 1),
+    ...deployClues(members, deploys),
+  ]
+  const total = clues.reduce((sum, { weight }) => sum + weight, 0)
+  const places = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
+  const ranked = [...places.values()]
+    .map((own) => candidateOf(own, members, total, traces === null))
+    .sort((a, b) => b.score - a.score || ((a.service ?? '') < (b.service ?? '') ? -1 : 1))
+  return ranked.slice(0, candidatesMax)
+}
+
+function candidateOf(
+  clues: readonly Clue[],
+  members: readonly TimedAnomaly[],
+  total: number,
+  isWithoutTraces: boolean,
+): IncidentOrigin {
+  const ordered = clues.toSorted((a, b) => b.weight - a.weight)
+  const [strongest] = ordered
+  const service = strongest?.service ?? null
+  const cause = members.find((one) => one.service === service && classOf(one.anomaly.metric_key) === 'own')
+  const score = ordered.reduce((sum, { weight }) => sum + weight, 0) / total
+  const why = ordered.slice(0, sentencesMax).map(({ text }) => text)
+  if (isWithoutTraces) why.push('No spans of that time tell more, so this goes by the anomalies alone.')
+  return {
+    service,
+    metric_key: cause?.anomaly.metric_key ?? strongest?.metricKey ?? '',
+    score: Math.round(score * 1000) / 1000,
+    why,
+  }
+}
+
+/** Whose series deviated first, and how far. */
+function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, gravity: number): Clue[] {
+  const counted = members.filter(({ anomaly }) => anomaly.feedback?.verdict !== 'not_an_anomaly')
+  const all = counted.length === 0 ? members : counted
+  const firstNs = earliest(endOfTime, ...all.map(({ startedNs }) => startedNs))
+  const hints = all.map((member): Hint => {
+    const { anomaly, service, startedNs } = member
+    const minutes = Number((startedNs - firstNs) / nsPerMinute)
+    const size = Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000))
+    const share = isExplained(member, all, graph) ? inheritedShare : 1
+    const when =
+      minutes === 0 ? 'was among the first to deviate' : `deviated ${minutes} minutes after the first`
+    return {
+      kind: 'first',
+      service,
+      metricKey: anomaly.metric_key,
+      amount: (0.5 + size) * share * 0.5 ** (minutes / fadingMinutes),
+      text: `${anomaly.metric_key} of ${service ?? 'the organisation'} ${when}, at ${anomaly.started_at}.`,
+    }
+  })
+  // Many metrics of one service are hardly more proof than one: the strongest counts whole, each other half
+  // of the one before.
+  const ranked = [...Map.groupBy(hints, ({ service }) => service).values()].flatMap((own) =>
+    own
+      .toSorted((a, b) => b.amount - a.amount)
+      .map((hint, i) => ({ ...hint, amount: hint.amount * 0.5 ** i })),
+  )
+  return weighed(ranked, gravity)
+}
+
+const endOfTime: Ns = 2n ** 63n
+
+/**
+ * Whether the deviation may come from a neighbour that deviates too: failures and slowness from a callee,
+ * traffic from a caller.
+ */
+function isExplained(member: TimedAnomaly, all: readonly TimedAnomaly[], graph: CallGraph | null): boolean {
+  const { anomaly, service } = member
+  const own = classOf(anomaly.metric_key)
+  if (graph === null || service === null || own === 'own') return false
+  return all.some((other) => {
+    if (other.service === null || other.service === service) return false
+    if (other.startedNs > member.startedNs + slackNs) return false
+    const isOfTraffic = classOf(other.anomaly.metric_key) === 'traffic'
+    if (own === 'traffic') return isOfTraffic && graph.reached(other.service).has(service)
+    return !isOfTraffic && graph.reached(service).has(other.service)
+  })
+}
+
+/** `own`: no neighbour can cause a deviation of it. */
+type MetricClass = 'failures' | 'traffic' | 'own'
+
+const failurePattern = /(?:^|[._-])(?:latency|duration|errors?|failures?|failed|time|p\d\d)(?:$|[._-])/i
+const trafficPattern = /(?:^|[._-])(?:rate|requests?|count|throughput|load|traffic|visitors)(?:$|[._-])/i
+
+/** By the usual words of metric names. */
+function classOf(metricKey: string): MetricClass {
+  if (failurePattern.test(metricKey)) return 'failures'
+  return trafficPattern.test(metricKey) ? 'traffic' : 'own'
+}
+
+function deployClues(members: readonly TimedAnomaly[], deploys: readonly KnownDeploy[]): Clue[] {
+  const hints = deploys.flatMap(({ atNs, service, version }): Hint[] => {
+    const own = members.find((member) => member.service === service)
+    if (own === undefined || atNs > own.startedNs + slackNs || atNs + deployBeforeNs < own.startedNs)
+      return []
+    const what = version === null ? 'It was deployed' : `Version ${version} of ${service} was deployed`
+    const text = `${what} at ${formatInstant(atNs)}, just before it deviated.`
+    return [{ kind: 'deploy', service, metricKey: own.anomaly.metric_key, amount: 1, text }]
+  })
+  return weighed(hints, deployGravity)
+}

@@ -1,0 +1,61 @@
+// What scenarios of erasing share: minutes of the sample telemetry by their number, the deletion request in
+// an answer, and a barrier at which erasures wait, so that a test can look before anything is erased.
+
+import assert from 'node:assert/strict'
+import { DeletionRequest } from '../../contract/deletion.ts'
+import { formatInstant } from '../../contract/instant.ts'
+import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
+import type { Answer, Service, Tenant } from './service.ts'
+import { minuteNs, mondayNs, readSample } from './telemetry.ts'
+
+export const deletionsUrl = '/usage/storage/deletions'
+
+/** Where a minute of Monday starts, in nanoseconds; minute 0 is midnight. */
+export const minute = (number: number): bigint => mondayNs + BigInt(number) * minuteNs
+/** The same instant as it is written on the wire. */
+export const instant = (number: number): string => formatInstant(minute(number))
+
+/** Returns the deletion request of an answer, which must have this status. */
+export function requestIn(answer: Answer, status: number): DeletionRequest {
+  assert.equal(answer.status, status, answer.text)
+  return DeletionRequest.parse(JSON.parse(answer.text))
+}
+
+/** The minutes whose log record an organisation can read, in the order of time. */
+export async function minutesOf(service: Service, tenant: Tenant): Promise<number[]> {
+  const { logs } = await readSample(service, `${tenant}/viewer`)
+  return logs.map(minuteIn).reverse()
+}
+
+/** The same, where every signal has the same minutes; fails where one has others. */
+export async function minutesOfEverySignal(service: Service, tenant: Tenant): Promise<number[]> {
+  const { logs, readings, spans } = await readSample(service, `${tenant}/viewer`)
+  const minutes = logs.map(minuteIn).reverse()
+  assert.deepEqual(spans.map(minuteIn).reverse(), minutes)
+  assert.deepEqual(readings.map(minuteIn), minutes)
+  return minutes
+}
+
+const minuteIn = ({ time }: { time: string }) => Number(time.slice(14, 16))
+
+/** While it is closed, every erasure waits at it before it touches anything. Open at first. */
+export class Barrier {
+  #opened: Promise<void> | null = null
+  #open = () => {}
+
+  /** Where erasures wait; given to the service. */
+  readonly failpoint: Failpoint = async (name) => {
+    if (name === 'fenced') await this.#opened
+  }
+
+  close(): void {
+    this.#opened = new Promise((resolve) => {
+      this.#open = resolve
+    })
+  }
+
+  open(): void {
+    this.#opened = null
+    this.#open()
+  }
+}
