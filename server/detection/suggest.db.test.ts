@@ -12,7 +12,7 @@ import { insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { acme, globex } from './detection-fixture.ts'
 import { readDraft } from './detectors/detector.ts'
-import { stepMinutesFor } from './runs/run-plan.ts'
+import { narrowestStep } from './runs/run-plan.ts'
 import { seededNormal } from './scoring/seeded-noise.ts'
 import { suggest } from './suggest.ts'
 
@@ -49,7 +49,7 @@ test('the bucket is the narrowest with data in nearly all buckets, and the sugge
   ] as const) {
     const { detector, step_minutes } = await ask(metric)
     assert.equal(step_minutes, step, metric)
-    assert.equal(stepMinutesFor(detector.window_minutes, detector.schedule_minutes), step, metric)
+    assert.equal(narrowestStep(detector.window_minutes), step, metric)
     assert('value' in readDraft(detector))
   }
   assert.deepEqual((await ask('never')).reasons, ['There was no data in the last seven days.'])

@@ -3,8 +3,7 @@
 // data and the time only, whoever asks.
 
 import { nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
-import { eventSeriesOf } from '../../series/event-series.ts'
-import { densestWidth, fewestEvents } from './bucket-width.ts'
+import { densestWidth } from './bucket-width.ts'
 import type { CourseRun } from './course-run.ts'
 import { ingestLagMs, narrowestStep, type StepMinutes, spreadOf, stepsMinutes } from './run-plan.ts'
 
@@ -62,7 +61,7 @@ export class BucketWidths {
 
 /** Null where nothing arrived. */
 async function chooseFrom(
-  { definition, source }: CourseRun,
+  { source }: CourseRun,
   narrowest: StepMinutes,
   fromMs: number,
   untilMs: number,
@@ -81,7 +80,6 @@ async function chooseFrom(
     .filter(({ volume }) => volume.some((events) => events > 0))
     .map(({ volume }) => ({ volume, stepMinutes: narrowest }))
   if (arrivals.length === 0) return null
-  const least = eventSeriesOf(definition.metric_key) === undefined ? 1 : fewestEvents
   const widths = stepsMinutes.filter((step) => step >= narrowest)
-  return densestWidth(arrivals, widths, least) ?? narrowest
+  return densestWidth(arrivals, widths, 1) ?? narrowest
 }

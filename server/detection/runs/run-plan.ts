@@ -88,12 +88,12 @@ function pastStart(definition: Planned, stepMinutes: number, windowStartNs: Ns):
   return pastMinutes === 0 ? latest : ((latest - offsetNs) / everyNs) * everyNs + offsetNs
 }
 
-/** How much a method learns from before the window. Methods without a budget learn nothing. */
+/** How much a method learns from before the window. Methods without a budget are exact and learn nothing. */
 function pastMinutesOf(params: Timing['params'], stepMinutes: number): number {
   const budget = params.alarm_budget_per_week
+  if (typeof budget !== 'number') return 0
   const own = [params.warmup_points, params.window_points].filter((need) => typeof need === 'number')
   const ownMinutes = Math.max(0, ...own) * stepMinutes
-  if (typeof budget !== 'number') return ownMinutes
   const weeks = Math.max(pastWeeks.least, Math.min(pastWeeks.most, Math.ceil(alarmsOfPast / budget)))
   return Math.max(ownMinutes, weeks * minutesPerWeek, pastBucketsMin * stepMinutes)
 }
