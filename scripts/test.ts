@@ -17,7 +17,7 @@ const found = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { c
 const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const opensControl = (file: string) =>
-  /\bopen(?:(?:Shared)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
+  /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
 const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
 const kind = kinds[wanted[0] ?? '']
 const files = kind !== undefined ? all.filter(kind) : wanted.length > 0 ? wanted : all

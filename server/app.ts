@@ -50,7 +50,10 @@ import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from './telemetry/engine.ts'
+import type { LocalEngine } from './telemetry/engine-files.ts'
+import { type Fences, ProcessFences } from './telemetry/fences.ts'
 import { TelemetryGate } from './telemetry/gate.ts'
+import { memoryLocks } from './telemetry/placement-locks.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
@@ -190,13 +193,15 @@ async function openShared(
   const folderSecret = readFolderSecret(config.dataDir)
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
-  const rooms = { disk, engine, control, keys, gate, tenancy }
+  const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
+  const rooms = { disk, engine, files: engine.files, control, keys, tenancy }
   return {
     config,
     ...clocks,
     logger,
     erasuresAtOnce,
     failpoint,
+    ...fencing,
     ...rooms,
     folderSecret,
     ...instanceOf(folderSecret),
@@ -204,7 +209,7 @@ async function openShared(
 }
 
 interface OpenStores {
-  readonly engine: TelemetryEngine
+  readonly engine: LocalEngine
   readonly control: Control
   readonly disk: DiskWatch
   readonly keys: SigningKeys
@@ -306,6 +311,7 @@ interface RouteNeeds {
   readonly control: Control
   readonly keys: SigningKeys
   readonly gate: TelemetryGate
+  readonly fences: Fences
   readonly tenancy: TenancyStore
   readonly deletion: WiredDeletion
   readonly ingest: WiredIngest

@@ -51,7 +51,7 @@ interface DatabaseShell {
 }
 
 interface ControlPlane {
-  open(): Promise<TestControl>
+  open(isMigrated: boolean): Promise<TestControl>
   openShared(): Promise<SharedTestControl>
 }
 
@@ -74,7 +74,20 @@ function chosenPlane(): ControlPlane {
 
 /** Each call opens another one. */
 export function openControlPlane(): Promise<TestControl> {
-  return chosenPlane().open()
+  return chosenPlane().open(true)
+}
+
+/** As {@link openControlPlane}, without any table: for what a migration does. */
+export function openEmptyControlPlane(): Promise<TestControl> {
+  return chosenPlane().open(false)
+}
+
+/**
+ * The control plane of a service under test, as another process opens it beside the service. `path` is where
+ * the service keeps it.
+ */
+export function openBeside(path: string): Control {
+  return openSqlite(path)
 }
 
 /** As {@link openControlPlane}, for tests with several handles or an eye on the disk. */
@@ -82,9 +95,9 @@ export function openSharedControlPlane(): Promise<SharedTestControl> {
   return chosenPlane().openShared()
 }
 
-async function openInMemory(): Promise<TestControl> {
+async function openInMemory(isMigrated: boolean): Promise<TestControl> {
   const control = openSqlite(':memory:')
-  await migrate(control)
+  if (isMigrated) await migrate(control)
   return { control, shell: sqliteShell(control), close: () => control.destroy() }
 }
 
@@ -106,17 +119,7 @@ async function openInFolder(): Promise<SharedTestControl> {
     async waitAtMost(handle, ms) {
       await sql`pragma busy_timeout = ${sql.raw(String(ms))}`.execute(handle)
     },
-    whileLocked: (work) =>
-      another()
-        .connection()
-        .execute(async (connection) => {
-          await sql`begin exclusive`.execute(connection)
-          try {
-            return await work()
-          } finally {
-            await sql`rollback`.execute(connection)
-          }
-        }),
+    whileLocked: (work) => whileLocked(another(), work),
     filesWith: (text) =>
       readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text)),
     async close() {
@@ -124,6 +127,18 @@ async function openInFolder(): Promise<SharedTestControl> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Runs `work` while the handle has the whole database of a service locked, as another process may. */
+export function whileLocked<T>(handle: Control, work: () => Promise<T>): Promise<T> {
+  return handle.connection().execute(async (connection) => {
+    await sql`begin exclusive`.execute(connection)
+    try {
+      return await work()
+    } finally {
+      await sql`rollback`.execute(connection)
+    }
+  })
 }
 
 function sqliteShell(control: Control): DatabaseShell {

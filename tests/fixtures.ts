@@ -9,6 +9,7 @@ import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
 import type { TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
+import type { LocalEngine, LocalEngineFiles } from '../server/telemetry/engine-files.ts'
 import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
@@ -20,6 +21,7 @@ export const silent = pino({ level: 'silent' })
 export interface Stores {
   readonly folder: string
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   /** What else a test does to the control plane. */
   readonly plane: SharedTestControl
@@ -37,6 +39,7 @@ export async function openStores(): Promise<Stores> {
   return {
     folder,
     engine,
+    files: engine.files,
     control: plane.control,
     plane,
     async close() {
@@ -51,10 +54,7 @@ export async function openStores(): Promise<Stores> {
  * Opens the engine on a folder that stays, and closes it when `work` has ended: another
  * opening of it may follow.
  */
-export async function withEngine<T>(
-  folder: string,
-  work: (engine: TelemetryEngine) => Promise<T>,
-): Promise<T> {
+export async function withEngine<T>(folder: string, work: (engine: LocalEngine) => Promise<T>): Promise<T> {
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
   try {
     return await work(engine)
@@ -70,8 +70,6 @@ export function delegate(engine: TelemetryEngine): TelemetryEngine {
     bytes: (...given) => engine.bytes(...given),
     command: (...given) => engine.command(...given),
     insert: (...given) => engine.insert(...given),
-    sync: () => engine.sync(),
-    tableFolder: (...given) => engine.tableFolder(...given),
     close: () => engine.close(),
   }
 }

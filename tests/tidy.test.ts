@@ -25,6 +25,7 @@ import {
 } from './tidy/import-rules.ts'
 import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
 import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
+import { findSqliteImports, findSqliteWords } from './tidy/sqlite-rules.ts'
 import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -65,6 +66,8 @@ describe('the repository', () => {
   holds('no folder has more files than one can see', findCrowdedFolders(sources))
   holds('clients know the service by its contract', findClientsThatKnow(sources))
   holds('modules from outside stay behind their doors', findWrongModules(sources, dependencies))
+  holds('words of SQLite stand in one folder', findSqliteWords(sources))
+  holds('only what opens a control plane knows which database it is on', findSqliteImports(sources))
   holds('no files import each other in a circle', findCycles(sources))
   holds('no file only passes on what others export', findBarrels(sources))
   holds('every import names a file that exists', findLostImports(sources))
@@ -233,6 +236,64 @@ describe('the rule of outside modules', () => {
     assert.equal(wrong('contract/a.ts', "import { join } from 'node:path'"), 1)
     assert.equal(wrong('server/core/a.ts', "import ms from 'ms'"), 1)
     assert.equal(wrong('server/core/a.ts', "import { Migrator } from 'kysely/migration'"), 0)
+  })
+})
+
+describe('the rules of SQLite', () => {
+  /** A value in a template. */
+  const value = '${' + 'id}'
+  const words = (code: string, path = 'server/deletion/a.ts') =>
+    findSqliteWords(house({ [path]: code })).length
+
+  test('find what only SQLite understands, in strings and in templates', () => {
+    for (const code of [
+      "run('pragma foreign_keys = on')",
+      'sql`begin deferred`.execute(control)',
+      "run('create trigger t before delete on x begin select raise(abort, 1); end')",
+      'sql`pragma wal_checkpoint(truncate)`',
+      'sql`update x set n = rowid`',
+      "run('vacuum')",
+      `sql\`select value from json_each(${value})\``,
+      'sql`insert or ignore into x values (1)`',
+      "run('create table x (score real not null)')",
+      'sql`alter table x add column score real`',
+      `sql\`select 1 from x where +tenant_id = ${value}\``,
+      `sql\`+${value} = 1\``,
+      `const log = \`${value}-wal\``,
+    ]) {
+      assert.equal(words(code), 1, code)
+    }
+    assert.equal(words("run('vacuum')", 'server/deletion/a.db.test.ts'), 1, 'tests of stores too')
+    assert.equal(words("run('vacuum')", 'server/control/migrations/0001-a.ts'), 1)
+  })
+
+  test('leave alone the folder itself, the lock of the data folder, comments and other words', () => {
+    assert.equal(words("run('vacuum')", 'server/control/sqlite/dialect.ts'), 0)
+    assert.equal(words("run('pragma journal_mode = memory')", 'server/telemetry/folder-lock.ts'), 0)
+    assert.equal(words("run('vacuum')", 'bench/peers/postgresql.ts'), 0)
+    for (const code of [
+      '// pragma, vacuum and raise(abort) are words of SQLite',
+      "const verdict = 'real'",
+      "run(`alter table x add column verdict text check (verdict in ('noise', 'real'))`)",
+      "run('create table x (score double precision not null)')",
+      `const total = \`${value} +${value}\``,
+      'sql`select 1 from x where a = 1 + 2`',
+      "const sentence = 'The service waits for a realm.'",
+    ]) {
+      assert.equal(words(code), 0, code)
+    }
+  })
+
+  test('find a file that knows which database it is on', () => {
+    const imports = (path: string, to: string) =>
+      findSqliteImports(house({ [path]: `import { openSqlite } from '${to}'` })).length
+    assert.equal(imports('server/audit/log.ts', '../control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('server/audit/log.db.test.ts', '../control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('tests/scenario/a.test.ts', '../../server/control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('bench/detection/due.ts', '../../server/control/sqlite/sqlite.ts'), 1)
+    assert.equal(imports('server/app.ts', './control/sqlite/sqlite.ts'), 0)
+    assert.equal(imports('tests/control-planes.ts', '../server/control/sqlite/sqlite.ts'), 0)
+    assert.equal(imports('server/control/sqlite/sqlite.db.test.ts', './sqlite.ts'), 0)
   })
 })
 

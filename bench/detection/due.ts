@@ -10,7 +10,6 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../server/control/migrate.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/governance/active-holds.ts'
@@ -22,6 +21,7 @@ import { runDueDetectors } from '../../server/detection/runs/worker.ts'
 import { readSeries } from '../../server/series/series.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
+import { openBeside } from '../../tests/control-planes.ts'
 import { openFilled } from '../query/filled-store.ts'
 import {
   counterNames,
@@ -50,7 +50,7 @@ const { engine, folder, close } = await openFilled({ rows, largest: 0, folder: o
 const evaluations = new EvaluationPool()
 const controlPath = join(folder, 'bench-control.sqlite')
 rmSync(controlPath, { force: true })
-const control = openSqlite(controlPath)
+const control = openBeside(controlPath)
 const clock = new ManualClock(endSeconds * 1000 - 86_400_000)
 try {
   await migrate(control)

@@ -4,17 +4,20 @@
 // apart.
 //
 //   npm run bench -- detection/field [--method auto] [--budget 1] [--only aiops|microsoft] [--series a,b]
-//     [--every n]
+//     [--every n] [--report FILE]
 //
 // LETHE_FIELD_DIR names the folder of the data. --series keeps the series whose name contains one of these
-// texts; --every keeps each n-th series.
+// texts; --every keeps each n-th series. --report writes a page that shows each series with what was found,
+// missed and false.
 
+import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
+import { seriesChart } from '../../server/cli/series-chart.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { buildSeries } from '../../server/detection/scoring/series.ts'
-import { type Row, report, reportAbsent } from '../report.ts'
+import { type Row, report, reportAbsent, say } from '../report.ts'
 import { rounded } from '../samples.ts'
 import {
   type Alarm,
@@ -26,6 +29,7 @@ import {
   judgeAlarms,
   readField,
 } from './field-series.ts'
+import { ReportPage } from './report-page.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -34,6 +38,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     series: { type: 'string' },
     every: { type: 'string', default: '1' },
+    report: { type: 'string' },
   },
 })
 const folder = fieldFolder()
@@ -73,17 +78,19 @@ function choiceOf(): MethodChoice {
   return { method_key: key, params } as MethodChoice
 }
 
-function alarmsOf(field: FieldSeries, choice: MethodChoice): Alarm[] {
+function judge(field: FieldSeries, choice: MethodChoice) {
   const stepNs = BigInt(field.stepMinutes) * 60_000_000_000n
   const [first, last] = [field.points[0]?.timeNs ?? 0n, field.points.at(-1)?.timeNs ?? 0n]
   const startNs = (first / stepNs) * stepNs
   const length = Number((last - startNs) / stepNs) + 1
   const series = buildSeries({ startNs, stepMinutes: field.stepMinutes, length }, field.points)
   const msOf = (bucket: number) => Number(startNs / 1_000_000n) + bucket * field.stepMinutes * 60_000
-  return evaluateSeries(series, choice).episodes.map(({ lastIndex, startIndex }) => ({
+  const { episodes, scores } = evaluateSeries(series, choice)
+  const alarms: Alarm[] = episodes.map(({ lastIndex, startIndex }) => ({
     startMs: msOf(startIndex),
     endMs: msOf(lastIndex + 1),
   }))
+  return { alarms, scores, series }
 }
 
 const share = (part: number, of: number) => (of === 0 ? null : rounded(part / of))
@@ -100,9 +107,14 @@ function figuresOf(judged: Judgement): Row {
 }
 
 const choice = choiceOf()
+const page = new ReportPage(
+  `The field: ${options.method} at a budget of ${options.budget} a week`,
+  'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.',
+)
 const judgements = all.map((field) => {
   const startUs = process.cpuUsage().user
-  const judged = judgeAlarms(field, alarmsOf(field, choice))
+  const { alarms, scores, series } = judge(field, choice)
+  const judged = judgeAlarms(field, alarms)
   const cpuSeconds = rounded((process.cpuUsage().user - startUs) / 1e6, 1)
   report('The field, each series', {
     set: field.set,
@@ -112,8 +124,15 @@ const judgements = all.map((field) => {
     ...figuresOf(judged),
     'CPU seconds': cpuSeconds,
   })
+  if (options.report !== undefined) {
+    const { events, judgedFromMs, name, set } = field
+    const title = `${set} ${name}${heldOutGroups.has(field.group) ? ' (held out)' : ''}`
+    const chart = seriesChart({ title, series, scores, anomalies: alarms, events, judgedFromMs })
+    page.addSeries(chart, figuresOf(judged))
+  }
   return { ...field, judged }
 })
+const sums: Row[] = []
 for (const set of ['AIOps', 'Microsoft'] as const) {
   const own = judgements.filter((one) => one.set === set)
   const parts = {
@@ -127,6 +146,11 @@ for (const set of ['AIOps', 'Microsoft'] as const) {
   for (const [part, some] of Object.entries(parts)) {
     if (some.length === 0) continue
     const sum = addJudgements(some.map(({ judged }) => judged))
-    report('The field', { set, part, series: some.length, ...figuresOf(sum) })
+    sums.push({ set, part, series: some.length, ...figuresOf(sum) })
   }
+}
+report('The field', ...sums)
+if (options.report !== undefined) {
+  writeFileSync(options.report, page.html(new Map([['The field', sums]])))
+  say(`${options.report} shows each series`)
 }

@@ -16,7 +16,7 @@ import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { PointSeries, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 import { narrowestStep, planRun } from '../../server/detection/runs/run-plan.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -67,7 +67,7 @@ async function served({ counts, startMs, stepMs }: Counted, definition: Detector
     timeNs: BigInt(startMs + i * stepMs) * 1_000_000n,
     value: (count * 1000) / stepMs,
   }))
-  const series = new PointSeries(points)
+  const series = new FilePoints(points)
   const { anomalies } = await replayPoints(series, definition, {
     createdAtNs: series.startNs ?? 0n,
     endNs: series.lastNs ?? 0n,

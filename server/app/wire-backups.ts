@@ -12,6 +12,10 @@ import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/attempt/side-tables.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
+import type { ErasureLocks } from '../telemetry/placement-locks.ts'
+import { placementCount } from '../tenancy/tenancy.ts'
+import { underLease } from '../worker/lease.ts'
 
 interface BackupNeeds {
   readonly config: Config
@@ -20,7 +24,9 @@ interface BackupNeeds {
   readonly logger: FastifyBaseLogger
   readonly failpoint: (name: string) => Promise<void>
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
+  readonly locks: ErasureLocks
   readonly register: BackupRegister
   readonly folderSecret: string
   readonly journalSeal: string
@@ -28,14 +34,17 @@ interface BackupNeeds {
 }
 
 export function wireBackups(needs: BackupNeeds): Backups {
-  const { config, control, engine, journalSeal } = needs
+  const { config, control, engine, journalSeal, locks } = needs
+  const everywhere = Array.from({ length: placementCount }, (_, placement) => placement)
   return new Backups({
     ...needs,
     journal: new ErasureJournal(config.backupDir, journalSeal),
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
-    controlPath: config.controlPath,
+    controlBytes: () => dialectOf(control).sizeBytes(control),
     copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: () => sideTables(engine),
+    whileNothingErases: (signal, work) =>
+      underLease(signal, (lease) => locks.attempts.exclusively(everywhere, work, lease)),
   })
 }

@@ -34,7 +34,10 @@ import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
+import type { Fences } from '../telemetry/fences.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { derivedStores } from './derived-stores.ts'
@@ -50,8 +53,11 @@ interface DeletionNeeds {
   readonly erasuresAtOnce?: number | undefined
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
   readonly tenancy: TenancyStore
   readonly journalSeal: string
 }
@@ -74,7 +80,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
-  const visibility = new Visibility(needs.gate, clock)
+  const visibility = new Visibility(needs.fences, clock)
   const requestStore = new RequestStore({
     control,
     clock,
@@ -142,7 +148,7 @@ interface Rooms {
 }
 
 function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms): void {
-  const { clock, control, gate } = needs
+  const { clock, control, locks } = needs
   const { backups, holds, worker } = rooms
   const previews = new Previews({
     ...needs,
@@ -166,7 +172,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     policies: new DeletionPolicies(control, clock),
     // Nothing is erased from the placement meanwhile, so no step acts that has not read the hold.
     placeHold: ({ tenantId, placement, requester }, body) =>
-      gate.exclusively([placement], () => holds.place(tenantId, body, requester)),
+      locks.writes.exclusively([placement], () => holds.place(tenantId, body, requester)),
   })
   addRetentionRoutes(http, { ...rooms, retention: rooms.retentionStore })
 }
@@ -180,8 +186,11 @@ function createWorker(
     engine,
     erasuresAtOnce,
     failpoint,
+    fences,
+    files,
     gate,
     journalSeal,
+    locks,
     logger,
     tenancy,
     trustedNowMs,
@@ -199,7 +208,10 @@ function createWorker(
     steps: new StepStore(control),
     completionMarks: new CompletionMarks(engine),
     engine,
+    files,
     gate,
+    fences,
+    locks,
     clock,
     trustedNowMs,
     logger,

@@ -16,7 +16,9 @@ import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
 import { addIngestRoutes } from '../ingest/routes.ts'
 import { IngestWriter } from '../ingest/rows/writer.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { IngestQuotas } from '../usage/ingest-quotas.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 
@@ -25,8 +27,10 @@ interface IngestNeeds {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly control: Control
   readonly gate: TelemetryGate
+  readonly locks: ErasureLocks
   readonly disk: DiskWatch
   readonly onLate: IntakeOptions['onLate']
   readonly clients: ClientLimits
@@ -54,6 +58,8 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const { clock, config, control, disk, gate, logger } = needs
   const writer = new IngestWriter({
     ...needs,
+    locks: needs.locks.writes,
+    sync: () => needs.files.sync(),
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
     faultBehind: (error) => disk.faultBehind(error),

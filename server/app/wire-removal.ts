@@ -1,4 +1,4 @@
-// Wires up what the removal of an organisation has to know of other rooms: the gate that keeps writers out,
+// Wires up what the removal of an organisation has to know of other rooms: the fences that keep writers out,
 // and the verifier's count, which is the one that believes nobody.
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -10,7 +10,7 @@ import { dialectOf } from '../control/dialect.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/attempt/verifier.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
-import type { TelemetryGate } from '../telemetry/gate.ts'
+import type { Fences } from '../telemetry/fences.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 
@@ -19,7 +19,7 @@ interface RemovalNeeds {
   readonly keys: SigningKeys
   readonly clock: Clock
   readonly engine: TelemetryEngine
-  readonly gate: TelemetryGate
+  readonly fences: Fences
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
 }
 
@@ -29,7 +29,7 @@ export function wireRemoval({
   control,
   clock,
   engine,
-  gate,
+  fences,
   keys,
   logger,
 }: RemovalNeeds): OrganisationRemoval {
@@ -38,9 +38,17 @@ export function wireRemoval({
     control,
     clock,
     async closeToWriters(tenantId) {
-      gate.fence(tenantId, fence)
-      await gate.drain(tenantId)
-      return () => gate.unfence(tenantId, fence.id)
+      const reopen = async () => {
+        await fences.publish([{ kind: 'fenced', tenantId, end: fence.id }])
+      }
+      try {
+        await fences.publish([{ kind: 'fenced', tenantId, set: fence }])
+        await fences.drain(tenantId)
+      } catch (error) {
+        await reopen()
+        throw error
+      }
+      return reopen
     },
     async countTelemetry(tenantId) {
       // Derived telemetry lives in the control plane and goes with the organisation.

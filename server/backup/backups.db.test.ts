@@ -15,15 +15,16 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
+import { openSharedControlPlane, type SharedTestControl } from '../../tests/control-planes.ts'
 import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
-import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import { EngineFolder, type LocalEngine } from '../telemetry/engine-files.ts'
+import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { LeaseLost } from '../worker/lease.ts'
 import { Backups, type BackupsDeps } from './backups.ts'
@@ -37,10 +38,10 @@ const folderSecret = 'secret of this folder'
 const folder = temporaryFolder()
 // A name that a path in a statement or in the engine's settings could trip over.
 const backupDir = join(folder, "back'ups & <more>")
-const controlPath = join(folder, 'control.db')
 const acme = { tenantId: 'acme', placement: 0 }
 
-let engine: TelemetryEngine
+let engine: LocalEngine
+let plane: SharedTestControl | undefined
 let control: Control
 /** Moved by a test; otherwise the machine's own time. */
 let laterMs = 0
@@ -61,17 +62,16 @@ before(async () => {
 })
 
 beforeEach(async () => {
-  await control?.destroy()
+  await plane?.close()
   rmSync(backupDir, { recursive: true, force: true })
-  rmSync(controlPath, { force: true })
-  control = openSqlite(controlPath)
-  await migrate(control)
+  plane = await openSharedControlPlane()
+  control = plane.control
   laterMs = 0
 })
 
 after(async () => {
   await engine.close()
-  await control.destroy()
+  await plane?.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -80,6 +80,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     register: register(),
     journal: new ErasureJournal(backupDir, folderSecret),
     engine,
+    files: engine.files,
     clock,
     trustedNowMs: async () => clock.nowMs(),
     logger: silent,
@@ -87,14 +88,17 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     folderSecret,
     serviceVersion: '1.2.3',
     migration: '0004-quiet',
-    controlPath,
+    controlBytes: () => dialectOf(control).sizeBytes(control),
     copyControl: (path) => dialectOf(control).copyTo(control, path),
     sideTables: async () => [],
+    whileNothingErases: (_signal, work) => work(),
     failpoint: async () => {},
     ...changes,
   })
 }
 
+/** The files of an engine in which a test has put something of its own in place of a call. */
+const filesOf = (changed: TelemetryEngine) => new EngineFolder(changed, () => engine.files.sync())
 const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
 
@@ -175,6 +179,26 @@ test('while an erasure is unfinished nothing is copied', async () => {
   await assertFailed(row, /^An erasure was interrupted/)
 })
 
+test('a backup is copied when no attempt of an erasure is in progress', async () => {
+  const locks = new MemoryPlacementLocks()
+  const ended = Promise.withResolvers<void>()
+  const attempt = locks.exclusively([0], () => ended.promise)
+  const points: string[] = []
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const taking = round(
+    newBackups({
+      whileNothingErases: (signal, work) => locks.exclusively([0, 1], work, signal),
+      failpoint: async (name) => void points.push(name),
+    }),
+  )
+  // More questions than the copy has before its first failpoint.
+  for (let i = 0; i < 30; i++) await engine.select(sql`SELECT 1 AS one`)
+  assert.deepEqual(points, [])
+  ended.resolve()
+  await Promise.all([attempt, taking])
+  assert.equal((await register().find(backupId))?.status, 'ready')
+})
+
 test('one that was asked for in another folder than the service’s is refused', async () => {
   const backupId = await register().request(join(folder, 'elsewhere'), 30, operatorActor('command-line'))
   await round(newBackups())
@@ -202,7 +226,7 @@ test('what the engine fails at is said in one line', async () => {
       raw(`BACKUP TABLE nowhere TO File('${id}.taking/engine') SETTINGS id = '${id}' ASYNC`),
     )
   }
-  const row = await taken({ engine: { ...delegate(engine), command } })
+  const row = await taken({ files: filesOf({ ...delegate(engine), command }) })
   await assertFailed(row, /nowhere[^\n]*$/)
   assert.ok(!row.error?.includes('Stack trace'))
 })
@@ -216,7 +240,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
     await engine.command(statement)
     stop.abort()
   }
-  await newBackups({ engine: { ...delegate(engine), command } }).takeAll(stop.signal)
+  await newBackups({ files: filesOf({ ...delegate(engine), command }) }).takeAll(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
     /^The service was stopped while it was taken\.$/,

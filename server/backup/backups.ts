@@ -5,13 +5,14 @@
 // wait for it. A folder has its final name only when it is whole, and a backup is called failed only when
 // nothing of it is on disk.
 
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import { LeaseLost } from '../worker/lease.ts'
-import { copyEngine, engineBytes, engineVersion } from './engine-copy.ts'
+import { engineBytes, engineVersion } from './engine-copy.ts'
 import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
 import { type ErasureJournal, journalFile } from './journal.ts'
 import {
@@ -33,6 +34,7 @@ export interface BackupsDeps {
   readonly register: BackupRegister
   readonly journal: ErasureJournal
   readonly engine: TelemetryEngine
+  readonly files: LocalEngineFiles
   readonly clock: Clock
   /** The time to remove backups by; null while the clock is in doubt, and then none is. */
   readonly trustedNowMs: () => Promise<number | null>
@@ -46,11 +48,16 @@ export interface BackupsDeps {
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
-  /** Path of the control plane's file, and how it is copied as of one moment. */
-  readonly controlPath: string
+  /** What a copy of the control plane takes at most, and how it is copied as of one moment. */
+  readonly controlBytes: () => Promise<number>
   readonly copyControl: (path: string) => Promise<void>
   /** Tables of erasures that haven't ended; while there are any, what is in the others isn't settled. */
   readonly sideTables: () => Promise<readonly unknown[]>
+  /**
+   * Runs `work` while no attempt of an erasure is in progress. Throws the reason of `signal` where the lease
+   * is lost before.
+   */
+  readonly whileNothingErases: <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T>
   /** Where a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
@@ -148,7 +155,10 @@ export class Backups {
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
     await this.#deps.register.begin(row.backup_id)
-    const moment = await this.#orFail(row, signal, () => this.#copy(row, signal))
+    const { whileNothingErases } = this.#deps
+    const moment = await this.#orFail(row, signal, () =>
+      whileNothingErases(signal, () => this.#copy(row, signal)),
+    )
     if (moment === null) return
     this.#sealing = this.#finish(row, moment, signal).finally(() => {
       this.#sealing = null
@@ -200,7 +210,7 @@ export class Backups {
    * what was erased by then.
    */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
-    const { clock, copyControl, engine, failpoint, folderSecret, register } = this.#deps
+    const { clock, copyControl, failpoint, files, folderSecret, register } = this.#deps
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
@@ -208,7 +218,7 @@ export class Backups {
     const takenAtMs = clock.nowMs()
     const erased = await register.completedErasures()
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
-    await copyEngine({ engine, clock }, row.backup_id, path, signal)
+    await files.copyTo(path, row.backup_id, clock, signal)
     await failpoint('backup engine copied')
     // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
     await copyControl(join(folder, controlFile))
@@ -230,7 +240,7 @@ export class Backups {
   }
 
   async #assertPossible(row: BackupRow): Promise<void> {
-    const { backupDir, controlPath, engine, journal, sideTables } = this.#deps
+    const { backupDir, controlBytes, engine, journal, sideTables } = this.#deps
     if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
       throw new BackupError(
         `It was asked for in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
@@ -241,7 +251,7 @@ export class Backups {
     }
     await mkdir(backupDir, { recursive: true, mode: 0o700 })
     journal.ensure()
-    const neededBytes = (await engineBytes(engine)) + (await stat(controlPath)).size
+    const neededBytes = (await engineBytes(engine)) + (await controlBytes())
     const lack = await findLackOfSpace(backupDir, neededBytes)
     if (lack !== null) throw new BackupError(lack)
   }

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../../tests/fixtures.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngine } from '../telemetry/engine-files.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
 import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
@@ -27,7 +28,7 @@ import {
   tables,
 } from '../telemetry/schema/tables.ts'
 import { raw } from '../telemetry/sql.ts'
-import { copyEngine, restoreEngine } from './engine-copy.ts'
+import { restoreEngine } from './engine-copy.ts'
 import { BackupError, isReadableSchema, telemetrySchemaHash } from './manifest.ts'
 
 const root = temporaryFolder()
@@ -72,7 +73,7 @@ async function columnsOf(engine: TelemetryEngine): Promise<string[]> {
   return columns.map(({ name }) => name)
 }
 
-async function withEngine<T>(name: string, work: (engine: TelemetryEngine) => Promise<T>): Promise<T> {
+async function withEngine<T>(name: string, work: (engine: LocalEngine) => Promise<T>): Promise<T> {
   const engine = await openChdb({
     maxMemoryBytes: 2 ** 30,
     folder: join(root, name),
@@ -111,7 +112,7 @@ for (const [at, build] of [own, ...olderBuilds].entries()) {
       for (const [name, row] of rows) await insertFixture(engine, place, name, [row])
       const answers = await found(engine)
       if (at > 0) for (const older of build.tables) await moveInto(engine, build, older)
-      await copyEngine({ engine, clock: systemClock }, backupId, 'engine', new AbortController().signal)
+      await engine.files.copyTo('engine', backupId, systemClock, new AbortController().signal)
       return answers
     })
     const columns = await withEngine(target, async (engine) => {
@@ -128,6 +129,16 @@ for (const [at, build] of [own, ...olderBuilds].entries()) {
     rmSync(join(root, 'backup'), { recursive: true })
   })
 }
+
+test('a name that would become another statement is refused before the engine sees it', async () => {
+  await withEngine('names', async ({ files }) => {
+    const { signal } = new AbortController()
+    const hostile = "x') ASYNC; DROP TABLE otel_logs --"
+    await assert.rejects(files.copyTo(hostile, 'bak_1', systemClock, signal), /Not a name of a copy/)
+    await assert.rejects(files.copyTo('engine', hostile, systemClock, signal), /Not a name of a copy/)
+    await assert.rejects(files.restoreFrom(hostile), /Not a name of a copy/)
+  })
+})
 
 test('tables that hold anything are not restored into, and those of a foreign build are not readable', async () => {
   assert.ok(!isReadableSchema('other'))

@@ -1,58 +1,10 @@
-// The engine's own copy of all telemetry, and back. Taken in the background, because a BACKUP that is waited
-// for holds up every other statement (docs/backup.md has the measurement); parts that a merge replaces
-// meanwhile stay until they are copied, so the copy is of one moment per table.
+// What a backup says of the engine's copy of all telemetry, and how that copy comes back.
 
-import type { Clock } from '../core/clock.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
+import type { LocalEngine } from '../telemetry/engine-files.ts'
 import { tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
-import { BackupError, backupIdPattern } from './manifest.ts'
-
-const pollMs = 50
-
-/**
- * Copies all tables into `<id>.taking/engine` below the engine's backup folder; resolves when it is whole.
- * Throws BackupError, after the engine has ended it, when `signal` aborts.
- */
-export async function copyEngine(
-  { engine, clock }: { engine: TelemetryEngine; clock: Clock },
-  backupId: string,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  // Both become part of a statement that can't be bound.
-  if (!backupIdPattern.test(backupId) || !/^[\w./]+$/.test(path)) {
-    throw new BackupError(`Not the id of a backup: ${backupId}`)
-  }
-  await engine.command(raw(`BACKUP DATABASE default TO File('${path}') SETTINGS id = '${backupId}' ASYNC`))
-  for (;;) {
-    const { status, error, query_id } = await findCopy(engine, backupId)
-    if (status === 'BACKUP_CREATED') return
-    if (status !== 'CREATING_BACKUP') throw new BackupError(firstLine(error))
-    if (signal.aborted) await engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`)
-    await clock.sleep(pollMs)
-  }
-}
-
-interface RunningCopy {
-  readonly status: string
-  readonly error: string
-  readonly query_id: string
-}
-
-async function findCopy(engine: TelemetryEngine, backupId: string): Promise<RunningCopy> {
-  const [copy] = await engine.select<RunningCopy>(
-    sql`SELECT status, error, query_id FROM system.backups WHERE id = ${backupId}`,
-  )
-  if (copy === undefined)
-    throw new BackupError('The telemetry engine does not know the backup it was told to take.')
-  return copy
-}
-
-/** The engine's errors go on with a stack trace. */
-function firstLine(error: string): string {
-  return error.split(/\n|, Stack trace/)[0] ?? error
-}
+import { BackupError, engineFolder } from './manifest.ts'
 
 /**
  * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty.
@@ -60,10 +12,10 @@ function firstLine(error: string): string {
  * tables of other columns would lose those that are missing here. What opens the folder next brings them up
  * to date. Throws BackupError.
  */
-export async function restoreEngine(engine: TelemetryEngine): Promise<void> {
+export async function restoreEngine(engine: LocalEngine): Promise<void> {
   if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')
   for (const { name } of tables) await engine.command(raw(`DROP TABLE ${name} SYNC`))
-  await engine.command(raw("RESTORE DATABASE default FROM File('engine')"))
+  await engine.files.restoreFrom(engineFolder)
 }
 
 /** Bytes of everything that is to be copied. */

@@ -9,7 +9,7 @@ import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { logsOf, openSqlite } from '../control/sqlite/sqlite.ts'
 import { instanceOf } from '../core/instance.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
@@ -125,7 +125,7 @@ export async function settleRestore(
   }
   if (existsSync(join(promised, controlFile))) {
     // The log belongs to the file that is being replaced; with another file it would corrupt that.
-    for (const log of ['-wal', '-shm', '-journal']) await rm(`${controlPath}${log}`, { force: true })
+    for (const log of logsOf(controlPath)) await rm(log, { force: true })
     await failpoint('restore old log removed')
     await place(join(promised, controlFile), controlPath)
   }

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Chart, columnsOf, scaleOf } from './chart.ts'
+import { type Chart, columnsOf, partOfChart, scaleOf, ticksOf, usualScaleOf, verdictsOf } from './chart.ts'
 import { drawSvg } from './svg-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
 
@@ -70,7 +70,7 @@ test('the picture has a panel for each series with its anomalies, and text from 
   assert.equal(svg.match(/class="band"/g)?.length, 1)
   assert.equal(svg.match(/<g transform/g)?.length, 2)
   assert.match(svg, /a&lt;script&gt;&amp;\ufffd</)
-  assert.match(svg, /<title>"x" &lt;\/title&gt;<\/title>/)
+  assert.match(svg, /<title>&quot;x&quot; &lt;\/title&gt;<\/title>/)
   assert.doesNotMatch(svg, /href|<script/)
 })
 
@@ -80,4 +80,100 @@ test('only the band and the alarms are coloured', () => {
   assert.ok(coloured.includes('\u001b[1;31m▲\u001b[0m'))
   assert.ok(coloured.includes('\u001b[2m░'))
   assert.doesNotMatch(drawInTerminal(chart, plain).join('\n'), /\p{Cc}(?<!\n)/u)
+})
+
+const day = Array.from({ length: 1440 }, (_, i) => 10 + (i % 7))
+
+test('labelled events are found or missed, alarms are right or false, and history does not count', () => {
+  const chart = chartOf(day, {
+    labels: [
+      [50, 60],
+      [200, 210],
+      [300, 310],
+      [400, 410],
+    ],
+    anomalies: [
+      [55, 56],
+      [205, 206],
+      [314, 315],
+      [900, 905],
+    ],
+    judgedFrom: 100,
+  })
+  assert.deepEqual(verdictsOf(chart), {
+    found: [
+      [200, 210],
+      [300, 310],
+    ],
+    missed: [[400, 410]],
+    right: [
+      [205, 206],
+      [314, 315],
+    ],
+    wrong: [[900, 905]],
+  })
+  assert.equal(verdictsOf(chartOf(day)), null)
+  const svg = drawSvg([chart], 'labelled')
+  const count = (mark: RegExp) => svg.match(mark)?.length
+  assert.deepEqual(
+    [count(/class="missed"/g), count(/class="anomaly right"/g), count(/class="anomaly wrong"/g)],
+    [1, 2, 1],
+  )
+  assert.equal(count(/class="before"/g), 2, 'the event and the alarm of the history')
+  assert.match(svg, /2 found.*1 missed.*1 of 3 alarms false/)
+})
+
+test('a part of a chart has the spans of its own buckets', () => {
+  const chart = chartOf(day, { labels: [[200, 210]], anomalies: [[205, 400]], judgedFrom: 100 })
+  const part = partOfChart(chart, 'part', [150, 300])
+  assert.deepEqual(
+    [part.startMs, part.values.length, part.labels, part.anomalies, part.judgedFrom],
+    [startMs + 150 * 60_000, 150, [[50, 60]], [[55, 150]], 0],
+  )
+})
+
+test('few extremes do not flatten all other values, and are marked where they are cut', () => {
+  const values = day.map((value, i) => (i === 700 ? 5_000 : value))
+  const columns = columnsOf(chartOf(values), 860)
+  assert.equal(scaleOf(columns)?.high, 5_000)
+  const { high = 0 } = usualScaleOf(columns) ?? {}
+  assert.ok(high >= 16 && high < 50, String(high))
+  assert.equal(drawSvg([chartOf(values)], 'cut').match(/class="cut"/g)?.length, 1)
+  assert.doesNotMatch(drawSvg([chartOf(values)], 'whole', { hasExtremes: true }), /class="cut"/)
+  assert.equal(usualScaleOf(columnsOf(chartOf([1, 1, 1, 100, 1]), 860))?.high, 100)
+})
+
+test('the lines of the grid are at round values inside the scale', () => {
+  assert.deepEqual(ticksOf({ low: -4.75, high: 45.99 }), [0, 10, 20, 30, 40])
+  assert.deepEqual(
+    ticksOf({ low: 0.101, high: 0.109 }).map((tick) => Number(tick.toFixed(6))),
+    [0.102, 0.104, 0.106, 0.108],
+  )
+})
+
+test('deploys are drawn with their versions where there is room, and a version is text', () => {
+  const minute = (i: number) => startMs + i * 60_000
+  const deploys = [
+    { atMs: minute(-10), text: 'before' },
+    { atMs: minute(100), text: '<b>"1.0"' },
+    { atMs: minute(110), text: '1.1' },
+    { atMs: minute(800), text: '2.0.0-rc.1+build' },
+  ]
+  const svg = drawSvg([chartOf(day, { deploys })], 'deploys')
+  assert.equal(svg.match(/class="deploy"/g)?.length, 3)
+  assert.match(svg, /&lt;b&gt;&quot;1\.0&quot;</)
+  assert.doesNotMatch(svg, /before|>1\.1<|<b>/)
+  assert.match(svg, />2\.0\.0-rc…</)
+})
+
+test('the score is drawn where there is no band', () => {
+  const score = Float64Array.from(day, (_, i) => (i === 700 ? 9 : 0.2))
+  assert.equal(drawSvg([chartOf(day, { score })], 'score').match(/class="score"/g)?.length, 1)
+  const upper = Float64Array.from(day, () => 20)
+  assert.doesNotMatch(drawSvg([chartOf(day, { score, upper })], 'band'), /class="score"/)
+})
+
+test('labels are marked in the terminal too', () => {
+  const lines = drawInTerminal(chartOf([1, 2, 9, 2], { labels: [[2, 3]] }), plain)
+  assert.equal(lines.at(-2), `labels${' '.repeat(7)}━`)
 })

@@ -1,5 +1,14 @@
-// A judged series for drawing: values, band and anomalies, reduced to the available number of columns. A
-// column has the extremes of its buckets, so no peak is lost. Pure.
+// A judged series for drawing: values, band, anomalies and, where somebody labelled them, the events that
+// were to be found, reduced to the available number of columns. A column has the extremes of its buckets, so
+// no peak is lost. Pure.
+
+/** A half-open range of buckets. */
+export type BucketSpan = readonly [from: number, until: number]
+
+export interface Marker {
+  readonly atMs: number
+  readonly text: string
+}
 
 export interface Chart {
   /** Identifies the series among others; empty where it is the only one. */
@@ -11,8 +20,69 @@ export interface Chart {
   readonly values: Float64Array
   readonly lower: Float64Array
   readonly upper: Float64Array
-  /** Buckets of each anomaly, half-open. */
-  readonly anomalies: readonly (readonly [from: number, until: number])[]
+  readonly anomalies: readonly BucketSpan[]
+  /** One per bucket; 1 is the edge of alarm. Drawn only where there is no band. */
+  readonly score?: Float64Array
+  /** The events to find; absent where nothing is labelled. */
+  readonly labels?: readonly BucketSpan[]
+  /** Labels and anomalies that begin before this bucket do not count; 0 where absent. */
+  readonly judgedFrom?: number
+  /** In order of time. */
+  readonly deploys?: readonly Marker[]
+}
+
+/** The events that were found or missed, and the anomalies that are about an event or about none. */
+interface Verdicts {
+  readonly found: readonly BucketSpan[]
+  readonly missed: readonly BucketSpan[]
+  readonly right: readonly BucketSpan[]
+  readonly wrong: readonly BucketSpan[]
+}
+
+/** An event may still be found so many buckets after its end. */
+const toleranceBuckets = { minutes: 7, longer: 2 }
+
+/** Null where nothing is labelled. */
+export function verdictsOf({ anomalies, judgedFrom = 0, labels, stepMs }: Chart): Verdicts | null {
+  if (labels === undefined) return null
+  const tolerance = stepMs <= 60_000 ? toleranceBuckets.minutes : toleranceBuckets.longer
+  const counts = ([from]: BucketSpan) => from >= judgedFrom
+  const [events, alarms] = [labels.filter(counts), anomalies.filter(counts)]
+  const meets = (event: BucketSpan, alarm: BucketSpan) =>
+    alarm[0] < event[1] + tolerance && alarm[1] > event[0]
+  const isFound = (event: BucketSpan) => alarms.some((alarm) => meets(event, alarm))
+  const isRight = (alarm: BucketSpan) => events.some((event) => meets(event, alarm))
+  return {
+    found: events.filter(isFound),
+    missed: events.filter((event) => !isFound(event)),
+    right: alarms.filter(isRight),
+    wrong: alarms.filter((alarm) => !isRight(alarm)),
+  }
+}
+
+/** The chart of some of the buckets, with verdicts by what is in it. */
+export function partOfChart(chart: Chart, title: string, [from, until]: BucketSpan): Chart {
+  const [first, last] = [Math.max(0, from), Math.min(chart.values.length, until)]
+  const cut = (column: Float64Array) => column.subarray(first, last)
+  const within = (spans: readonly BucketSpan[]): BucketSpan[] =>
+    spans
+      .filter(([start, end]) => start < last && end > first)
+      .map(([start, end]) => [Math.max(start, first) - first, Math.min(end, last) - first])
+  return {
+    ...chart,
+    title,
+    startMs: chart.startMs + first * chart.stepMs,
+    ...{ values: cut(chart.values), lower: cut(chart.lower), upper: cut(chart.upper) },
+    anomalies: within(chart.anomalies),
+    judgedFrom: Math.max(0, (chart.judgedFrom ?? 0) - first),
+    ...(chart.score && { score: cut(chart.score) }),
+    ...(chart.labels && { labels: within(chart.labels) }),
+  }
+}
+
+export interface Scale {
+  readonly low: number
+  readonly high: number
 }
 
 export interface Column {
@@ -22,7 +92,10 @@ export interface Column {
   /** The widest band among the buckets; NaN where it has no such edge. */
   readonly lower: number
   readonly upper: number
+  /** The highest score; NaN without scores. */
+  readonly score: number
   readonly isAnomalous: boolean
+  readonly isLabelled: boolean
 }
 
 /**
@@ -39,13 +112,17 @@ export function columnsOf(chart: Chart, most: number): Column[] {
   })
 }
 
-function columnOf({ anomalies, lower, upper, values }: Chart, from: number, until: number): Column {
+function columnOf(chart: Chart, from: number, until: number): Column {
+  const { anomalies, labels = [], lower, score, upper, values } = chart
+  const touches = ([first, end]: BucketSpan) => first < until && end > from
   return {
     least: extreme(values, from, until, Math.min),
     greatest: extreme(values, from, until, Math.max),
     lower: extreme(lower, from, until, Math.min),
     upper: extreme(upper, from, until, Math.max),
-    isAnomalous: anomalies.some(([first, end]) => first < until && end > from),
+    score: score === undefined ? Number.NaN : extreme(score, from, until, Math.max),
+    isAnomalous: anomalies.some(touches),
+    isLabelled: labels.some(touches),
   }
 }
 
@@ -68,7 +145,7 @@ function extreme(
  * them, because the band of a method that is still learning may be thousands of times as wide. Null without
  * values.
  */
-export function scaleOf(columns: readonly Column[]): { readonly low: number; readonly high: number } | null {
+export function scaleOf(columns: readonly Column[]): Scale | null {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const { greatest, least } of columns) {
     if (least < low) low = least
@@ -82,6 +159,44 @@ export function scaleOf(columns: readonly Column[]): { readonly low: number; rea
     if (upper > high) high = Math.min(upper, highest)
   }
   return low === high ? { low: low - room / 2, high: high + room / 2 } : { low, high }
+}
+
+/** Values beyond the usual ones by more than so many times their range are cut. */
+const cutFactor = 1.5
+const usualShare = 0.02
+
+/**
+ * The same without extremes that few columns have and that would flatten all others: a column whose value is
+ * beyond the scale ends at its edge.
+ */
+export function usualScaleOf(columns: readonly Column[]): Scale | null {
+  const whole = scaleOf(columns)
+  if (whole === null) return null
+  const quantile = (values: readonly number[], share: number) => {
+    const sorted = values.filter((value) => !Number.isNaN(value)).sort((a, b) => a - b)
+    return sorted[Math.round(share * (sorted.length - 1))] ?? 0
+  }
+  const low = quantile(
+    columns.map(({ least }) => least),
+    usualShare,
+  )
+  const high = quantile(
+    columns.map(({ greatest }) => greatest),
+    1 - usualShare,
+  )
+  const room = cutFactor * (high - low)
+  if (room === 0) return whole
+  return { low: Math.max(whole.low, low - room), high: Math.min(whole.high, high + room) }
+}
+
+/** Round values within a scale, lowest first; about four. */
+export function ticksOf({ high, low }: Scale): number[] {
+  const rough = (high - low) / 4
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 2.5, 5, 10].map((digit) => digit * power).find((size) => size >= rough * 0.75) ?? rough
+  const first = Math.ceil(low / step)
+  const count = Math.floor(high / step) - first + 1
+  return Array.from({ length: Math.max(0, Math.min(20, count)) }, (_, i) => (first + i) * step)
 }
 
 /** At most six digits, without trailing zeros. */

@@ -1,12 +1,12 @@
-// `lethe detect --csv FILE --as-served`: what a detector of the service would have recorded on the series of a
-// file, run after run on its schedule, with the defaults of creating a detector. The incidents are printed with
-// the time at which somebody would have heard of them.
+// `lethe detect --csv FILE --as-served`: what a detector of the service would have recorded on the series of
+// a file, run after run on its schedule, with the defaults of creating a detector. The incidents are printed
+// with the time at which somebody would have heard of them.
 
 import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { type DetectorDefinition, readDraft } from '../detection/detectors/detector.ts'
-import { PointSeries, replayPoints } from '../detection/runs/file-replay.ts'
+import { FilePoints, replayPoints } from '../detection/runs/file-replay.ts'
 import type { ReplayedAnomaly } from '../detection/runs/replayed-runs.ts'
 import type { SeriesPoint } from '../detection/scoring/series.ts'
 import { type JsonOption, print, printJson } from './print.ts'
@@ -21,7 +21,7 @@ interface ServedOptions extends JsonOption {
 
 /** Prints the incidents of one series. Throws an Error for a person where an option is refused. */
 export async function detectAsServed(points: readonly SeriesPoint[], options: ServedOptions): Promise<void> {
-  const series = new PointSeries(points)
+  const series = new FilePoints(points)
   const { lastNs, startNs } = series
   if (startNs === null || lastNs === null) throw new Error('The file has no values.')
   const definition = definitionOf(options)

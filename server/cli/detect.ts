@@ -4,29 +4,32 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { formatInstant, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
+import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { isRecord } from '../core/is-record.ts'
-import type { Evaluation } from '../detection/alarms/alarm.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
 import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
 import type { MethodChoice } from '../detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../detection/runs/evaluate.ts'
-import { parseGroupedPoints, parsePoints, stepOfPoints } from '../detection/scoring/points-file.ts'
+import {
+  parseGroupedPoints,
+  parseLabels,
+  parseMarkers,
+  parsePoints,
+  stepOfPoints,
+} from '../detection/scoring/points-file.ts'
 import {
   at,
   bucketStartNs,
   buildSeries,
-  type Series,
   type SeriesPoint,
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
-import type { Chart } from './chart.ts'
+import { chartsOf, drawSome, type Judged, verdictText } from './detect-charts.ts'
 import { detectAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'
-import { drawInTerminal } from './terminal-chart.ts'
 
 interface DetectOptions extends JsonOption {
   /** A path; `-` is standard input. */
@@ -44,26 +47,19 @@ interface DetectOptions extends JsonOption {
   readonly chart?: boolean
   /** A file to write a picture to. */
   readonly svg?: string
+  /** A file with lines of a time and what was deployed, which are drawn. */
+  readonly deploys?: string
   /** Run after run, as the service does. */
   readonly asServed?: boolean
   /** False alarms a week. */
   readonly budget?: string
 }
 
+const defaultMethod = 'robust_band'
 /** Buckets; a year of minutes. */
 const bucketsMax = 600_000
 /** As many as a detector of the service judges. */
 const groupsMax = 50
-/** Series that are drawn in lines of text: a screen full. */
-const drawnMax = 4
-
-/** Null for the only series of a file without groups. */
-interface Judged {
-  readonly group: string | null
-  readonly series: Series
-  readonly evaluation: Evaluation
-  readonly findings: readonly Finding[]
-}
 
 /**
  * Prints what was found. Throws an Error with a sentence for a person where the file or
@@ -73,19 +69,18 @@ export async function detect(options: DetectOptions): Promise<void> {
   if (options.asServed) {
     const params = jsonOf(options.params)
     if (!isRecord(params)) throw new Error(`--params is no JSON object: ${options.params}`)
-    return detectAsServed(parsePoints(await readText(options)), {
-      ...options,
-      method: options.method ?? 'auto',
-      params,
-    })
+    const points = parsePoints(await readText(options))
+    return detectAsServed(points, { ...options, method: options.method ?? 'auto', params })
   }
   const choice = choiceOf(options)
-  const judged = judge(readGroups(await readText(options), options), choice, options)
+  const lines = await readText(options)
+  const judged = judge(readGroups(lines, options), choice, options)
+  const charts = chartsOf(judged, {
+    labels: parseLabels(lines, options.grouped === true),
+    deploys: options.deploys === undefined ? [] : parseMarkers(readFileSync(options.deploys, 'utf8')),
+  })
   if (options.svg !== undefined) {
-    writeFileSync(
-      options.svg,
-      drawSvg(judged.map(chartOf), `${options.method ?? 'robust_band'} over ${options.csv}`),
-    )
+    writeFileSync(options.svg, drawSvg(charts, `${options.method ?? defaultMethod} over ${options.csv}`))
   }
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
@@ -95,13 +90,15 @@ export async function detect(options: DetectOptions): Promise<void> {
   if (options.json) {
     printJson({ status, note, anomalies: findings.map(rowOf) })
   } else {
-    if (isDrawn(options)) drawSome(judged)
+    if (isDrawn(options)) drawSome(charts)
     for (const { finding } of findings) {
       print(`${formatInstant(finding.startedNs)}  score ${finding.score.toPrecision(3)}  ${finding.reason}`)
     }
     const buckets = `${span?.values.length ?? 0} buckets of ${stepMinutes} min`
     const series = options.grouped ? ` in ${judged.length} series` : ''
     print(`${buckets}${series}: ${findings.length} anomalies; at the end: ${status}`)
+    const verdict = verdictText(charts)
+    if (verdict !== null) print(verdict)
     if (note !== null) print(note)
   }
   if (options.scores) printScores(judged)
@@ -137,7 +134,7 @@ function judge(
   })
 }
 
-function choiceOf({ grouped, method = 'robust_band', params }: DetectOptions): MethodChoice {
+function choiceOf({ grouped, method = defaultMethod, params }: DetectOptions): MethodChoice {
   const scope = grouped === true ? { group_by: 'group' } : {}
   const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params), scope }
   const read = readDraft(draft)
@@ -187,36 +184,6 @@ function spanOf(points: readonly SeriesPoint[], stepMinutes: number): SeriesSpan
 
 function isDrawn({ chart, scores }: DetectOptions): boolean {
   return chart ?? (process.stdout.isTTY === true && scores !== true)
-}
-
-/** Those in which something was found come first. */
-function drawSome(judged: readonly Judged[]): void {
-  const drawn = judged.toSorted((a, b) => b.findings.length - a.findings.length).slice(0, drawnMax)
-  const style = {
-    width: process.stdout.columns || 100,
-    hasColour: process.stdout.isTTY === true && !process.env.NO_COLOR,
-  }
-  for (const one of drawn) {
-    // The colours are ours; what came from the file is in the title alone.
-    for (const line of drawInTerminal({ ...chartOf(one), title: '' }, style))
-      process.stdout.write(`${line}\n`)
-    if (one.group !== null) print(`  ${one.group}: ${one.findings.length} anomalies`)
-  }
-  if (judged.length > drawn.length) print(`  and ${judged.length - drawn.length} series that are not drawn`)
-}
-
-function chartOf({ findings, group, series, evaluation }: Judged): Chart {
-  const { lower, upper } = evaluation.scores
-  const stepNs = BigInt(series.stepMinutes) * nsPerMinute
-  const bucketOf = (ns: bigint) => Number((ns - series.startNs) / stepNs)
-  return {
-    title: group ?? '',
-    startMs: Number(series.startNs / nsPerMs),
-    stepMs: series.stepMinutes * 60_000,
-    values: series.values,
-    ...{ lower, upper },
-    anomalies: findings.map(({ seenUntilNs, startedNs }) => [bucketOf(startedNs), bucketOf(seenUntilNs)]),
-  }
 }
 
 function rowOf({ finding, group }: { finding: Finding; group: string | null }) {

@@ -30,11 +30,13 @@ export function drawInTerminal(chart: Chart, { hasColour, width }: TerminalStyle
     return `${label.padStart(marginWidth - 2)} ┤${hasColour ? coloured(text) : text}`
   })
   const marks = columns.map(({ isAnomalous }) => (isAnomalous ? '▲' : ' ')).join('')
+  const labels = columns.map(({ isLabelled }) => (isLabelled ? '━' : ' ')).join('')
   const indent = ' '.repeat(marginWidth)
   return [
     ...title,
     ...lines.map((line) => line.trimEnd()),
     ...(marks.trim() === '' ? [] : [`${indent}${hasColour ? coloured(marks) : marks.trimEnd()}`]),
+    ...(labels.trim() === '' ? [] : [`${'labels'.padEnd(marginWidth)}${labels.trimEnd()}`]),
     `${indent}${timesOf(chart, columns.length)}`,
   ]
 }

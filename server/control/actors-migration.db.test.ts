@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
+import { openControlPlane, openEmptyControlPlane, type TestControl } from '../../tests/control-planes.ts'
 import { findBreak } from '../audit/chain.ts'
 import { appendAudit, appendLedger, chainTables, readChain } from '../audit/log.ts'
 import { readActorText, tokenActor } from '../core/actor.ts'
@@ -21,7 +22,6 @@ import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
 import { twoPersons } from './migrations/0007-two-persons.ts'
 import { heldRecords } from './migrations/0008-held-records.ts'
-import { openSqlite } from './sqlite/sqlite.ts'
 
 const before = {
   '0001-foundation': foundation,
@@ -55,12 +55,13 @@ const odd = [
   'system: x',
 ]
 
-async function oldControl(): Promise<Control> {
-  const control = openSqlite(':memory:')
+async function oldControl(): Promise<TestControl> {
+  const plane = await openEmptyControlPlane()
+  const { control } = plane
   const migrator = new Migrator({ db: control, provider: { getMigrations: async () => before } })
   assert.equal((await migrator.migrateToLatest()).error, undefined)
   await sql`insert into organisations values ('acme', 'Acme', 0, 0)`.execute(control)
-  return control
+  return plane
 }
 
 async function insertRequest(control: Control, id: string, by: string, approvedBy: string | null = null) {
@@ -71,8 +72,8 @@ async function insertRequest(control: Control, id: string, by: string, approvedB
 }
 
 test('every known text becomes its kind, id and name, and is shown unchanged', async (t) => {
-  const control = await oldControl()
-  t.after(() => control.destroy())
+  const { close, control } = await oldControl()
+  t.after(close)
   for (const [at, [text]] of known.entries()) await insertRequest(control, `del_${at}`, text, text)
   await insertRequest(control, 'del_alone', 'operator:demo')
   await migrate(control)
@@ -97,8 +98,8 @@ test('every known text becomes its kind, id and name, and is shown unchanged', a
 })
 
 test('a malformed text is shown unchanged, names no token and counts as related to everybody', async (t) => {
-  const control = await oldControl()
-  t.after(() => control.destroy())
+  const { close, control } = await oldControl()
+  t.after(close)
   for (const id of ['tok_1a', 'tok_b']) {
     await sql`insert into access_tokens (id, tenant_id, name, role, prefix, secret_hash, created_at_ms, created_by, root_id)
       values (${id}, 'acme', 'x', 'admin', '', ${id}, 0, 'operator:command-line', ${id})`.execute(control)
@@ -118,8 +119,8 @@ test('a malformed text is shown unchanged, names no token and counts as related 
 })
 
 test('tokens, holds, changes, backups, mutes and anomalies keep their actors', async (t) => {
-  const control = await oldControl()
-  t.after(() => control.destroy())
+  const { close, control } = await oldControl()
+  t.after(close)
   const [ada, ben] = ['token:ada (tok_a)', 'token:ben (tok_b)']
   await sql`insert into access_tokens (id, tenant_id, name, role, prefix, secret_hash, created_at_ms, created_by, made_with, root_id)
     values ('tok_b', 'acme', 'ben', 'admin', '', 'x', 0, ${ada}, 'tok_a', 'tok_a')`.execute(control)
@@ -189,8 +190,8 @@ test('tokens, holds, changes, backups, mutes and anomalies keep their actors', a
 })
 
 test('chains keep every byte, and continue in the same form', async (t) => {
-  const control = await oldControl()
-  t.after(() => control.destroy())
+  const { close, control } = await oldControl()
+  t.after(close)
   const append = (text: string) =>
     control.transaction().execute(async (trx) => {
       const actor = readActorText(text)
@@ -214,19 +215,18 @@ test('chains keep every byte, and continue in the same form', async (t) => {
 })
 
 test('the database refuses an unknown kind of actor, and a row without a kind', async (t) => {
-  const control = openSqlite(':memory:')
-  t.after(() => control.destroy())
-  await migrate(control)
+  const { close, control } = await openControlPlane()
+  t.after(close)
   const insert = (kind: string | null) =>
     sql`insert into retention_changes (tenant_id, signal, change_id, days, requested_at_ms, approve_by_ms, requested_by_kind)
       values ('acme', 'logs', 'x', 1, 0, 0, ${kind})`.execute(control)
-  await assert.rejects(insert('robot'), /CHECK/)
-  await assert.rejects(insert(null), /NOT NULL/)
+  await assert.rejects(insert('robot'), /check/i)
+  await assert.rejects(insert(null), /not.null/i)
   await assert.rejects(
     sql`update legal_holds set released_by_kind = 'robot'`.execute(control).then(async () => {
       await sql`insert into legal_holds (hold_id, tenant_id, signals, case_ref, placed_at_ms, released_by_kind)
         values ('hld_1', 'acme', '[]', 'x', 0, 'robot')`.execute(control)
     }),
-    /CHECK/,
+    /check/i,
   )
 })

@@ -46,6 +46,8 @@ export interface ControlDialect {
   rewrite(control: Control): Promise<void>
   /** Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. */
   copyTo(control: Control, path: string): Promise<void>
+  /** What a copy takes at most, bytes. */
+  sizeBytes(control: Control): Promise<number>
   /** The column, written so that a condition on it uses no index. */
   unindexed(column: string): RawBuilder<unknown>
   readonly schema: SchemaDialect

@@ -5,16 +5,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
+import { openEmptyControlPlane } from '../../tests/control-planes.ts'
 import { migrate } from './migrate.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
-import { openSqlite } from './sqlite/sqlite.ts'
 
 test('older requests are numbered in the order they were written, and older backups have no order', async (t) => {
-  const control = openSqlite(':memory:')
-  t.after(() => control.destroy())
+  const { close, control } = await openEmptyControlPlane()
+  t.after(close)
   const before = {
     '0001-foundation': foundation,
     '0002-proof': proof,

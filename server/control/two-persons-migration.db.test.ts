@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
+import { openEmptyControlPlane } from '../../tests/control-planes.ts'
 import { migrate } from './migrate.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
@@ -12,7 +13,6 @@ import { quotas } from './migrations/0003-quotas.ts'
 import { quiet } from './migrations/0004-quiet.ts'
 import { order } from './migrations/0005-order.ts'
 import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
-import { openSqlite } from './sqlite/sqlite.ts'
 
 const before = {
   '0001-foundation': foundation,
@@ -27,7 +27,7 @@ const before = {
 async function migrated(
   rows: readonly (readonly [id: string, createdBy: string, expiresAtMs?: number | null, tenantId?: string])[],
 ) {
-  const control = openSqlite(':memory:')
+  const { close, control } = await openEmptyControlPlane()
   try {
     const migrator = new Migrator({ db: control, provider: { getMigrations: async () => before } })
     assert.equal((await migrator.migrateToLatest()).error, undefined)
@@ -45,7 +45,7 @@ async function migrated(
       .execute()
     return new Map(found.map((row) => [row.id, row]))
   } finally {
-    await control.destroy()
+    await close()
   }
 }
 

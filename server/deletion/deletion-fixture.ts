@@ -13,7 +13,9 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { DerivedStore } from '../telemetry/derived-store.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
+import { type Fences, ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { type ErasureLocks, memoryLocks } from '../telemetry/placement-locks.ts'
 import { weighRows } from '../telemetry/row-weights.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
@@ -65,6 +67,15 @@ export interface SceneOptions {
 
 export type Scene = Awaited<ReturnType<typeof sceneOf>>
 
+/** The objects that every start of the service creates. */
+interface Started {
+  readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
+  readonly visibility: Visibility
+  readonly requestStore: RequestStore
+}
+
 let serial = 0
 
 /** Creates two organisations with the same rows in every table, and a started worker. */
@@ -80,15 +91,14 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const faults = new Faults()
   const journal: RecordedErasure[] = []
   const founded: { hash: string | null } = { hash: 'first entry' }
-  const newWorker = (gate: TelemetryGate, visibility: Visibility, requestStore: RequestStore) =>
+  const newWorker = (start: Started) =>
     new DeletionWorker({
-      requestStore,
+      ...start,
       requests,
       steps: new StepStore(stores.control),
       completionMarks: new CompletionMarks(stores.engine),
       engine: stores.engine,
-      gate,
-      visibility,
+      files: stores.files,
       clock: waitingFor(clock),
       trustedNowMs: async () => clock.nowMs(),
       logger: silent,
@@ -106,10 +116,8 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     })
   /** Creates the objects that every start of the service creates. */
   const started = () => {
-    const gate = new TelemetryGate()
-    const visibility = new Visibility(gate, clock)
-    const requestStore = storeShowing(visibility, stores.control, clock)
-    return { gate, visibility, requestStore, worker: newWorker(gate, visibility, requestStore) }
+    const start = startOn(stores.control, clock)
+    return { ...start, worker: newWorker(start) }
   }
   const first = started()
   const { gate, requestStore, worker } = first
@@ -139,9 +147,22 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   }
 }
 
+function startOn(control: Control, clock: Clock): Started {
+  const gate = new TelemetryGate()
+  const fences = new ProcessFences(gate)
+  const visibility = new Visibility(fences, clock)
+  return {
+    gate,
+    fences,
+    locks: memoryLocks(),
+    visibility,
+    requestStore: storeShowing(visibility, control, clock),
+  }
+}
+
 /** Creates a store of requests with a gate that no test looks at. */
 export function requestStoreOn(control: Control, clock: Clock): RequestStore {
-  return storeShowing(new Visibility(new TelemetryGate(), clock), control, clock)
+  return startOn(control, clock).requestStore
 }
 
 /** Creates a store that asks for a second person as the service does. */

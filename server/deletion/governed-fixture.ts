@@ -92,7 +92,7 @@ export async function governedSceneOf(stores: Stores, { isShared = false } = {})
       part: Partial<DeletionSelection['range']> & { signals?: ('metrics' | 'logs' | 'traces')[] } = {},
       by: Actor = tokenNamed('owner'),
     ) =>
-      scene.gate.exclusively([placement], () =>
+      scene.locks.writes.exclusively([placement], () =>
         scene.holds.place(
           tenantId,
           {
@@ -183,14 +183,6 @@ export class FailingEngine implements TelemetryEngine {
   async insert(...[table, ...rest]: Parameters<TelemetryEngine['insert']>): Promise<void> {
     this.#fail(`INSERT INTO ${table}`)
     return this.#engine.insert(table, ...rest)
-  }
-
-  sync(): Promise<void> {
-    return this.#engine.sync()
-  }
-
-  tableFolder(table: string): Promise<string | null> {
-    return this.#engine.tableFolder(table)
   }
 
   close(): Promise<void> {

@@ -19,6 +19,7 @@ import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
+import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { BodyBudget } from './body-budget.ts'
 import { Decoder } from './decoder.ts'
 import { GrpcIngest } from './grpc.ts'
@@ -47,7 +48,9 @@ before(async () => {
   stores = await openStores()
   const writer = new IngestWriter({
     engine: stores.engine,
+    sync: () => stores.files.sync(),
     gate: new TelemetryGate(),
+    locks: new MemoryPlacementLocks(),
     clock,
     logger: silent,
     commitDelayMs: 1,

@@ -220,9 +220,10 @@ test('every telemetry table exists and has a folder; other tables have none', as
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
     for (const { name } of tables) {
-      assert.ok((await engine.tableFolder(name))?.startsWith(folder), name)
+      assert.ok((await engine.files.tableFolder(name)).startsWith(folder), name)
     }
-    assert.equal(await engine.tableFolder('no_such_table'), null)
+    await assert.rejects(engine.files.tableFolder('no_such_table'), EngineError)
+    await assert.rejects(engine.files.partNames('no_such_table'), EngineError, 'never an empty list')
   })
 })
 
@@ -245,14 +246,13 @@ test('an idle session that has read a partition keeps none of its files after th
     await insertRows(engine, place, batchOf('otel_logs', [monday]))
     // Each reader has read the table before its partition is dropped.
     await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
-    const folder = (await engine.tableFolder('otel_logs')) ?? ''
-    const parts = () => readdirSync(folder).filter((name) => /^\d+-/.test(name))
-    assert.equal(parts().length, 1)
+    const parts = async () => (await engine.files.partNames('otel_logs')).filter((name) => /^\d+-/.test(name))
+    assert.equal((await parts()).length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
     // The command drops the partition; the engine removes its files when another partition, which does not
     // exist, is dropped.
     await engine.command(raw("ALTER TABLE otel_logs DROP PARTITION ID '99-19700101'"))
-    assert.deepEqual(parts(), [])
+    assert.deepEqual(await parts(), [])
   })
 })
 

@@ -10,7 +10,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
-import { EngineError, type ReadShare, type StatementLimits, type TelemetryEngine } from './engine.ts'
+import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
+import { EngineFolder, type LocalEngine } from './engine-files.ts'
 import { FairPool } from './fair-pool.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { readLines } from './json-lines.ts'
@@ -133,7 +134,7 @@ const readsWaitingMax = 2048
 const costCodes = new Set([159, 241, 158, 160, 307, 396])
 
 /** Opens the engine on its folder, and creates the telemetry tables or brings them up to date. */
-export async function openChdb(options: ChdbOptions): Promise<TelemetryEngine> {
+export async function openChdb(options: ChdbOptions): Promise<LocalEngine> {
   mkdirSync(options.folder, { recursive: true })
   const lock = await lockFolderToServe(options.folder, options.command ?? null, options.logger)
   let engine: ChdbEngine
@@ -171,7 +172,8 @@ function removeTemporaryFiles(folder: string): void {
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
 
-class ChdbEngine implements TelemetryEngine {
+class ChdbEngine implements LocalEngine {
+  readonly files = new EngineFolder(this, () => this.#sync())
   readonly #sessions: readonly Session[]
   /** Commits and commands don't wait for reads. */
   readonly #writing: Pool<Session>
@@ -267,16 +269,9 @@ class ChdbEngine implements TelemetryEngine {
     )
   }
 
-  async sync(): Promise<void> {
+  async #sync(): Promise<void> {
     const disk = this.#diskSync
     if (disk !== null) await this.#guard(() => disk.sync())
-  }
-
-  async tableFolder(table: string): Promise<string | null> {
-    const [row] = await this.select<{ data_paths: string[] }>(
-      sql`select data_paths from system.tables where database = currentDatabase() and name = ${table}`,
-    )
-    return row?.data_paths[0] ?? null
   }
 
   async close(): Promise<void> {

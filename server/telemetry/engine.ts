@@ -1,7 +1,7 @@
 // The port to the telemetry engine: ClickHouse SQL in, rows out, with bounded cost. The embedded engine
-// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP speaks the same SQL. Features don't hold
-// this port but a `TenantReader`, which can't ask without naming its organisation; only ingest, the eraser
-// and the verifier work below it.
+// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP speaks the same SQL. What only an engine on
+// this machine can do is in engine-files.ts. Features don't hold this port but a `TenantReader`, which can't
+// ask without naming its organisation; only ingest, the eraser and the verifier work below it.
 
 import { AppError } from '../core/app-error.ts'
 import type { ColumnSpec } from './schema/tables.ts'
@@ -54,20 +54,11 @@ export interface TelemetryEngine {
   command(statement: Sql): Promise<void>
   /**
    * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers.
-   * Resolved means committed by the engine; rejected means unknown: an insert over several partitions
-   * may have been kept in part.
+   * Resolved means committed by the engine; with an engine on this machine it is on the disk once its files
+   * are synced (engine-files.ts). Rejected means unknown: an insert over several partitions may have been
+   * kept in part.
    */
   insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
-  /**
-   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all.
-   * Rejected means that it may not: whoever sent it is not to be told that it is kept.
-   */
-  sync(): Promise<void>
-  /**
-   * Folder that holds the parts of a table, for checking that removed bytes have left the
-   * disk; null where remote.
-   */
-  tableFolder(table: string): Promise<string | null>
   /** Waits for what runs, then closes. Idempotent. */
   close(): Promise<void>
 }
@@ -104,8 +95,6 @@ export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): Telemetry
     bytes: (statement, limits, own = share) => engine.bytes(statement, limits, own),
     command: (statement) => engine.command(statement),
     insert: (table, columns, rows) => engine.insert(table, columns, rows),
-    sync: () => engine.sync(),
-    tableFolder: (table) => engine.tableFolder(table),
     close: () => engine.close(),
   }
 }

@@ -1,9 +1,8 @@
-// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for whom.
+// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for commits.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import fc from 'fast-check'
 import { batchOf } from '../../tests/fixtures.ts'
 import { allTime, type TimeRange } from '../core/time-range.ts'
 import { type Selection, TelemetryGate } from './gate.ts'
@@ -117,70 +116,6 @@ describe('draining', () => {
     gate.track('own', later.passed)
     own.open()
     await drained
-  })
-})
-
-describe('working exclusively', () => {
-  test('of one placement nothing overlaps and all runs in the order it was asked for', async () => {
-    const plan = fc.array(fc.uniqueArray(fc.nat({ max: 3 }), { minLength: 1, maxLength: 3 }), {
-      maxLength: 12,
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), plan, async (scheduler, works) => {
-        const gate = new TelemetryGate()
-        const busy = new Set<number>()
-        const begun: number[] = []
-        const running = works.map((placements, i) =>
-          gate.exclusively(placements, async () => {
-            begun.push(i)
-            for (const placement of placements) {
-              assert.ok(!busy.has(placement), `placement ${placement} is held twice`)
-              busy.add(placement)
-            }
-            await scheduler.schedule(Promise.resolve())
-            for (const placement of placements) busy.delete(placement)
-            return i
-          }),
-        )
-        await scheduler.waitFor(Promise.all(running))
-        assert.deepEqual(
-          await Promise.all(running),
-          works.map((_, i) => i),
-        )
-        for (let placement = 0; placement < 4; placement++) {
-          const order = begun.filter((i) => works[i]?.includes(placement))
-          assert.deepEqual(
-            order,
-            order.toSorted((a, b) => a - b),
-            `order of placement ${placement}`,
-          )
-        }
-      }),
-    )
-  })
-
-  test('different placements don’t wait for each other', async () => {
-    const gate = new TelemetryGate()
-    const slow = door()
-    const first = gate.exclusively([1], () => slow.passed)
-    assert.equal(await gate.exclusively([2], async () => 'done'), 'done')
-    slow.open()
-    await first
-  })
-
-  test('an error reaches who asked, and lets the next one in', async () => {
-    const gate = new TelemetryGate()
-    const failing = gate.exclusively([1, 2], async () => {
-      throw new Error('no space left')
-    })
-    const next = gate.exclusively([2], async () => 'done')
-    await assert.rejects(failing, /no space left/)
-    assert.equal(await next, 'done')
-    const sync = gate.exclusively([2], () => {
-      throw new Error('at once')
-    })
-    await assert.rejects(sync, /at once/)
-    assert.equal(await gate.exclusively([2], async () => 'still'), 'still')
   })
 })
 

@@ -1,8 +1,8 @@
-// What stands between telemetry and whoever touches it while an erasure is at work. Three facts per
-// organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
-// *erased* (time that readers must take as unknown, not as zero). The deletion room sets them; readers, the
-// writer and the detectors only ask. One process, so plain memory is the truth; it is rebuilt from the
-// control plane before the service is ready.
+// The gate of one node: what its readers and writers must know of erasures. Three facts per organisation:
+// what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is *erased* (time
+// that readers must take as unknown, not as zero). They come through the fences (fences.ts), each with an
+// epoch; readers, the writer and the detectors ask the gate and never change it. It is memory, and rebuilt
+// from the control plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -17,6 +17,15 @@ export interface Selection {
   readonly range: TimeRange
 }
 
+/** What a fence is about, for one organisation. */
+type FenceKind = 'hidden' | 'fenced' | 'erased' | 'late'
+
+/** One fact that begins or ends. A selection replaces the one of the same kind and id. */
+export type FenceChange =
+  | { readonly kind: FenceKind; readonly tenantId: string; readonly set: Selection }
+  | { readonly kind: FenceKind; readonly tenantId: string; readonly end: Selection['id'] }
+  | { readonly kind: 'closed'; readonly placement: number; readonly isClosed: boolean }
+
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
@@ -28,8 +37,32 @@ export class TelemetryGate {
   readonly #late = new Map<string, Selection[]>()
   readonly #commits = new Map<string, Set<Promise<unknown>>>()
   readonly #closedPlacements = new Set<number>()
-  readonly #heldPlacements = new Set<number>()
-  readonly #placements = new Map<number, Promise<unknown>>()
+  #epoch = 0
+
+  /** The epoch of the newest changes that were applied: what this node has acknowledged. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /**
+   * Applies changes in their order and acknowledges their epoch. Throws where they are older than what was
+   * applied, and what a listener of {@link onHide} throws; then the epoch is not acknowledged.
+   */
+  apply(epoch: number, changes: readonly FenceChange[]): void {
+    if (epoch <= this.#epoch) {
+      throw new Error(`Fences of epoch ${epoch} arrived after those of epoch ${this.#epoch}.`)
+    }
+    for (const change of changes) this.#apply(change)
+    this.#epoch = epoch
+  }
+
+  #apply(change: FenceChange): void {
+    if (change.kind === 'closed') {
+      if (change.isClosed) this.closePlacement(change.placement)
+      else this.openPlacement(change.placement)
+    } else if ('set' in change) this[setterOf[change.kind]](change.tenantId, change.set)
+    else this[enderOf[change.kind]](change.tenantId, change.end)
+  }
 
   hide(tenantId: string, selection: Selection): void {
     put(this.#hidden, tenantId, selection)
@@ -130,11 +163,6 @@ export class TelemetryGate {
     return [...this.#closedPlacements]
   }
 
-  /** Whether {@link exclusively} is at work on the placement; a writer need not queue up behind it. */
-  isHeld(placement: number): boolean {
-    return this.#heldPlacements.has(placement)
-  }
-
   /**
    * Whether the organisation's placement is closed, or a fence covers an instant between the earliest and
    * latest row of some table of the batch.
@@ -170,29 +198,15 @@ export class TelemetryGate {
   async drain(tenantId: string): Promise<void> {
     await Promise.allSettled([...(this.#commits.get(tenantId) ?? [])])
   }
-
-  /**
-   * Runs `work` while nothing else holds one of the placements. A partition may be dropped whole only while
-   * no neighbour can commit into it between the check that it is ours alone and the drop.
-   */
-  async exclusively<T>(placements: readonly number[], work: () => Promise<T>): Promise<T> {
-    const before = placements.map((placement) => this.#placements.get(placement))
-    const running = Promise.all(before).then(async () => {
-      for (const placement of placements) this.#heldPlacements.add(placement)
-      try {
-        return await work()
-      } finally {
-        for (const placement of placements) this.#heldPlacements.delete(placement)
-      }
-    })
-    const settled = running.then(
-      () => undefined,
-      () => undefined,
-    )
-    for (const placement of placements) this.#placements.set(placement, settled)
-    return running
-  }
 }
+
+const setterOf = { hidden: 'hide', fenced: 'fence', erased: 'markErased', late: 'refuseLate' } as const
+const enderOf = {
+  hidden: 'unhide',
+  fenced: 'unfence',
+  erased: 'unmarkErased',
+  late: 'acceptLate',
+} as const
 
 function put(map: Map<string, Selection[]>, tenantId: string, selection: Selection): void {
   map.set(tenantId, [...(map.get(tenantId) ?? []).filter(({ id }) => id !== selection.id), selection])

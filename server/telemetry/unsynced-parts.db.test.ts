@@ -8,6 +8,7 @@ import { afterEach, beforeEach, test } from 'node:test'
 import { batchOf, insertRows, temporaryFolder } from '../../tests/fixtures.ts'
 import { type CommitSync, openChdb } from './chdb.ts'
 import type { TelemetryEngine } from './engine.ts'
+import type { LocalEngine } from './engine-files.ts'
 import { raw, sql } from './sql.ts'
 
 const monday = 1_767_571_200_000_000_000n
@@ -26,7 +27,7 @@ interface Told {
 
 async function withStore<T>(
   commitSync: CommitSync,
-  work: (engine: TelemetryEngine, told: Told) => Promise<T>,
+  work: (engine: LocalEngine, told: Told) => Promise<T>,
 ): Promise<T> {
   const told: Told = { warned: [], erred: [] }
   const logger = {
@@ -61,8 +62,8 @@ async function said(engine: TelemetryEngine): Promise<string[]> {
   return rows.map(({ Body }) => Body)
 }
 
-async function detached(engine: TelemetryEngine): Promise<string[]> {
-  const path = (await engine.tableFolder('otel_logs')) ?? assert.fail()
+async function detached({ files }: LocalEngine): Promise<string[]> {
+  const path = await files.tableFolder('otel_logs')
   return readdirSync(join(path, 'detached'))
 }
 
@@ -91,7 +92,7 @@ for (const [name, change] of [
     await withStore('on', async (engine) => {
       await insert(engine, 1, 'kept')
       await insert(engine, 2, 'the neighbour’s')
-      await engine.sync()
+      await engine.files.sync()
       damage((await insert(engine, 1, 'not acknowledged')).at(-1), change)
       await insert(engine, 2, 'not acknowledged and whole')
     })
@@ -109,7 +110,7 @@ for (const [name, change] of [
 test('more broken parts than the engine would accept do not prevent the start', async () => {
   await withStore('on', async (engine) => {
     await insert(engine, 1, 'kept')
-    await engine.sync()
+    await engine.files.sync()
     for (let i = 0; i < 120; i++) await insert(engine, i % 40, 'not acknowledged')
     const parts = await engine.select<{ path: string }>(
       raw(
@@ -130,7 +131,7 @@ test('a part that broke after it was synced is damage: it stays, is named, and t
   await withStore('on', async (engine) => {
     damage((await insert(engine, 1, 'acknowledged')).at(-1))
     await insert(engine, 2, 'the neighbour’s')
-    await engine.sync()
+    await engine.files.sync()
   })
   for (const start of ['first', 'second']) {
     await withStore('on', async (engine, { warned, erred }) => {
@@ -146,7 +147,7 @@ test('the result of a merge is never taken for an unacknowledged commit, however
   await withStore('on', async (engine) => {
     await insert(engine, 1, 'one')
     await insert(engine, 1, 'two')
-    await engine.sync()
+    await engine.files.sync()
     await engine.command(raw('SYSTEM START MERGES'))
     await engine.command(raw('OPTIMIZE TABLE otel_logs FINAL'))
     await engine.command(raw('SYSTEM STOP MERGES'))
@@ -167,7 +168,7 @@ for (const commitSync of ['files', 'off'] as const) {
     await withStore('on', (engine) => insert(engine, 1, 'kept'))
     await withStore(commitSync, async (engine) => {
       damage((await insert(engine, 1, 'perhaps acknowledged')).at(-1))
-      await engine.sync()
+      await engine.files.sync()
     })
     await withStore('on', async (engine, { warned, erred }) => {
       assert.deepEqual(await said(engine), ['kept'])

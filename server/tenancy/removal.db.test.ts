@@ -20,6 +20,7 @@ import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
+import { ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { sql as query } from '../telemetry/sql.ts'
 import { addRemovalRoute } from './routes.ts'
@@ -35,7 +36,14 @@ const clock = new ManualClock(1_763_717_400_000)
 const gate = new TelemetryGate()
 const store = new TenancyStore(control, clock)
 const keys = new SigningKeys(control, clock, testSeal)
-const removal = wireRemoval({ control, clock, engine, gate, keys, logger: silent })
+const removal = wireRemoval({
+  control,
+  clock,
+  engine,
+  fences: new ProcessFences(gate),
+  keys,
+  logger: silent,
+})
 const http = createHttp({
   clock,
   logger: silent,

@@ -19,7 +19,7 @@ interface RemovalDeps {
    * Nothing more can be stored for the organisation, and what was under way has settled. Answers how to undo
    * it.
    */
-  readonly closeToWriters: (tenantId: string) => Promise<() => void>
+  readonly closeToWriters: (tenantId: string) => Promise<() => Promise<void>>
   /** Rows of telemetry in every store, counted past everything that hides. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
   /** Makes removed control-plane rows leave the disk, as soon as that can be. */
@@ -91,7 +91,7 @@ export class OrganisationRemoval {
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
       await control.transaction().execute((trx) => removeRows(trx, tenantId, actor, nowMs))
     } catch (error) {
-      reopen()
+      await reopen()
       throw error
     }
     // It stays closed: a request that was let in before its token was removed must not store anything now.

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { Leases } from './lease.ts'
+import { LeaseLost, Leases, underLease } from './lease.ts'
 
 const { another, close, control: controlA } = await openSharedControlPlane()
 const controlB = another()
@@ -79,4 +79,23 @@ test('a clock that steps back never gives the lease to two, and its holder renew
   assert.equal(await a.take(name, 1000), true)
   await clock.advance(1000)
   assert.equal(await b.take(name, 1000), true, 'and nobody waits an hour for it')
+})
+
+test('work under a lease sees that it is lost, and not that the service is stopped', async () => {
+  const lost = new LeaseLost('deletion')
+  for (const [reason, seen] of [
+    [lost, true],
+    [undefined, false],
+  ] as const) {
+    const before = await underLease(AbortSignal.abort(reason), async (lease) => lease)
+    assert.equal(before.aborted, seen)
+    const loop = new AbortController()
+    const lease = await underLease(loop.signal, async (given) => {
+      assert.equal(given.aborted, false)
+      loop.abort(reason)
+      return given
+    })
+    assert.equal(lease.aborted, seen)
+    if (seen) assert.equal(lease.reason, lost)
+  }
 })

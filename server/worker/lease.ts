@@ -58,6 +58,27 @@ export class LeaseLost extends Error {
   }
 }
 
+/**
+ * Runs `work` with a signal that aborts where `signal` does because a lease was lost. It doesn't abort where
+ * the service is stopped: then a step that has begun is finished first.
+ */
+export async function underLease<T>(
+  signal: AbortSignal,
+  work: (lease: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const [lease, ended] = [new AbortController(), new AbortController()]
+  const look = () => {
+    if (signal.reason instanceof LeaseLost) lease.abort(signal.reason)
+  }
+  if (signal.aborted) look()
+  signal.addEventListener('abort', look, { once: true, signal: ended.signal })
+  try {
+    return await work(lease.signal)
+  } finally {
+    ended.abort()
+  }
+}
+
 interface LeaseRenewal {
   readonly name: string
   /** How long each renewal lasts. */

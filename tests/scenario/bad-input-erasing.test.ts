@@ -7,12 +7,11 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
-import { sql } from 'kysely'
 import { pageOf } from '../../contract/common.ts'
 import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { CreatedAccessToken } from '../../contract/tenancy.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { openBeside, whileLocked } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOfEverySignal, requestIn } from './erasing.ts'
 import {
@@ -170,13 +169,10 @@ test('an erasure goes on when its requester loses the right, and says whose it w
 })
 
 test('while another process locks the control plane nothing is taken, hidden or half written', async () => {
-  const other = openSqlite(join(dataDir, 'control.db'))
+  const other = openBeside(join(dataDir, 'control.db'))
   const before = await service.read(deletionsUrl, pageOf(DeletionRequest))
-  await other.connection().execute(async (connection) => {
-    await sql`begin exclusive`.execute(connection)
-    const answer = await erase(range(8, 9))
-    assertRefused(answer, 503, 'overloaded')
-    await sql`rollback`.execute(connection)
+  await whileLocked(other, async () => {
+    assertRefused(await erase(range(8, 9)), 503, 'overloaded')
   })
   await other.destroy()
   assert.deepEqual(await service.read(deletionsUrl, pageOf(DeletionRequest)), before)

@@ -15,8 +15,8 @@ import { sql } from 'kysely'
 import { hashOf } from '../../server/audit/chain.ts'
 import { buildProgram } from '../../server/cli/program.ts'
 import { actorValues } from '../../server/control/actor-columns.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { tokenActor } from '../../server/core/actor.ts'
+import { openBeside } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 
@@ -60,7 +60,7 @@ after(async () => {
 
 /** As somebody leaves it who can write the file and knows what is printed of it. */
 async function spoilControlPlane(): Promise<void> {
-  const control = openSqlite(join(folder, 'control.db'))
+  const control = openBeside(join(folder, 'control.db'))
   const { tenant_id } = await control
     .selectFrom('organisations')
     .select('tenant_id')

@@ -311,6 +311,28 @@ test('points come from standard input too, are drawn with their band, and a pict
   assert.doesNotMatch(undrawn.out, /┤/, 'nothing is drawn where no terminal shows it')
 })
 
+test('labels of a file tell what was found, missed and false, and deploys are drawn beside', async () => {
+  const env = environment(newDataDir())
+  const [picture, deploys] = [join(newFolder(), 'points.svg'), join(newFolder(), 'deploys.csv')]
+  const lines = Array.from({ length: 600 }, (_, i) => {
+    const isOdd = i >= 250 && i < 256
+    const isLabelled = isOdd || (i >= 400 && i < 410)
+    const isFalse = i >= 500 && i < 506
+    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (isOdd || isFalse ? 80 : 0)},${isLabelled ? 1 : 0}`
+  })
+  writeFileSync(deploys, 'deployed,version\n2026-09-12T08:00:00Z,2.3.1\n')
+  const words = ['detect', '--csv', '-', '--no-chart', '--svg', picture, '--deploys', deploys]
+  const { code, err, out } = await runLethe(env, words, `timestamp,value,label\n${lines.join('\n')}`)
+  assert.equal(code, 0, err)
+  assert.match(out, /^1 of 2 labelled events found; 1 of 2 anomalies is about none$/m)
+  const svg = readFileSync(picture, 'utf8')
+  for (const mark of ['missed', 'anomaly right', 'anomaly wrong', 'deploy'])
+    assert.equal(svg.match(new RegExp(`class="${mark}"`, 'g'))?.length, 1, mark)
+  assert.match(svg, />2\.3\.1</)
+  const refused = await runLethe(env, words, 'timestamp,value,label\n1789128000,1,maybe')
+  assert.match(refused.err, /Line 2: write it as timestamp,value,label with a label of 0 or 1/)
+})
+
 test('a reader that closes the pipe ends a command without a word', async () => {
   const rows = Array.from({ length: 60_000 }, (_, i) => `${1_789_128_000 + i * 60},${i % 7}`)
   const child = spawn(process.execPath, [...nodeWords, 'detect', '--csv', '-', '--scores'], {

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Jwks } from '../../contract/audit.ts'
 import { OrganisationRemoved } from '../../contract/tenancy.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { systemClock } from '../../server/core/clock.ts'
+import { openBeside } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 import { assertRefused, eraseCompletely, problemsOf, type Service, startService } from './service.ts'
@@ -127,7 +127,7 @@ test('the operator checks the live store beside the service, and a row that was 
     assert.equal(sound.code, 0, sound.out)
     assert.match(sound.out, /^acme .*\nglobex .*$/)
   }
-  const control = openSqlite(join(dataDir, 'control.db'))
+  const control = openBeside(join(dataDir, 'control.db'))
   const setStatus = (status: string) =>
     control.updateTable('deletion_requests').set({ status }).where('tenant_id', '=', 'acme').execute()
   await setStatus('cancelled')

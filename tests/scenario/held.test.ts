@@ -15,7 +15,6 @@ import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { actorValues } from '../../server/control/actor-columns.ts'
 import type { Control } from '../../server/control/database.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { AppError } from '../../server/core/app-error.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -23,11 +22,13 @@ import { overlaps, type TimeRange } from '../../server/core/time-range.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { LegalHolds } from '../../server/deletion/governance/holds.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { type Signal, signals, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { rangeCondition } from '../../server/telemetry/tenant-reader.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { openBeside } from '../control-planes.ts'
 import { batchOf, insertRows, silent, temporaryFolder } from '../fixtures.ts'
 import { sampleExport } from './telemetry.ts'
 
@@ -39,7 +40,7 @@ const atHour = (hour: number) => startNs + BigInt(hour) * hourNs
 const wire = (ns: bigint) => formatInstant(ns)
 
 let folder = ''
-let engine: TelemetryEngine
+let engine: LocalEngine
 let app: App
 let control: Control
 let address = ''
@@ -66,7 +67,7 @@ before(async () => {
   })
   address = await app.start()
   // As the command line opens it beside the service.
-  control = openSqlite(join(folder, 'control.db'))
+  control = openBeside(join(folder, 'control.db'))
 })
 after(async () => {
   await control.destroy()

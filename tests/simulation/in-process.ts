@@ -8,12 +8,13 @@ import { BackupRegister } from '../../server/backup/register.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import type { Control } from '../../server/control/database.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../../server/telemetry/engine.ts'
+import type { TenantPlace } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
+import { openBeside } from '../control-planes.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 import { Failpoints, Life, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
 import type { Answered, Asked, Fault, Subject } from './subject.ts'
@@ -31,7 +32,7 @@ export class InProcess implements Subject {
   readonly #folder = temporaryFolder()
   readonly #clock: SimulatedClock
   readonly #config: Config
-  #engine: TelemetryEngine | null = null
+  #engine: LocalEngine | null = null
   #run: Run | null = null
   #round: Promise<void> = Promise.resolve()
 
@@ -90,7 +91,7 @@ export class InProcess implements Subject {
         return life.engine(engine)
       },
     })
-    this.#run = { app, life, failpoints, control: openSqlite(this.#config.controlPath) }
+    this.#run = { app, life, failpoints, control: openBeside(this.#config.controlPath) }
     await app.start(() => beforeReady(app))
   }
 

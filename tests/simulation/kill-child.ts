@@ -3,10 +3,10 @@
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
-import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
+import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { raw } from '../../server/telemetry/sql.ts'
+import { openBeside } from '../control-planes.ts'
 import { silent } from '../fixtures.ts'
 import type { Call, ChildOptions } from './killed.ts'
 import { Failpoints, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
@@ -24,7 +24,7 @@ const config = readConfig({
   LETHE_ENGINE_MEMORY_MB: '1024',
   LETHE_COMMIT_DELAY_MS: '0',
 })
-let engine: TelemetryEngine | null = null
+let engine: LocalEngine | null = null
 const app = await createApp({
   config,
   clock,
@@ -77,7 +77,7 @@ process.on('disconnect', () => process.exit(1))
 
 const address = await app.start(async () => {
   if (!options.isFirst) return
-  const control = openSqlite(config.controlPath)
+  const control = openBeside(config.controlPath)
   await populate(app, control, newOrganisations(), async () => {})
   await control.destroy()
 })

@@ -4,9 +4,11 @@
 // if the process had gone.
 
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Clock, type SteadyTime, systemClock } from '../../server/core/clock.ts'
 import { sideTables } from '../../server/deletion/attempt/side-tables.ts'
 import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
+import { EngineFolder, type LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import type { Fault } from './subject.ts'
@@ -75,16 +77,15 @@ export class Life {
   }
 
   /** The engine for as long as this life lasts. Closing it is for whoever opened it. */
-  engine(real: TelemetryEngine): TelemetryEngine {
-    return {
+  engine(real: LocalEngine): LocalEngine {
+    const engine: TelemetryEngine = {
       select: (statement, limits) => this.#while(() => real.select(statement, limits)),
       bytes: (statement, limits) => this.#while(() => real.bytes(statement, limits)),
       command: (statement) => this.#while(() => real.command(statement)),
       insert: (table, columns, lines) => this.#while(() => real.insert(table, columns, lines)),
-      sync: () => this.#while(() => real.sync()),
-      tableFolder: (table) => this.#while(() => real.tableFolder(table)),
       close: async () => {},
     }
+    return { ...engine, files: new EngineFolder(engine, () => this.#while(() => real.files.sync())) }
   }
 
   /** Resolves when the engine has ended what was under way; what comes after that doesn't. */
@@ -166,16 +167,16 @@ export class Failpoints {
 }
 
 /** Side tables, and parts that are no longer part of a table but still listed or on disk. */
-export async function remainsIn(engine: TelemetryEngine): Promise<string[]> {
+export async function remainsIn(engine: LocalEngine): Promise<string[]> {
   const remains = (await sideTables(engine)).map(({ name }) => name)
   for (const { name } of tables) {
     const listed = await engine.select<{ name: string; active: number }>(
       sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${name}`,
     )
     const active = new Set(listed.filter((part) => part.active === 1).map((part) => part.name))
-    const folder = await engine.tableFolder(name)
-    const onDisk = folder === null ? [] : (await readdir(folder)).filter((entry) => /\d_\d/.test(entry))
-    const detached = folder === null ? [] : await readdir(`${folder}/detached`)
+    const folder = await engine.files.tableFolder(name)
+    const onDisk = (await readdir(folder)).filter((entry) => /\d_\d/.test(entry))
+    const detached = await readdir(join(folder, 'detached'))
     const dead = new Set([...listed.map((part) => part.name), ...onDisk].filter((part) => !active.has(part)))
     remains.push(...[...dead, ...detached].map((part) => `${name} ${part}`))
   }

@@ -43,9 +43,10 @@ export const testSupport: readonly string[] = [
   'server/deletion/deletion-fixture.ts',
   'server/deletion/governed-fixture.ts',
   'server/detection/detection-fixture.ts',
-  'server/detection/methods/copy-state.ts',
   'server/detection/scoring/seeded-noise.ts',
   'server/http/operation-fixture.ts',
+  'server/telemetry/fences-contract.ts',
+  'server/telemetry/placement-locks-contract.ts',
   'server/telemetry/row-fixture.ts',
   'server/telemetry/schema/older-tables-fixture.ts',
 ]

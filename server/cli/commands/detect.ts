@@ -26,11 +26,12 @@ export function addDetectCommand(program: Command): void {
       .option('--chart', 'draw the series with its band; the default where a terminal shows the output')
       .option('--no-chart', 'draw nothing')
       .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
+      .option('--deploys <FILE>', 'lines of timestamp,version, which the chart marks')
       .addOption(
         new Option(
           '--as-served',
           'what a detector of the service would have recorded, run after run on its schedule',
-        ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step']),
+        ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step', 'deploys']),
       )
       .option('--budget <alarms>', 'with --as-served: false alarms a week that are accepted; 1 where absent')
       .action(async (options) => (await import('../detect.ts')).detect(options)),

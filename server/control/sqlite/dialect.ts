@@ -39,6 +39,14 @@ const dialect: ControlDialect = {
     await sql`vacuum into ${path}`.execute(control)
   },
 
+  async sizeBytes(control) {
+    const { rows } = await sql<{ bytes: number }>`
+      select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`.execute(control)
+    const [row] = rows
+    if (row === undefined) throw new Error('The control plane does not say how large it is.')
+    return row.bytes
+  },
+
   // The plus makes an expression of the column, and an index is of columns.
   unindexed: (column) => sql`+${sql.ref(column)}`,
 

@@ -28,6 +28,11 @@ export function openSqlite(path: string): Control {
   return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database) }) })
 }
 
+/** Files beside the database at `path` that belong to it: they would corrupt another in its place. */
+export function logsOf(path: string): string[] {
+  return ['-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
+}
+
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync) {
   const kept = new Map<string, Prepared>()

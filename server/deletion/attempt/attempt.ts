@@ -8,9 +8,13 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
+import type { Fences } from '../../telemetry/fences.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
+import { LeaseLost, underLease } from '../../worker/lease.ts'
 import { promised } from '../governance/hold-conflicts.ts'
 import type { RequestQueries } from '../requests/queries.ts'
 import { retryDelayMs } from '../requests/queue.ts'
@@ -36,7 +40,11 @@ export interface AttemptDeps {
   readonly steps: StepStore
   readonly completionMarks: CompletionMarks
   readonly engine: TelemetryEngine
+  /** Null where the engine is on another machine. */
+  readonly files: LocalEngineFiles | null
   readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
   readonly visibility: Visibility
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
@@ -52,6 +60,13 @@ export interface AttemptDeps {
   /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   readonly swapRecovery: SwapRecovery
+}
+
+/** What an attempt acts with: where, under which lock, and until when. */
+interface Acting {
+  readonly place: TenantPlace
+  readonly lock: PlacementLock
+  readonly signal: AbortSignal
 }
 
 export class Attempts {
@@ -88,7 +103,9 @@ export class Attempts {
     try {
       await this.#carryOut(request, signal)
     } catch (error) {
-      await this.#interrupted(request, error)
+      // A lock that was waited for was not taken, because the lease was lost meanwhile.
+      const isLost = error instanceof LeaseLost
+      await this.#interrupted(request, isLost ? new ErasureStopped({ reason: error }) : error)
     }
   }
 
@@ -111,10 +128,10 @@ export class Attempts {
   }
 
   async #completeFenced(request: StoredDeletion, erasedBy: string | null): Promise<boolean> {
-    const { clock, findPlace, gate, journal, steps } = this.#deps
+    const { clock, fences, findPlace, journal, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) return false
-    await gate.drain(request.tenantId)
+    await fences.drain(request.tenantId)
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
     const { signal } = new AbortController()
@@ -132,16 +149,27 @@ export class Attempts {
     return isCompleted
   }
 
-  async #carryOut(found: StoredDeletion, signal: AbortSignal): Promise<void> {
-    const { activeHolds, clock, failpoint, findPlace, gate, journal, requestStore, steps } = this.#deps
-    let request = found
-    const place = await findPlace(request.tenantId)
+  /**
+   * Erases and verifies while no other attempt is at work in the placement, because side tables are named by
+   * placement, and while no backup is copied.
+   */
+  async #carryOut(request: StoredDeletion, signal: AbortSignal): Promise<void> {
+    const place = await this.#deps.findPlace(request.tenantId)
     if (place === null) throw new ErasureError('The organisation is unknown')
-    await journal(request, place)
-    await gate.drain(request.tenantId)
+    const { attempts } = this.#deps.locks
+    await underLease(signal, (lease) =>
+      attempts.exclusively([place.placement], (lock) => this.#act(request, { place, lock, signal }), lease),
+    )
+  }
+
+  async #act(found: StoredDeletion, acting: Acting): Promise<void> {
+    const { activeHolds, clock, failpoint, fences, journal, requestStore, steps } = this.#deps
+    let request = found
+    await journal(request, acting.place)
+    await fences.drain(request.tenantId)
     await failpoint('fenced')
     if (request.status === 'running') {
-      await this.#erase(request, place, signal)
+      await this.#erase(request, acting)
       const progress = progressOf(await steps.list(request.requestId), null)
       const isWhole = (await activeHolds(request.tenantId)).length === 0
       const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
@@ -158,7 +186,8 @@ export class Attempts {
     await this.#verify(request)
   }
 
-  async #erase(request: StoredDeletion, place: TenantPlace, signal: AbortSignal): Promise<void> {
+  async #erase(request: StoredDeletion, acting: Acting): Promise<void> {
+    const { lock, place, signal } = acting
     const { clock, failpoint, gate, steps, swapRecovery } = this.#deps
     await swapRecovery.run(place.placement)
     if (gate.isClosed(place.placement))
@@ -172,9 +201,13 @@ export class Attempts {
         steps.begin(request, new Map([[step, rows]]), holds, promised),
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
-    const deps = { ...this.#deps, inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work) }
+    const deps = {
+      ...this.#deps,
+      attempt: lock,
+      inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work),
+    }
     await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
-    for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, place, store, undone)
+    for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, acting, store, undone)
     await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, request.signals, signal)
     await failpoint('removed from disk')
@@ -187,16 +220,17 @@ export class Attempts {
    */
   async #eraseDerived(
     request: StoredDeletion,
-    { placement }: TenantPlace,
+    { lock, place }: Acting,
     store: DerivedStore,
     undone: readonly StoredStep[],
   ): Promise<void> {
-    const { activeHolds, failpoint, gate, steps } = this.#deps
+    const { activeHolds, failpoint, locks, steps } = this.#deps
     const step = undone.find((one) => !hasPartition(one) && one.store === store.name)
     if (step !== undefined) {
       await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
     }
-    await gate.exclusively([placement], () => store.remove(request.tenantId, request))
+    const remove = () => store.remove(request.tenantId, request)
+    await locks.writes.exclusively([place.placement], remove, lock.signal)
     if (step === undefined) return
     await failpoint(`${store.name} removed`)
     await this.#recordDone(request, [step], 'removed')

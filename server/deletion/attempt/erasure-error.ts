@@ -20,7 +20,7 @@ export class ErasureError extends Error {
  * count against the limit.
  */
 export class ErasureStopped extends ErasureError {
-  constructor({ reason }: AbortSignal) {
+  constructor({ reason }: Pick<AbortSignal, 'reason'>) {
     super(
       reason instanceof LeaseLost
         ? 'The process lost the lease on erasures; the erasure goes on where the lease is'

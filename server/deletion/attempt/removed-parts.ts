@@ -1,16 +1,17 @@
 // Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
 // their files a moment later. A request counts as removed only when no file of such a part is found.
 
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import { type Signal, tablesOf } from '../../telemetry/schema/tables.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
 interface RemovalDeps {
   readonly engine: TelemetryEngine
+  /** Null where the engine is on another machine: then only its own list of parts tells. */
+  readonly files: LocalEngineFiles | null
   readonly clock: Clock
 }
 
@@ -56,41 +57,27 @@ export async function waitUntilRemoved(
   signals: readonly Signal[],
   signal: AbortSignal,
 ): Promise<void> {
-  const stores: PartStore[] = []
-  for (const { name } of tablesOf(signals)) {
-    stores.push({ table: name, folder: await deps.engine.tableFolder(name) })
-  }
-  await waitUntilGone(deps, place, stores, signal)
-  for (const { folder } of stores) if (folder !== null) await flushFolder(folder)
-}
-
-async function flushFolder(path: string): Promise<void> {
-  for (const folder of [path, join(path, 'detached')]) {
-    const handle = await open(folder, 'r')
-    try {
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-  }
+  const names = tablesOf(signals).map(({ name }) => name)
+  await waitUntilGone(deps, place, names, signal)
+  for (const name of names) await deps.files?.syncFolders(name)
 }
 
 async function waitUntilGone(
   deps: RemovalDeps,
   place: TenantPlace,
-  stores: readonly PartStore[],
+  names: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  let waiting: { readonly store: PartStore; readonly parts: ReadonlySet<string> }[] = []
-  for (const store of stores) waiting.push({ store, parts: await deadParts(deps.engine, store, place) })
+  let waiting: { readonly table: string; readonly parts: ReadonlySet<string> }[] = []
+  for (const table of names) waiting.push({ table, parts: await deadParts(deps, table, place) })
   waiting = waiting.filter(({ parts }) => parts.size > 0)
-  for (const { store } of waiting) await clearNow(deps.engine, store.table)
+  for (const { table } of waiting) await clearNow(deps.engine, table)
   for (let poll = 0; waiting.length > 0; poll++) {
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     const left = []
-    for (const { store, parts } of waiting) {
-      const dead = await deadParts(deps.engine, store, place)
-      left.push({ store, parts: parts.intersection(dead) })
+    for (const { table, parts } of waiting) {
+      const dead = await deadParts(deps, table, place)
+      left.push({ table, parts: parts.intersection(dead) })
     }
     waiting = left.filter(({ parts }) => parts.size > 0)
     if (waiting.length === 0) return
@@ -107,20 +94,14 @@ async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
 }
 
-/** A table and the folder of its parts; null where the engine is on another machine. */
-interface PartStore {
-  readonly table: string
-  readonly folder: string | null
-}
-
 /**
  * Returns parts of the placement that are no longer part of the table but still listed or on disk. A merge in
  * progress writes into a folder of its own, for minutes if it is large. While all its sources are still part
  * of the table, that folder has nothing that a count of the table would not find, so it is left out.
  */
 async function deadParts(
-  engine: TelemetryEngine,
-  { table, folder }: PartStore,
+  { engine, files }: RemovalDeps,
+  table: string,
   place: TenantPlace,
 ): Promise<Set<string>> {
   // Read first: sources that are part of the table afterwards were so when the merge was listed.
@@ -128,8 +109,7 @@ async function deadParts(
     sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
       WHERE database = currentDatabase() AND table = ${table}`,
   )
-  const onDisk =
-    folder === null ? [] : [...(await readdir(folder)), ...(await readdir(join(folder, 'detached')))]
+  const onDisk = (await files?.partNames(table)) ?? []
   const listed = await engine.select<{ name: string; active: number }>(
     sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
   )

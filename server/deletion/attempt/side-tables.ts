@@ -5,7 +5,9 @@
 // placement. Repeating it gives the right result however often it is interrupted (docs/decisions/0002).
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
+import type { Fences } from '../../telemetry/fences.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { ErasureLocks } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { ErasureError } from './erasure-error.ts'
 
@@ -23,6 +25,13 @@ export function swapName(placement: number, table: string): string {
   return `${swapPrefix}${placement}_${table}`
 }
 
+interface SideTableDeps {
+  readonly engine: TelemetryEngine
+  readonly gate: TelemetryGate
+  readonly fences: Fences
+  readonly locks: ErasureLocks
+}
+
 /**
  * Makes promised swaps and drops unfinished copies (their rows are all still in place). A placement whose
  * swap fails is closed until a later call makes it; the others are open afterwards. `only` restricts it to
@@ -30,31 +39,31 @@ export function swapName(placement: number, table: string): string {
  * with their errors.
  */
 export async function recoverSideTables(
-  { engine, gate }: { readonly engine: TelemetryEngine; readonly gate: TelemetryGate },
+  deps: SideTableDeps,
   only?: number,
 ): Promise<ReadonlyMap<number, unknown>> {
+  const { engine, fences, gate } = deps
   const failed = new Map<number, unknown>()
   const isMeant = (placement: number) => only === undefined || placement === only
   for (const { name } of await sideTables(engine)) {
     if (!isMeant(placementIn(name))) continue
     if (name.startsWith(copyPrefix)) await engine.command(raw(`DROP TABLE IF EXISTS ${name} SYNC`))
-    else await recoverSwap(engine, gate, name, failed)
+    else await recoverSwap(deps, name, failed)
   }
-  for (const placement of gate.closedPlacements())
-    if (isMeant(placement) && !failed.has(placement)) gate.openPlacement(placement)
+  const open = gate.closedPlacements().filter((placement) => isMeant(placement) && !failed.has(placement))
+  for (const placement of open) await fences.publish([{ kind: 'closed', placement, isClosed: false }])
   return failed
 }
 
 async function recoverSwap(
-  engine: TelemetryEngine,
-  gate: TelemetryGate,
+  { engine, fences, locks }: SideTableDeps,
   name: string,
   failed: Map<number, unknown>,
 ): Promise<void> {
   const placement = partsOf(name).placement
-  gate.closePlacement(placement)
+  await fences.publish([{ kind: 'closed', placement, isClosed: true }])
   try {
-    await gate.exclusively([placement], () => makeSwap(engine, name))
+    await locks.writes.exclusively([placement], () => makeSwap(engine, name))
   } catch (error) {
     failed.set(placement, error)
   }

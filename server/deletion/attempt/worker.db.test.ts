@@ -43,8 +43,7 @@ async function assertNothingLeftOnDisk(): Promise<void> {
   const side = await sideTables(stores.engine)
   assert.deepEqual(side, [])
   for (const { name } of tables) {
-    const folder = await stores.engine.tableFolder(name)
-    assert.ok(folder)
+    const folder = await stores.files.tableFolder(name)
     const active = await stores.engine.select<{ name: string }>(
       sql`select name from system.parts where table = ${name} and active`,
     )
@@ -351,7 +350,7 @@ test('nobody waits for a merge under way of what is still part of the table, how
   await run(`SYSTEM ENABLE FAILPOINT ${pause}`)
   const merging = run(`OPTIMIZE TABLE otel_logs PARTITION ID '${week}' FINAL`)
   const merges = () => stores.engine.select(sql`select 1 from system.merges where partition_id = ${week}`)
-  const deps = { engine: stores.engine, clock: systemClock }
+  const deps = { engine: stores.engine, files: stores.files, clock: systemClock }
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
     await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)
@@ -393,6 +392,55 @@ test('an attempt whose process loses its lease stops between two steps, says so,
   await erasing.restarted().worker.round(new AbortController().signal)
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
   await assertRows(erasing, 0)
+})
+
+for (const point of ['before partition step', 'survivors copied', 'swap promised']) {
+  test(`an attempt that loses its lease at "${point}" changes no table any more, and the next one completes`, async () => {
+    const erasing = await scene({ isShared: true })
+    const half = monday + weekNs / 2n
+    const { request } = await erasing.request(between(null, half))
+    const lease = new AbortController()
+    erasing.faults.runAt(point, () => lease.abort(new LeaseLost('deletion')))
+    await erasing.worker.round(lease.signal)
+    assert.equal(erasing.faults.points.at(-1), point, 'nothing follows it')
+    const stopped = await erasing.status(request.request_id)
+    assert.equal(stopped.status, 'incomplete')
+    assert.match(String(stopped.detail.blocked_reason), /lost the lease on erasures/)
+    assert.equal(
+      (await erasing.requests.stored(erasing.own.tenantId, request.request_id)).attemptsForgiven,
+      1,
+    )
+    await assertRows(erasing, times.length)
+    const next = erasing.restarted()
+    await next.worker.restore()
+    await next.worker.round(new AbortController().signal)
+    assert.equal((await erasing.status(request.request_id)).status, 'completed')
+    await assertRows(erasing, (times.length * 3) / 4)
+  })
+}
+
+test('a step that has begun is finished where the service is stopped', async () => {
+  const erasing = await scene({ isShared: true })
+  await erasing.request(all)
+  const stopping = new AbortController()
+  erasing.faults.runAt('survivors copied', () => stopping.abort())
+  await erasing.worker.round(stopping.signal)
+  assert.equal(erasing.faults.points.filter((point) => point === 'partition replaced').length, 1)
+})
+
+test('no attempt acts while a backup is copied', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  const copied = Promise.withResolvers<void>()
+  const copying = erasing.locks.attempts.exclusively([erasing.own.placement], () => copied.promise)
+  const round = erasing.round()
+  // More questions to the engine than an attempt needs until its first step.
+  for (let i = 0; i < 30; i++) await erasing.count(erasing.own, 'otel_logs')
+  assert.deepEqual(erasing.faults.points, [])
+  assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
+  copied.resolve()
+  await Promise.all([copying, round])
+  assert.equal((await erasing.status(request.request_id)).status, 'completed')
 })
 
 test('an organisation may have only so many deletions open', async () => {

@@ -50,7 +50,7 @@ export class DeletionWorker {
     await completionMarks.prepare()
     await this.#swapRecovery.run()
     for (const request of await requests.inStatus(hidingStatuses)) {
-      visibility.restore(request)
+      await visibility.restore(request)
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
       // Without an attempt since its creation or its last retry, the process did not end during one.
       if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
@@ -58,7 +58,7 @@ export class DeletionWorker {
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
     }
-    for (const request of await requests.inStatus(['completed'])) visibility.restore(request)
+    for (const request of await requests.inStatus(['completed'])) await visibility.restore(request)
     await this.#guard.hideWhatCameBack()
     await this.#guard.completeJournal()
   }

@@ -7,6 +7,7 @@ import { openControlPlane } from '../../../tests/control-planes.ts'
 import { readChain } from '../../audit/log.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { ProcessFences } from '../../telemetry/fences.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { all, storeShowing } from '../deletion-fixture.ts'
 import { DeletionPolicies } from '../governance/policy.ts'
@@ -30,7 +31,7 @@ let organisations = 0
 beforeEach(() => {
   tenantId = `organisation-${++organisations}`
   gate = new TelemetryGate()
-  store = storeShowing(new Visibility(gate, clock), control, clock)
+  store = storeShowing(new Visibility(new ProcessFences(gate), clock), control, clock)
 })
 
 async function created(delayMinutes = 0): Promise<StoredDeletion> {

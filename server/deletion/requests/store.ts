@@ -136,7 +136,7 @@ export class RequestStore {
         },
       })
       const row = await requireRow(trx, tenantId, request.requestId)
-      announce(request)
+      await announce(request)
       return { row, isNew: true }
     })
   }
@@ -181,7 +181,7 @@ export class RequestStore {
         requested_at: instantText(erasure.createdAtMs),
       }
       await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
-      announce(request)
+      await announce(request)
       return request
     })
   }
@@ -226,7 +226,7 @@ export class RequestStore {
         action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
         facts: { event, ...by.facts },
       })
-      announce(request)
+      await announce(request)
       return request
     })
   }
@@ -286,7 +286,7 @@ export class RequestStore {
 
   /** Runs a transaction that changes the visibility of requests; see {@link Visibility.change}. */
   #change<T>(
-    work: (trx: ControlTransaction, announce: (after: StoredDeletion) => void) => Promise<T>,
+    work: (trx: ControlTransaction, announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
   ): Promise<T> {
     return this.#visibility.change((announce) =>
       this.#control.transaction().execute((trx) => work(trx, announce)),

@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { type DeletionStatus, deletionStatuses } from '../../../contract/deletion.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { ProcessFences } from '../../telemetry/fences.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import { noProgress, type StoredDeletion } from './request.ts'
 import { type DeletionEvent, transitions, type VisibilityState, visibilityOf } from './states.ts'
@@ -51,16 +52,16 @@ function requestIn(status: DeletionStatus, more: Partial<StoredDeletion> = {}): 
 
 function scene() {
   const gate = new TelemetryGate()
-  const visibility = new Visibility(gate, new ManualClock(nowMs))
+  const visibility = new Visibility(new ProcessFences(gate), new ManualClock(nowMs))
   return {
     gate,
     visibility,
     /** A change to this state, whose transaction commits and whose promise resolves when the test says so. */
     begin(status: DeletionStatus, more: Partial<StoredDeletion> = {}) {
       const { promise, reject, resolve } = Promise.withResolvers<void>()
-      const change = visibility.change((announce) => {
-        announce(requestIn(status, more))
-        return promise
+      const change = visibility.change(async (announce) => {
+        await announce(requestIn(status, more))
+        await promise
       })
       return {
         resolve: () => {
@@ -74,7 +75,7 @@ function scene() {
       }
     },
     store: (status: DeletionStatus, more: Partial<StoredDeletion> = {}) =>
-      visibility.change(async (announce) => announce(requestIn(status, more))),
+      visibility.change((announce) => announce(requestIn(status, more))),
     shown: () => shownBy(gate),
   }
 }
@@ -107,10 +108,10 @@ describe('the table of visibility', () => {
     })
   }
 
-  test('is shown alike at the start of the service', () => {
+  test('is shown alike at the start of the service', async () => {
     for (const status of deletionStatuses) {
       const { shown, visibility } = scene()
-      visibility.restore(requestIn(status))
+      await visibility.restore(requestIn(status))
       assert.equal(shown(), visibilityOf[status], status)
     }
   })
@@ -235,6 +236,51 @@ test('time is unknown without a gap while a request becomes completed', async ()
   }
   await store('completed')
   assert.deepEqual(said, [2])
+})
+
+describe('a node that does not acknowledge', () => {
+  /** A gate whose next hiding fails, as where a cache can't drop what it has. */
+  function failing() {
+    const here = scene()
+    let isFailing = true
+    here.gate.onHide(() => {
+      if (isFailing) throw new Error('not acknowledged')
+    })
+    return {
+      ...here,
+      mend: () => {
+        isFailing = false
+      },
+    }
+  }
+
+  test('ends the change, and nothing of it stays', async () => {
+    const { gate, mend, shown, store } = failing()
+    await assert.rejects(store('running'), /not acknowledged/)
+    assert.equal(shown(), 'open')
+    assert.deepEqual(gate.hidden(place.tenantId), [])
+    mend()
+    await store('running')
+    assert.equal(shown(), 'fenced')
+  })
+
+  test('keeps the transaction from committing', async () => {
+    const { visibility } = failing()
+    let isCommitted = false
+    const change = visibility.change(async (announce) => {
+      await announce(requestIn('running'))
+      isCommitted = true
+    })
+    await assert.rejects(change, /not acknowledged/)
+    assert.equal(isCommitted, false)
+  })
+
+  test('keeps work that needs a fence from beginning', async () => {
+    const { shown, visibility } = failing()
+    const work = visibility.whileFenced(requestIn('failed'), () => assert.fail('it began'))
+    await assert.rejects(work, /not acknowledged/)
+    assert.equal(shown(), 'open')
+  })
 })
 
 describe('work that is done while fenced', () => {

@@ -16,13 +16,14 @@
 //   fenced                hold                                    verified
 //   erased                            reapply
 //
-// Invariant: the gate is never looser than the stored status. A stricter state is told to the gate before the
-// transaction that stores it commits, a looser one after it has committed. While several changes of a request
-// are in progress, the gate has the strictest of the stored state and of theirs. A change that fails only
-// ends its own demand, so nothing else has to be undone.
+// Invariant: no node is ever looser than the stored status. A stricter state is acknowledged by every node
+// (telemetry/fences.ts) before the transaction that stores it commits, a looser one is published after it has
+// committed. While several changes of a request are in progress, the fences have the strictest of the stored
+// state and of theirs. A change that fails only ends its own demand, so nothing else has to be undone.
 
 import type { Clock } from '../../core/clock.ts'
-import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { Fences } from '../../telemetry/fences.ts'
+import type { FenceChange } from '../../telemetry/gate.ts'
 import type { StoredDeletion } from './request.ts'
 import { erasedTime } from './selection.ts'
 import { type VisibilityState, visibilityOf } from './states.ts'
@@ -37,10 +38,11 @@ interface Demand {
 
 /** A request that is hidden, or that a change is in progress for. */
 interface Shown {
-  stored: VisibilityState
+  /** Null where it is not known here: the request was neither hidden nor fenced. */
+  stored: VisibilityState | null
   /** `order` of the change that stored it. */
   storedBy: number
-  /** Strictness that the gate has been told. */
+  /** Strictness that was published. */
   strictness: number
   readonly demands: Set<Demand>
 }
@@ -50,116 +52,133 @@ const strictnessOf = { open: 0, erased: 0, hidden: 1, fenced: 2 } as const satis
   number
 >
 
-/** Tells the gate what requests hide, fence and have erased. Nothing else does. */
+/** Publishes what requests hide, fence and have erased. Nothing else does. */
 export class Visibility {
-  readonly #gate: TelemetryGate
+  readonly #fences: Fences
   readonly #clock: Clock
   readonly #shown = new Map<string, Shown>()
   #changes = 0
 
-  constructor(gate: TelemetryGate, clock: Clock) {
-    this.#gate = gate
+  constructor(fences: Fences, clock: Clock) {
+    this.#fences = fences
     this.#clock = clock
   }
 
   /**
-   * Shows a request as it is stored. Called at the start of the service, before anything is read or written.
+   * Shows a request as it is stored. Called at the start of the service; nothing may be read or written
+   * before it resolves.
    */
-  restore(request: StoredDeletion): void {
-    const demand = this.#demand(request, visibilityOf[request.status])
-    this.#store(demand)
-    this.#end(demand)
+  async restore(request: StoredDeletion): Promise<void> {
+    const demand = { request, state: visibilityOf[request.status], order: ++this.#changes }
+    await this.#publish([...this.#store(demand), ...this.#show(request)])
   }
 
   /**
    * Runs a transaction that changes requests. The transaction calls `announce` with each request as it will
-   * be stored, after everything else that can fail. From then on the request is at least as strict as its new
-   * status; once the promise resolves it is exactly that. Throws what the transaction throws, and then the
-   * request is shown as before.
+   * be stored, after everything else that can fail, and awaits it: then every node is at least as strict as
+   * the new status. Once the promise resolves the request is shown as exactly that. Throws what the
+   * transaction throws, also where a node does not acknowledge; then the request is shown as before.
    */
-  async change<T>(transaction: (announce: (after: StoredDeletion) => void) => Promise<T>): Promise<T> {
+  async change<T>(
+    transaction: (announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
+  ): Promise<T> {
     const demands: Demand[] = []
+    let isStored = false
     try {
       const result = await transaction((after) => {
-        demands.push(this.#demand(after, visibilityOf[after.status]))
+        const demand = { request: after, state: visibilityOf[after.status], order: ++this.#changes }
+        demands.push(demand)
+        return this.#begin(demand)
       })
-      for (const demand of demands) this.#store(demand)
+      isStored = true
       return result
     } finally {
-      for (const demand of demands) this.#end(demand)
+      const stored = isStored ? demands.flatMap((demand) => this.#store(demand)) : []
+      await this.#publish([...stored, ...demands.flatMap((demand) => this.#end(demand))])
     }
   }
 
   /** Fences the request while `work` runs, whatever its status is. */
   async whileFenced<T>(request: StoredDeletion, work: () => Promise<T>): Promise<T> {
-    const demand = this.#demand(request, 'fenced')
+    const demand: Demand = { request, state: 'fenced', order: ++this.#changes }
     try {
+      await this.#begin(demand)
       return await work()
     } finally {
-      this.#end(demand)
+      await this.#publish(this.#end(demand))
     }
   }
 
-  #demand(request: StoredDeletion, state: VisibilityState): Demand {
-    const demand = { request, state, order: ++this.#changes }
-    this.#of(request).demands.add(demand)
-    this.#show(request)
-    return demand
+  #begin(demand: Demand): Promise<void> {
+    this.#of(demand.request).demands.add(demand)
+    return this.#publish(this.#show(demand.request))
   }
 
-  #end(demand: Demand): void {
+  #end(demand: Demand): FenceChange[] {
     this.#of(demand.request).demands.delete(demand)
-    this.#show(demand.request)
+    return this.#show(demand.request)
   }
 
-  #store({ order, request, state }: Demand): void {
+  /** Called without an await between the changes that are returned and this, so that their order is kept. */
+  async #publish(changes: readonly FenceChange[]): Promise<void> {
+    if (changes.length > 0) await this.#fences.publish(changes)
+  }
+
+  #store({ order, request, state }: Demand): FenceChange[] {
     const shown = this.#of(request)
     // The promises of two transactions may resolve in another order than they were committed in.
-    if (order < shown.storedBy) return
+    if (order < shown.storedBy) return []
+    const before = shown.stored
     shown.stored = state
     shown.storedBy = order
-    // The demand still hides the selection, so its time is unknown at every moment.
-    if (state === 'erased') this.#markErased(request)
-    else this.#unmarkErased(request)
+    if (state === 'erased') return this.#erased(request)
+    return before === null || before === 'erased' ? unerased(request) : []
   }
 
   #of({ requestId }: StoredDeletion): Shown {
     const known = this.#shown.get(requestId)
     if (known !== undefined) return known
-    const shown: Shown = { stored: 'open', storedBy: 0, strictness: 0, demands: new Set() }
+    const shown: Shown = { stored: null, storedBy: 0, strictness: 0, demands: new Set() }
     this.#shown.set(requestId, shown)
     return shown
   }
 
-  /** Tells the gate the strictest of what is stored and what changes in progress demand. */
-  #show(request: StoredDeletion): void {
+  /** Returns what changes so that the strictest of what is stored and what is demanded is shown. */
+  #show(request: StoredDeletion): FenceChange[] {
     const { requestId, tenantId } = request
     const shown = this.#of(request)
-    const states = [shown.stored, ...[...shown.demands].map(({ state }) => state)]
+    const states = [shown.stored ?? 'open', ...[...shown.demands].map(({ state }) => state)]
     const before = shown.strictness
     const after = Math.max(...states.map((state) => strictnessOf[state]))
-    const { fenced, hidden } = strictnessOf
-    const selection = { id: requestId, signals: request.signals, range: request.range }
-    if (before < hidden && after >= hidden) this.#gate.hide(tenantId, selection)
-    if (before < fenced && after >= fenced) this.#gate.fence(tenantId, selection)
-    // Readers first: what nobody can see must not be acknowledged.
-    if (before >= hidden && after < hidden) this.#gate.unhide(tenantId, requestId)
-    if (before >= fenced && after < fenced) this.#gate.unfence(tenantId, requestId)
     shown.strictness = after
     if (after === 0 && shown.demands.size === 0) this.#shown.delete(requestId)
+    const selection = { id: requestId, signals: request.signals, range: request.range }
+    const changes: FenceChange[] = []
+    // Readers first, both ways: what nobody can see must not be acknowledged.
+    for (const kind of ['hidden', 'fenced'] as const) {
+      const [wasShown, isShown] = [before >= strictnessOf[kind], after >= strictnessOf[kind]]
+      if (!wasShown && isShown) changes.push({ kind, tenantId, set: selection })
+      if (wasShown && !isShown) changes.push({ kind, tenantId, end: requestId })
+    }
+    return changes
   }
 
-  #markErased(request: StoredDeletion): void {
+  /** Returned before what ends the hiding, so that the time is unknown at every moment. */
+  #erased(request: StoredDeletion): FenceChange[] {
     const { finishedAtMs, refuseLate, requestId, signals, tenantId } = request
     const range = erasedTime(request, finishedAtMs ?? this.#clock.nowMs())
-    if (range === null) return
-    const erased = { id: requestId, signals, range }
-    this.#gate.markErased(tenantId, erased)
-    if (refuseLate) this.#gate.refuseLate(tenantId, erased)
+    if (range === null) return []
+    const set = { id: requestId, signals, range }
+    return [
+      { kind: 'erased', tenantId, set },
+      ...(refuseLate ? [{ kind: 'late', tenantId, set } as const] : []),
+    ]
   }
+}
 
-  #unmarkErased({ requestId, tenantId }: StoredDeletion): void {
-    this.#gate.acceptLate(tenantId, requestId)
-    this.#gate.unmarkErased(tenantId, requestId)
-  }
+function unerased({ requestId, tenantId }: StoredDeletion): FenceChange[] {
+  return [
+    { kind: 'late', tenantId, end: requestId },
+    { kind: 'erased', tenantId, end: requestId },
+  ]
 }

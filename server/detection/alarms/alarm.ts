@@ -22,8 +22,9 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// The decisions go on from one piece of the series to the next, and do not depend on how it was divided. Of an episode the calibration learns only the score that opened it: its length must not make
-// its scores usual. Feedback that an anomaly was none widens the edge on its side after the budget has.
+// The decisions go on from one piece of the series to the next, and do not depend on how it was divided. Of
+// an episode the calibration learns only the score that opened it: its length must not make its scores usual.
+// Feedback that an anomaly was none widens the edge on its side after the budget has.
 
 import { type Scores, scoreOf } from '../methods/method.ts'
 import { at } from '../scoring/series.ts'

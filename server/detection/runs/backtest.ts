@@ -1,6 +1,6 @@
 // What a detector would have done over a past range. Its runs are replayed on its own schedule. Each run uses
-// the production code, without anything later (replayed-runs.ts). So a preview gives exactly what the detector
-// would have recorded; a test compares the two.
+// the production code, without anything later (replayed-runs.ts). So a preview gives exactly what the
+// detector would have recorded; a test compares the two.
 //
 // A preview has limits: the steps of the range, the groups, the points in the response, and its duration. A
 // warning names each limit that cut something off.
@@ -21,8 +21,9 @@ import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
 import type { SeriesSource } from './course-run.ts'
-import { groupsMax, type JudgedGroup } from './detector-course.ts'
+import { groupsMax } from './detector-course.ts'
 import { requestOf, unknownFor } from './evaluate-run.ts'
 import { type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
 import { type ReplayedAnomaly, ReplayedRuns } from './replayed-runs.ts'

@@ -1,24 +1,23 @@
-// How wide the buckets of a series should be: the narrowest in which data is dense. Finer buckets have gaps or
-// hold too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
+// How wide the buckets of a series should be: the narrowest in which data is dense. Finer buckets have gaps
+// or hold too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
 //
 // Only hours in which something arrived count. So an outage, or a service that rests at night, does not make
 // the buckets wider, and an hour is always dense.
 
 /** The share that OpenSearch uses when it proposes an interval. */
-export const wantedShare = 0.75
-/** In fewer events than this nobody sees a change: their number varies by a third. */
-export const fewestEvents = 10
+const wantedShare = 0.75
+
 const minutesPerHour = 60
 
-export interface Arrivals {
+interface Volumes {
   /** Number of points or events in each step; the first step begins an hour. */
   readonly volume: Float64Array
   readonly stepMinutes: number
 }
 
-/** The narrowest of some widths that is dense; the widest where none is. `least`: points or events of a bucket. */
+/** The narrowest of some widths that is dense, else the widest. `least`: points or events in a bucket. */
 export function densestWidth<Width extends number>(
-  arrivals: readonly Arrivals[],
+  arrivals: readonly Volumes[],
   widths: readonly Width[],
   least: number,
 ): Width | undefined {
@@ -26,7 +25,7 @@ export function densestWidth<Width extends number>(
 }
 
 /** Half of the series are denser. */
-function medianOf(arrivals: readonly Arrivals[], width: number, least: number): number {
+function medianOf(arrivals: readonly Volumes[], width: number, least: number): number {
   const shares = arrivals.map((one) => denseShare(one, width, least)).filter((share) => !Number.isNaN(share))
   shares.sort((a, b) => a - b)
   return shares[(shares.length - 1) >> 1] ?? 1
@@ -36,7 +35,7 @@ function medianOf(arrivals: readonly Arrivals[], width: number, least: number): 
  * The share of dense buckets in the hours in which something arrived, from the first arrival to the last; NaN
  * without any.
  */
-export function denseShare({ stepMinutes, volume }: Arrivals, widthMinutes: number, least: number): number {
+function denseShare({ stepMinutes, volume }: Volumes, widthMinutes: number, least: number): number {
   const perHour = minutesPerHour / stepMinutes
   const perBucket = widthMinutes / stepMinutes
   const first = volume.findIndex((events) => events > 0)

@@ -1,5 +1,5 @@
-// What a run of a detector is given: the definition, where its series are read, and who evaluates for whom. The
-// same for scheduled runs, previews and files, so that all of them do the same.
+// What a run of a detector is given: the definition, where its series are read, and who evaluates for whom.
+// The same for scheduled runs, previews and files, so that all of them do the same.
 
 import type { Ns } from '../../../contract/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
@@ -10,13 +10,13 @@ import type { DetectorDefinition } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import type { EvaluationShare } from './evaluation-pool.ts'
 
-export interface ReadSpan {
+export interface LearntSpan {
   readonly startNs: Ns
   readonly endNs: Ns
 }
 
 /** A read of the series of a detector. */
-export interface SeriesRead extends ReadSpan {
+export interface SeriesRead extends LearntSpan {
   readonly stepMinutes: number
   readonly maxGroups: number
   /** Whether what is counted is known to have been alive before. */
@@ -29,7 +29,7 @@ export interface SeriesSource {
   /** Changes when something of the organisation is hidden. */
   hidings(): number
   /** Erased or hidden time of a signal. */
-  unknownTime(signal: Signal, span: ReadSpan): readonly unknown[]
+  unknownTime(signal: Signal, span: LearntSpan): readonly unknown[]
 }
 
 export interface CourseRun {

@@ -20,8 +20,9 @@ import {
 import type { DetectorDefinition, StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import type { Series } from '../scoring/series.ts'
-import type { CourseRun, ReadSpan, SeriesRead, SeriesSource } from './course-run.ts'
-import type { JudgedGroup, JudgedRun } from './detector-course.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
+import type { CourseRun, LearntSpan, SeriesRead, SeriesSource } from './course-run.ts'
+import type { JudgedRun } from './detector-course.ts'
 import { peersOf } from './evaluate.ts'
 import type { EvaluationShare } from './evaluation-pool.ts'
 import { planRun, type RunPlan } from './run-plan.ts'
@@ -32,7 +33,7 @@ export interface Run {
   readonly choice: MethodChoice
   /** Feedback and mutes; null where the run does not use them. */
   readonly tuning: Tuning | null
-  readonly isUnknown: (range: ReadSpan, signals: SeriesSet['signals']) => boolean
+  readonly isUnknown: (range: LearntSpan, signals: SeriesSet['signals']) => boolean
   /** Called with each judged series, so that a caller can draw it. */
   readonly onJudged?: (judged: JudgedGroup) => void
 }

@@ -1,8 +1,8 @@
 // Evaluates series in separate threads, so that the main thread stays free: scoring weeks of a series takes
 // seconds. Threads start when they are first needed, take one task at a time, in turns of organisations, and
 // keep the courses of series between tasks (evaluation-store.ts). So all tasks of a detector go to the same
-// thread. A thread that crashes or does not end is an error of the run whose task it had; the next task starts
-// another thread, whose series begin again.
+// thread. A thread that crashes or does not end is an error of the run whose task it had; the next task
+// starts another thread, whose series begin again.
 
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
@@ -25,8 +25,8 @@ export interface EvaluationShare {
 /** Whoever keeps the courses of series and evaluates what comes next. */
 export interface Evaluations {
   /**
-   * Evaluates a task. Null where a course is missing, or where `isCurrent` is false once it is the task's turn;
-   * the caller reads the past again.
+   * Evaluates a task. Null where a course is missing, or where `isCurrent` is false once it is the task's
+   * turn; the caller reads the past again.
    */
   evaluate(task: EvaluationTask, share: EvaluationShare): Promise<EvaluationResult>
   /** Drops all courses of an organisation, because telemetry that they have learnt from is erased. */

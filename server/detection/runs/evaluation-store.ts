@@ -1,6 +1,6 @@
-// The courses of series that runs go on from, in the memory of one thread and nowhere else. They are learnt from
-// telemetry, so an erasure drops all of the organisation (`forget`), and their number is bounded by the bytes
-// they take. A course that is not here any more is no error: the caller reads the past again.
+// The courses of series that runs go on from, in the memory of one thread and nowhere else. They are learnt
+// from telemetry, so an erasure drops all of the organisation (`forget`), and their number is bounded by the
+// bytes they take. A course that is not here any more is no error: the caller reads the past again.
 //
 // What may still change because telemetry arrives late is evaluated on a copy of the course, which is then
 // dropped. So the course itself only ever contains time that is settled.
@@ -14,7 +14,7 @@ import { peersOf } from './evaluate.ts'
 import { type JudgedWindow, SeriesCourse } from './series-course.ts'
 
 /** The next buckets of one series. */
-export interface EvaluationMember {
+interface EvaluationMember {
   /** Names the series among those of its detector. */
   readonly groupKey: string
   readonly piece: Series
@@ -155,8 +155,9 @@ export class EvaluationStore {
   }
 
   /**
-   * Notes the size of a series. Where all are too large together, those go that were not used for long, or else
-   * this one: detectors run one after the other, so to drop those that wait for their turn would drop all.
+   * Notes the size of a series. Where all are too large together, those go that were not used for long, or
+   * else this one: detectors run one after the other, so to drop those that wait for their turn would drop
+   * all.
    */
   private measure(key: string): void {
     const kept = this.kept.get(key)
@@ -212,7 +213,7 @@ function partOf(piece: Series, from: number, to: number): Series {
 /** Points of one task: many small series make few tasks, and a long piece is divided. */
 const taskPoints = 8192
 
-/** Divides the members of a task into tasks of bounded size. Members that their method compares stay together. */
+/** Divides the members of a task into tasks of bounded size. Those that their method compares stay together. */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
   if (comparesPeers(task.choice.method_key)) return [task]
   const tasks: { members: EvaluationMember[] }[] = []

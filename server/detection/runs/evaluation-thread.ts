@@ -1,6 +1,6 @@
-// The program of a thread of the evaluation pool: evaluates tasks in the order in which they come, and keeps the
-// courses of series between them, until it is told to forget them. It has no engine, no clock and no settings;
-// everything it needs is in the messages.
+// The program of a thread of the evaluation pool: evaluates tasks in the order in which they come, and keeps
+// the courses of series between them, until it is told to forget them. It has no engine, no clock and no
+// settings; everything it needs is in the messages.
 
 import { parentPort } from 'node:worker_threads'
 import { lowerThreadPriority } from '../../core/thread-priority.ts'

@@ -1,6 +1,6 @@
-// What a detector of the service would have recorded on one series of points, had it been created at a time and
-// run on its schedule. The runs are those of the service (replayed-runs.ts); only the points come from memory.
-// A bucket has the mean of its points and is missing without any, as a gauge of the service.
+// What a detector of the service would have recorded on one series of points, had it been created at a time
+// and run on its schedule. The runs are those of the service (replayed-runs.ts); only the points come from
+// memory. A bucket has the mean of its points and is missing without any, as a gauge of the service.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
@@ -30,7 +30,7 @@ interface FileReplay {
 
 /** Points in any order. The detector runs from `createdAtNs` until its last run has seen all points. */
 export async function replayPoints(
-  points: PointSeries,
+  points: FilePoints,
   definition: DetectorDefinition,
   { createdAtNs, endNs }: { readonly createdAtNs: Ns; readonly endNs: Ns },
 ): Promise<FileReplay> {
@@ -60,7 +60,7 @@ export async function replayPoints(
 }
 
 /** The points of one series, ready to be read in buckets of any width. */
-export class PointSeries {
+export class FilePoints {
   /** In order of time. */
   readonly #points: readonly SeriesPoint[]
   readonly #buckets = new Map<number, { means: Float64Array; counts: Float64Array; startNs: Ns }>()

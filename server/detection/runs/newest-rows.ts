@@ -1,5 +1,5 @@
-// The newest rows of columns that grow: values, scores and edges of the buckets that a run reports on. Memory is
-// bounded by the number of rows that are kept.
+// The newest rows of columns that grow: values, scores and edges of the buckets that a run reports on. Memory
+// is bounded by the number of rows that are kept.
 
 type Column = Float64Array | Uint8Array
 type Columns = Readonly<Record<string, Column>>

@@ -7,8 +7,9 @@ import type { Finding } from '../anomalies/findings.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import { type DetectorDefinition, methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
 import type { SeriesSource } from './course-run.ts'
-import { DetectorCourses, type JudgedGroup, type JudgedRun } from './detector-course.ts'
+import { DetectorCourses, type JudgedRun } from './detector-course.ts'
 import { courseRunOf, evaluateRun, type Run } from './evaluate-run.ts'
 import type { EvaluationShare, Evaluations } from './evaluation-pool.ts'
 
@@ -30,7 +31,7 @@ export interface ReplayedAnomaly extends RecordedAnomaly {
   readonly ranAtMs: number
 }
 
-export interface ReplayedRun {
+interface ReplayedRun {
   readonly judged: JudgedRun
   readonly summary: RunSummary
   readonly isErased: boolean

@@ -1,15 +1,15 @@
-// The time that a run looks at, and when the next run is due. Both depend only on the definition, the width of
-// a bucket and the clock, so a repeated run has the same window, and the next run covers a missed one.
+// The time that a run looks at, and when the next run is due. Both depend only on the definition, the width
+// of a bucket and the clock, so a repeated run has the same window, and the next run covers a missed one.
 //
 //        past (learnt from)              window (judged)                     may be incomplete
 //   |--------------------------------|-----------------------+ settled +-----|~~~~~~~~~~~~~~~~ now
 //   startNs                     windowStartNs           settledNs          endNs
 //
 // The past belongs to the method and the budget: long enough to see how often a score occurs that a budget of
-// an alarm a week allows. Its start stays where it is for weeks, and only then moves on. In between a run goes
-// on from where the run before it ended (detector-course.ts), and a run that begins anew, after a restart for
-// example, gives the same. Starts are spread over the weeks by the definition, so that not all detectors begin
-// anew in the same hour.
+// an alarm a week allows. Its start stays where it is for weeks, and only then moves on. In between a run
+// goes on from where the run before it ended (detector-course.ts), and a run that begins anew, after a
+// restart for example, gives the same. Starts are spread over the weeks by the definition, so that not all
+// detectors begin anew in the same hour.
 //
 // Width of a bucket: the narrowest of 1, 5, 15 and 60 minutes that divides the window into at most 2,160
 // buckets (a week of five minutes is 2,016, ninety days of hours are 2,160) and in which data is dense

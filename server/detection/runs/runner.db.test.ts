@@ -288,8 +288,6 @@ const brokenEngine: TelemetryEngine = {
   bytes: () => Promise.reject(new EngineError('Code: 47. SELECT secret', { code: 47 })),
   command: () => Promise.reject(new Error('not here')),
   insert: () => Promise.reject(new Error('not here')),
-  sync: () => Promise.resolve(),
-  tableFolder: () => Promise.resolve(null),
   close: () => Promise.resolve(),
 }
 
@@ -451,7 +449,7 @@ test('detectors that run in a batch give the same results as separate runs', asy
 })
 
 test('where reading a batch fails, each detector is read separately', async () => {
-  await insertSpans(engine, acme, traffic(-120, 0, 0))
+  await insertSpans(engine, acme, [...traffic(-120, 10, 0), ...traffic(-120, 10, 0, 'cart')])
   const due = [
     await createDetector(acme, { scope: { service: 'checkout' } }),
     await createDetector(acme, { scope: { service: 'cart' } }),
@@ -475,7 +473,7 @@ test('where reading a batch fails, each detector is read separately', async () =
   const found = await Promise.all(due.map(({ id }) => store.findDetector('acme', id)))
   assert.deepEqual(
     found.map((detector) => detector?.lastStatus),
-    ['ok', 'no_data'],
+    ['ok', 'ok'],
   )
 })
 

@@ -1,8 +1,8 @@
 // Runs detectors: reads what is new of their series, evaluates each group from where the last run ended, and
 // records what was found. Due detectors of one organisation are read as a batch; each is then evaluated and
-// recorded separately. A run does not throw for errors of the engine or the definition: they become the status
-// `error` with a note, because one detector that cannot be read must not prevent the others from running. It
-// throws where the control plane cannot be written; the detector then stays due.
+// recorded separately. A run does not throw for errors of the engine or the definition: they become the
+// status `error` with a note, because one detector that cannot be read must not prevent the others from
+// running. It throws where the control plane cannot be written; the detector then stays due.
 //
 // Between runs the anomalies and the status are stored, and what was learnt is kept in memory until something
 // of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it

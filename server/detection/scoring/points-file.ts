@@ -1,5 +1,6 @@
 // Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with
-// the name of a group between them. A file that is read wrongly gives a wrong result without any sign of it,
+// the name of a group between them. A last column that the header names `label` says whether a point belongs
+// to an event that is to be found. A file that is read wrongly gives a wrong result without any sign of it,
 // so every line that cannot be read is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/instant.ts'
@@ -22,28 +23,91 @@ export function parseGroupedPoints(text: string): Map<string, SeriesPoint[]> {
   return Map.groupBy(readLines(text, true), ({ group }) => group)
 }
 
-function readLines(text: string, isGrouped: boolean): (SeriesPoint & { group: string })[] {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
-  const points: (SeriesPoint & { group: string })[] = []
-  lines.forEach((line, i) => {
-    if (line.trim() === '') return
-    const cells = line.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'))
+/**
+ * The times of the points that are labelled `1` or `true`, by group; the group is empty in a file without
+ * groups. Null where the header has no last column `label`.
+ */
+export function parseLabels(text: string, isGrouped: boolean): Map<string, Ns[]> | null {
+  const lines = readLines(text, isGrouped)
+  if (lines.every(({ isLabelled }) => isLabelled === null)) return null
+  const groups = Map.groupBy(lines, ({ group }) => group)
+  return new Map(
+    [...groups].map(([group, own]) => [
+      group,
+      own.filter(({ isLabelled }) => isLabelled === true).map(({ timeNs }) => timeNs),
+    ]),
+  )
+}
+
+/**
+ * Reads lines of `timestamp,text`, such as of deploys. Returns them in order of time. Throws an Error that
+ * names the line.
+ */
+export function parseMarkers(text: string): { readonly timeNs: Ns; readonly text: string }[] {
+  const markers = linesOf(text).flatMap(({ cells, number }) => {
+    const [time = '', ...rest] = cells
+    const timeNs = timeOf(time)
+    if (timeNs === null && number === 1) return []
+    if (timeNs === null || rest.length > 1) throw new Error(`Line ${number}: write it as timestamp,text.`)
+    return [{ timeNs, text: rest[0] ?? '' }]
+  })
+  return markers.sort((a, b) => (a.timeNs < b.timeNs ? -1 : 1))
+}
+
+interface FilePoint extends SeriesPoint {
+  readonly group: string
+  /** Null in a file without labels. */
+  readonly isLabelled: boolean | null
+}
+
+function readLines(text: string, isGrouped: boolean): FilePoint[] {
+  const points: FilePoint[] = []
+  let hasLabels = false
+  for (const { cells, number } of linesOf(text)) {
     const [time = ''] = cells
     const timeNs = timeOf(time)
-    // A first line without a timestamp is the header.
-    if (timeNs === null && points.length === 0 && i === 0) return
-    if (timeNs === null) throw new Error(`Line ${i + 1}: "${time}" is not a timestamp.`)
-    const [group = '', value = ''] = isGrouped ? cells.slice(1) : ['', cells[1]]
-    const isWhole = isGrouped ? cells.length === 3 : cells.length <= 2
-    const isEmpty = value === '' || value.toLowerCase() === 'nan'
-    const number = isEmpty ? Number.NaN : Number(value)
-    if (!isWhole || (!isEmpty && Number.isNaN(number))) {
-      throw new Error(`Line ${i + 1}: write it as timestamp,${isGrouped ? 'group,' : ''}value.`)
+    if (timeNs === null && number === 1) {
+      hasLabels = cells.length === (isGrouped ? 4 : 3) && cells.at(-1)?.toLowerCase() === 'label'
+      continue
     }
-    points.push({ timeNs, group, value: number })
-  })
+    if (timeNs === null) throw new Error(`Line ${number}: "${time}" is not a timestamp.`)
+    const most = (isGrouped ? 3 : 2) + (hasLabels ? 1 : 0)
+    const label = hasLabels ? cells[most - 1] : undefined
+    const [group = '', value = ''] = isGrouped ? cells.slice(1) : ['', cells[1]]
+    const isWhole = cells.length === most || (cells.length === 1 && most === 2)
+    const isEmpty = value === '' || value.toLowerCase() === 'nan'
+    const measured = isEmpty ? Number.NaN : Number(value)
+    const isLabelled = label === undefined ? null : labelOf(label)
+    if (!isWhole || (!isEmpty && Number.isNaN(measured)) || isLabelled === undefined) {
+      const columns = `timestamp,${isGrouped ? 'group,' : ''}value${hasLabels ? ',label' : ''}`
+      throw new Error(`Line ${number}: write it as ${columns}${hasLabels ? ' with a label of 0 or 1' : ''}.`)
+    }
+    points.push({ timeNs, group, value: measured, isLabelled })
+  }
   if (points.length === 0) throw new Error('The file has no points.')
   return points
+}
+
+/** Lines that have anything, with their numbers; a first line without a timestamp is the header. */
+function linesOf(text: string): { readonly cells: string[]; readonly number: number }[] {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
+  return lines.flatMap((line, i) => {
+    if (line.trim() === '') return []
+    const cells = line.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'))
+    return [{ cells, number: i + 1 }]
+  })
+}
+
+/** Undefined for what is no label. An empty one says that nothing is to be found. */
+function labelOf(text: string): boolean | undefined {
+  const labels: Readonly<Record<string, boolean>> = {
+    '1': true,
+    true: true,
+    '0': false,
+    false: false,
+    '': false,
+  }
+  return labels[text.toLowerCase()]
 }
 
 function timeOf(text: string): Ns | null {

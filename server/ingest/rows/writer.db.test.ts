@@ -17,6 +17,7 @@ import { placedRows } from '../../../tests/otlp/named-cells.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { MemoryPlacementLocks } from '../../telemetry/placement-locks.ts'
 import { exporterDatabase } from '../../telemetry/schema/exporter-views.ts'
 import type { TableName } from '../../telemetry/schema/tables.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
@@ -67,14 +68,10 @@ interface SceneOptions {
 function scene(options: SceneOptions = {}) {
   const { bufferBytes = 2 ** 24, beforeInsert = async () => {}, beforeSync = async () => {} } = options
   const clock = new ManualClock(1_767_600_000_000)
-  const gate = new TelemetryGate()
+  const [gate, locks] = [new TelemetryGate(), new MemoryPlacementLocks()]
   const inserts: Insert[] = []
   const engine: TelemetryEngine = {
     ...delegate(stores.engine),
-    async sync() {
-      await beforeSync()
-      await stores.engine.sync()
-    },
     async insert(table, columns, buffers) {
       const rows = placedRows(table as TableName, Buffer.concat(buffers))
       inserts.push({
@@ -86,8 +83,13 @@ function scene(options: SceneOptions = {}) {
       await stores.engine.insert(table, columns, buffers)
     },
   }
-  const writer = new IngestWriter({ engine, gate, clock, logger: silent, commitDelayMs, bufferBytes })
-  return { clock, gate, inserts, writer }
+  const sync = async () => {
+    await beforeSync()
+    await stores.files.sync()
+  }
+  const stands = { engine, sync, gate, locks, clock, logger: silent }
+  const writer = new IngestWriter({ ...stands, commitDelayMs, bufferBytes })
+  return { clock, gate, inserts, locks, writer }
 }
 
 const commit = (writer: IngestWriter, place: TenantPlace, rows: readonly CellRows[]) =>
@@ -188,7 +190,7 @@ describe('acknowledging', () => {
     while (!isAsked) await turn()
     assert.equal(await count(place), 1)
     let isErasing = false
-    const erasing = here.gate.exclusively([3], async () => {
+    const erasing = here.locks.exclusively([3], async () => {
       isErasing = true
     })
     for (let i = 0; i < 20; i++) await turn()
@@ -380,10 +382,11 @@ describe('grouping', () => {
       steady: () => steady.steady(),
       sleep: (ms: number, signal?: AbortSignal) => steady.sleep(ms, signal),
     }
-    const gate = new TelemetryGate()
     const writer = new IngestWriter({
       engine: stores.engine,
-      gate,
+      sync: () => stores.files.sync(),
+      gate: new TelemetryGate(),
+      locks: new MemoryPlacementLocks(),
       clock,
       logger: silent,
       commitDelayMs,
@@ -534,10 +537,10 @@ describe('fences', () => {
   })
 
   test('a commit waits during exclusive work on its placement', async () => {
-    const { clock, gate, writer } = scene()
+    const { clock, locks, writer } = scene()
     const place = newPlace(9)
     const erasure = door()
-    const erasing = gate.exclusively([9], () => erasure.passed)
+    const erasing = locks.exclusively([9], () => erasure.passed)
     const committed = commit(writer, place, logs(1))
     while (clock.waiting === 0) await turn()
     await clock.advance(commitDelayMs)
@@ -553,7 +556,7 @@ describe('fences', () => {
     const here = scene()
     const [closed, free] = [newPlace(10), newPlace(11)]
     const erasure = door()
-    const erasing = here.gate.exclusively([10], () => erasure.passed)
+    const erasing = here.locks.exclusively([10], () => erasure.passed)
     const waiting = commit(here.writer, closed, logs(1))
     await commitNow(here, free, logs(2))
     assert.deepEqual([await count(closed), await count(free)], [0, 2])
@@ -561,6 +564,35 @@ describe('fences', () => {
     await erasing
     await runUntil(here.clock, [waiting])
     assert.equal(await count(closed), 1)
+  })
+
+  test('what waits for a placement is committed between two steps of an erasure, also beside commits that last', async () => {
+    const slow = door()
+    const here = scene({ beforeInsert: async (nth) => (nth <= 2 ? slow.passed : undefined) })
+    const places = [newPlace(14), newPlace(15), newPlace(16)]
+    const lasting: Promise<void>[] = []
+    for (const place of places.slice(0, 2)) {
+      lasting.push(commit(here.writer, place, logs(1)))
+      while (here.clock.waiting === 0) await turn()
+      await here.clock.advance(commitDelayMs)
+      while (here.inserts.length < lasting.length) await turn()
+    }
+    const [first, own] = [door(), places[2] ?? assert.fail()]
+    const erasing = [here.locks.exclusively([16], () => first.passed)]
+    const waiting = commit(here.writer, own, logs(1))
+    while (here.clock.waiting === 0) await turn()
+    await here.clock.advance(commitDelayMs)
+    for (let i = 0; i < 20; i++) await turn()
+    assert.equal(await count(own), 0)
+    let rowsAtNextStep = -1
+    const next = here.locks.exclusively([16], async () => {
+      rowsAtNextStep = await count(own)
+    })
+    first.open()
+    await Promise.all([...erasing, next, waiting])
+    assert.equal(rowsAtNextStep, 1)
+    slow.open()
+    await runUntil(here.clock, lasting)
   })
 
   test('a batch that was accepted before its placement was closed is refused, and its neighbours are committed', async () => {
@@ -651,7 +683,7 @@ describe('failing and closing', () => {
     const refused = assert.rejects(commitNow(here, place, batch), { code: 'overloaded' })
     while (here.inserts.length < 2) await turn()
     let isErasing = false
-    const erasing = here.gate.exclusively([15], async () => {
+    const erasing = here.locks.exclusively([15], async () => {
       isErasing = true
     })
     for (let i = 0; i < 20; i++) await turn()

@@ -15,13 +15,19 @@ import { FairShares, type Share } from '../../core/fair-shares.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
+import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { fairPart, groupBytes, insertsOf } from './commit-parts.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
+  /** Resolves when everything that was inserted before is on the disk; rejected means that it may not be. */
+  readonly sync: () => Promise<void>
   readonly gate: TelemetryGate
+  /** The locks under which an erasure removes rows from placements. */
+  readonly locks: PlacementLocks
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   /** How long the first row of a placement may wait for others. */
@@ -64,24 +70,8 @@ const commitsMax = 2
  */
 const placementsMax = 8
 
-/**
- * A commit has no more than this or one batch, bytes of encoded rows. It limits what the engine has in memory
- * at once, and how long others wait for a commit: some four tenths of a second.
- */
-const groupBytes = 32 * 1024 * 1024
-
-/**
- * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
- * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
- * tables of metrics are inserted at once.
- */
-const halvedBytes = 16 * 1024 * 1024
-
-/**
- * Pause before the next check of placements that an erasure has closed; they are usually closed for some tens
- * of milliseconds.
- */
-const closedPollMs = 5
+/** A clock counts whole milliseconds, so what is due in less would be looked at again and again. */
+const leastWaitMs = 1
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand rows. */
 const dueBytes = 24 * 1024 * 1024
@@ -96,6 +86,8 @@ export class IngestWriter {
   readonly #queues = new Map<number, Queue>()
   /** The placements of each running commit. */
   readonly #committing = new Set<ReadonlySet<number>>()
+  /** Placements that an erasure has locked, and whose next commit waits for the lock. */
+  readonly #behind = new Set<number>()
   readonly #shares: FairShares
   #order = 0
   #loop: Promise<void> | null = null
@@ -192,7 +184,8 @@ export class IngestWriter {
 
   /** While commits run, the next groups collect rows. */
   async #run(): Promise<void> {
-    while (this.#queues.size > 0 || this.#committing.size > 0) {
+    while (this.#queues.size > 0 || this.#committing.size > 0 || this.#behind.size > 0) {
+      this.#queueBehindErasures()
       const group = this.#committing.size < commitsMax ? this.#takeDue() : []
       if (group.length > 0) this.#begin(group)
       else await this.#waitForDue()
@@ -206,22 +199,55 @@ export class IngestWriter {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
     for (const { share } of group) share.keep()
-    void this.#commitGroup([...placements], group).then(() => {
-      this.#committing.delete(placements)
-      // The rest of a placement waits behind all that came meanwhile.
-      for (const placement of placements) {
-        const queue = this.#queues.get(placement)
-        if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
-      }
-      this.#pause.abort()
-    })
+    void this.#options.locks
+      .exclusively([...placements], () => this.#commitLocked(group))
+      .then(() => {
+        this.#committing.delete(placements)
+        this.#ended(placements)
+      })
+  }
+
+  /**
+   * An erasure locks a placement several times in a row. Rows that are due there ask for the lock like a step
+   * of the erasure, and so get it between two steps. They do not count as a running commit, because others
+   * must not wait for them.
+   */
+  #queueBehindErasures(): void {
+    const nowMs = this.#options.clock.nowMs()
+    for (const [placement, queue] of this.#queues) {
+      if (this.#isTaken(placement) || !this.#options.locks.isTaken(placement)) continue
+      if (!this.#isDue(queue, nowMs)) continue
+      this.#behind.add(placement)
+      void this.#options.locks
+        .exclusively([placement], async () => {
+          const waiting = this.#queues.get(placement)
+          if (waiting === undefined) return
+          const part = this.#takePart(placement, waiting)
+          for (const { share } of part) share.keep()
+          await this.#commitLocked(part)
+        })
+        .then(() => {
+          this.#behind.delete(placement)
+          this.#ended([placement])
+        })
+    }
+  }
+
+  /** A commit to these placements has ended. */
+  #ended(placements: Iterable<number>): void {
+    // The rest of a placement waits behind all that came meanwhile.
+    for (const placement of placements) {
+      const queue = this.#queues.get(placement)
+      if (queue?.isRest) Object.assign(queue, { order: this.#order++, isRest: false })
+    }
+    this.#pause.abort()
   }
 
   #takeDue(): PendingBatch[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
-      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.gate.isHeld(placement))
-      .filter(([, queue]) => this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0)
+      .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
+      .filter(([, queue]) => this.#isDue(queue, nowMs))
       .sort(([, a], [, b]) => a.order - b.order)
     let bytes = 0
     const fitting = due.slice(0, placementsMax).filter(([, queue], at) => {
@@ -246,25 +272,30 @@ export class IngestWriter {
   }
 
   #isTaken(placement: number): boolean {
-    return [...this.#committing].some((placements) => placements.has(placement))
+    return (
+      this.#behind.has(placement) || [...this.#committing].some((placements) => placements.has(placement))
+    )
+  }
+
+  #isDue(queue: Queue, nowMs: number): boolean {
+    return this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0
   }
 
   /**
-   * Waits until a commit ends, until a placement is due that may begin, or until rows come for another
-   * placement. Whether a placement is still closed is checked when a commit ends, and at intervals where none
-   * runs.
+   * Waits until a commit ends, until a placement is due, or until rows come for another placement. While no
+   * more commits may run, only the rows of a placement that an erasure has locked can become due.
    */
   async #waitForDue(): Promise<void> {
     this.#pause = new AbortController()
     const { signal } = this.#pause
     const nowMs = this.#options.clock.nowMs()
-    const open = this.#committing.size < commitsMax ? [...this.#queues] : []
-    const waits = open
+    const isFull = this.#committing.size >= commitsMax
+    const waits = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => this.#committing.size === 0 || !this.#options.gate.isHeld(placement))
+      .filter(([placement]) => !isFull || this.#options.locks.isTaken(placement))
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
-    else await this.#options.clock.sleep(Math.max(Math.min(...waits), closedPollMs), signal)
+    else await this.#options.clock.sleep(Math.max(Math.min(...waits), leastWaitMs), signal)
   }
 
   /** After the clock went back nothing waits longer than the delay, counted from when that is noticed. */
@@ -273,16 +304,15 @@ export class IngestWriter {
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
   }
 
-  async #commitGroup(placements: readonly number[], group: readonly PendingBatch[]): Promise<void> {
+  /** Commits what its placements still take, under their locks. */
+  async #commitLocked(group: readonly PendingBatch[]): Promise<void> {
     const { gate } = this.#options
-    await gate.exclusively(placements, async () => {
-      // A placement may have been closed after the batch was accepted.
-      const open = group.filter(({ place }) => !gate.isClosed(place.placement))
-      await this.#commitOpen(open)
-      for (const batch of group) {
-        if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
-      }
-    })
+    // A placement may have been closed after the batch was accepted.
+    const open = group.filter(({ place }) => !gate.isClosed(place.placement))
+    await this.#commitOpen(open)
+    for (const batch of group) {
+      if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
+    }
   }
 
   async #commitOpen(group: readonly PendingBatch[]): Promise<void> {
@@ -320,53 +350,13 @@ export class IngestWriter {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return halvesOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
+      return insertsOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
     }
-    await this.#options.engine.sync()
+    await this.#options.sync()
   }
-}
-
-/**
- * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
- * fewest bytes in it.
- */
-function fairPart(batches: readonly PendingBatch[]): readonly PendingBatch[] {
-  const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
-    own: own.values(),
-    next: own[0],
-    bytes: 0,
-  }))
-  for (const one of waiting) one.own.next()
-  const part: PendingBatch[] = []
-  let bytes = 0
-  for (;;) {
-    let least: (typeof waiting)[number] | undefined
-    for (const one of waiting) {
-      if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
-    }
-    const batch = least?.next
-    if (least === undefined || batch === undefined) return part
-    if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
-    part.push(batch)
-    bytes += batch.bytes
-    least.bytes += batch.bytes
-    least.next = least.own.next().value
-  }
-}
-
-/**
- * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
- * size.
- */
-function halvesOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
-  const bytes = rows.reduce((sum, { length }) => sum + length, 0)
-  if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
-  let [first, cut] = [0, 0]
-  while (cut < rows.length - 1 && (cut === 0 || first < bytes / 2)) first += rows[cut++]?.length ?? 0
-  return [rows.slice(0, cut), rows.slice(cut)]
 }
 
 /**

@@ -2,13 +2,14 @@
 // same series, and an opening that was interrupted at any point is completed by the next.
 
 import assert from 'node:assert/strict'
-import { readdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { describe, test } from 'node:test'
 import { delegate, tableSpec, temporaryFolders, withEngine } from '../../../tests/fixtures.ts'
 import { seriesIdOf } from '../../../tests/otlp/series-id-model.ts'
 import { attribute, hasAttribute } from '../attribute.ts'
 import type { TelemetryEngine } from '../engine.ts'
+import type { LocalEngine } from '../engine-files.ts'
 import { TelemetryGate } from '../gate.ts'
 import { type AttributeMap, type Cell, type FixtureRow, insertFixture } from '../row-fixture.ts'
 import { raw, render, type Sql, sql } from '../sql.ts'
@@ -150,7 +151,7 @@ async function storedRows(engine: TelemetryEngine, name: string, table: TableSpe
   )
 }
 
-async function assertUpToDate(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
+async function assertUpToDate(engine: LocalEngine, name: string, table: TableSpec): Promise<void> {
   const rows = rowsOf(table)
   const found = await storedRows(engine, name, table)
   assert.equal(found.length, rows.length, name)
@@ -218,8 +219,7 @@ async function assertFilters(engine: TelemetryEngine, table: TableSpec): Promise
  * Waits until an interrupted removal of columns has ended, which continues in the background, and until the
  * old files are gone.
  */
-async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: TableSpec): Promise<void> {
-  const folder = (await engine.tableFolder(name)) ?? assert.fail()
+async function assertNoMapsOnDisk(engine: LocalEngine, name: string, table: TableSpec): Promise<void> {
   const until = async (isSo: () => Promise<boolean>) => {
     for (let poll = 0; !(await isSo()); poll++) assert.ok(poll < 10_000, `${name} still has files of before`)
   }
@@ -235,7 +235,7 @@ async function assertNoMapsOnDisk(engine: TelemetryEngine, name: string, table: 
       sql`SELECT name AS part FROM system.parts WHERE table = ${name} AND active`,
     )
     const names = new Set(active.map(({ part }) => part))
-    const parts = readdirSync(folder).filter((entry) => /^\d+-\d{8}_/.test(entry))
+    const parts = (await engine.files.partNames(name)).filter((entry) => /^\d+-\d{8}_/.test(entry))
     assert.ok(parts.length > 0)
     return parts.every((part) => names.has(part))
   })
@@ -457,7 +457,7 @@ async function cutShort(
   return { name, table, said, begun, isDone: error === undefined }
 }
 
-async function assertMadeUpFor(engine: TelemetryEngine, cases: readonly Case[]): Promise<void> {
+async function assertMadeUpFor(engine: LocalEngine, cases: readonly Case[]): Promise<void> {
   for (const { name, table, said } of cases) {
     try {
       await assertUpToDate(engine, name, table)

@@ -1,0 +1,150 @@
+// What every control plane must keep, on the one that LETHE_TEST_CONTROL_PLANE names: its dialect, and what
+// stores expect of the database beneath it. What it was told to forget is looked for where it counts, in the
+// bytes of its files, after the flush that an erasure makes.
+
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
+import { temporaryFolder } from '../../tests/fixtures.ts'
+import { dialectOf } from './dialect.ts'
+import { migrate } from './migrate.ts'
+
+const plane = await openSharedControlPlane()
+const { control, filesWith } = plane
+const another = plane.another()
+const folder = temporaryFolder()
+after(async () => {
+  await plane.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const insertInstance = (key: string, value: string) =>
+  control.insertInto('instance').values({ key, value }).execute()
+
+const put = (on: typeof control, key: string) =>
+  on.insertInto('instance').values({ key, value: '' }).execute()
+const keysIn = async (on: typeof control) =>
+  (await on.selectFrom('instance').select('key').orderBy('key').execute()).map(({ key }) => key)
+
+test('a snapshot is of one moment while another process writes, and holds nobody up', async () => {
+  await put(control, 'before')
+  const seen = await dialectOf(control).snapshot(control, async (snapshot) => {
+    const first = await keysIn(snapshot)
+    await put(another, 'meanwhile')
+    return [first, await keysIn(snapshot)]
+  })
+  assert.deepEqual(seen, [['before'], ['before']])
+  assert.deepEqual(await keysIn(control), ['before', 'meanwhile'])
+})
+
+test('a snapshot whose reader fails ends all the same', async () => {
+  const { snapshot } = dialectOf(control)
+  await assert.rejects(
+    snapshot(control, async () => assert.fail('the reader gave up')),
+    /the reader gave up/,
+  )
+  await put(control, 'after')
+  assert.ok((await keysIn(another)).includes('after'))
+})
+
+test('of two transactions that lock at once the second reads what the first has written', async () => {
+  const countAndPut = (key: string) =>
+    control.transaction().execute(async (trx) => {
+      await dialectOf(trx).lock(trx, 'deletion_order')
+      const before = (await keysIn(trx)).length
+      await put(trx, key)
+      return before
+    })
+  const [first, second] = await Promise.all([countAndPut('x'), countAndPut('y')])
+  assert.equal(second, first + 1)
+})
+
+test('a row of a chain can be neither changed nor removed', async () => {
+  const entry = { tenant_id: 'acme', seq: 1, entry: '{}', hash: 'h' }
+  for (const table of ['audit_entries', 'ledger_entries'] as const) {
+    await control.insertInto(table).values(entry).execute()
+    await assert.rejects(sql`update ${sql.table(table)} set hash = 'x'`.execute(control), /append-only/)
+    await assert.rejects(control.deleteFrom(table).execute(), /append-only/)
+    assert.equal((await control.selectFrom(table).selectAll().execute()).length, 1)
+  }
+})
+
+test('what was deleted is in no file of the database once it is flushed', async () => {
+  const canary = 'canary-in-the-coal-mine'
+  // Long values overflow onto pages of their own, short ones share a page: both must be overwritten.
+  await insertInstance('short', `${canary}-short`)
+  await insertInstance('long', `${canary}-long `.repeat(2_000))
+  await dialectOf(control).flushErased(control)
+  assert.ok(filesWith(canary).length > 0, 'it was there')
+
+  await control.deleteFrom('instance').where('key', 'in', ['short', 'long']).execute()
+  await dialectOf(control).flushErased(control)
+  assert.deepEqual(filesWith(canary), [])
+})
+
+test('what was overwritten is gone too', async () => {
+  await insertInstance('changed', 'written-first '.repeat(500))
+  await dialectOf(control).flushErased(control)
+  await control.updateTable('instance').set({ value: 'then' }).where('key', '=', 'changed').execute()
+  await dialectOf(control).flushErased(control)
+  assert.deepEqual(filesWith('written-first'), [])
+})
+
+test('a flush that another reader holds up is an error and not a quiet success', async () => {
+  await dialectOf(another).snapshot(another, async (snapshot) => {
+    await keysIn(snapshot)
+    await insertInstance('held', 'held-up-by-a-reader')
+    await assert.rejects(dialectOf(control).flushErased(control))
+  })
+  await dialectOf(control).flushErased(control)
+})
+
+test('a database that is written anew keeps its rows and nothing else', async () => {
+  await insertInstance('rewritten', 'stays-through-a-rewrite')
+  await insertInstance('removed', 'goes-before-a-rewrite')
+  await control.deleteFrom('instance').where('key', '=', 'removed').execute()
+  await dialectOf(control).rewrite(control)
+  assert.deepEqual(filesWith('goes-before-a-rewrite'), [])
+  assert.notDeepEqual(filesWith('stays-through-a-rewrite'), [])
+})
+
+test('a copy has what is stored, nothing that was deleted, and no more bytes than were said', async () => {
+  await insertInstance('copied', 'stays-in-a-copy')
+  await insertInstance('deleted', 'never-in-a-copy '.repeat(2_000))
+  await control.deleteFrom('instance').where('key', '=', 'deleted').execute()
+  const path = join(folder, 'copy')
+  const maxBytes = await dialectOf(control).sizeBytes(control)
+  await dialectOf(control).copyTo(control, path)
+  const bytes = readFileSync(path)
+  assert.ok(bytes.includes('stays-in-a-copy'))
+  assert.ok(!bytes.includes('never-in-a-copy'))
+  assert.ok(statSync(path).size <= maxBytes, `${statSync(path).size} of ${maxBytes}`)
+  await assert.rejects(dialectOf(control).copyTo(control, path), 'a file that is there is not replaced')
+  assert.ok(existsSync(path))
+})
+
+test('migrating again changes nothing', async () => {
+  await insertInstance('kept', 'value')
+  await migrate(control)
+  const row = await control.selectFrom('instance').selectAll().where('key', '=', 'kept').executeTakeFirst()
+  assert.equal(row?.value, 'value')
+})
+
+test('instants and counts up to 2^53 come back as the numbers they were', async () => {
+  await control
+    .insertInto('leases')
+    .values({ name: 'big', holder: 'x', until_ms: Number.MAX_SAFE_INTEGER })
+    .execute()
+  const row = await control.selectFrom('leases').selectAll().where('name', '=', 'big').executeTakeFirst()
+  assert.equal(row?.until_ms, Number.MAX_SAFE_INTEGER)
+})
+
+test('text that looks like SQL is only text', async () => {
+  const hostile = `'); drop table instance; --\0\u2028"\\`
+  await insertInstance('hostile', hostile)
+  const row = await control.selectFrom('instance').selectAll().where('key', '=', 'hostile').executeTakeFirst()
+  assert.equal(row?.value, hostile)
+})

@@ -1,0 +1,62 @@
+// How much of what waits goes into one commit, and into one insert of it. Pure.
+
+import type { TenantPlace } from '../../telemetry/engine.ts'
+
+interface WaitingBatch {
+  readonly place: TenantPlace
+  /** Of encoded rows. */
+  readonly bytes: number
+}
+
+/**
+ * A commit has no more than this or one batch, bytes of encoded rows. It limits what the engine has in memory
+ * at once, and how long others wait for a commit: some four tenths of a second.
+ */
+export const groupBytes = 32 * 1024 * 1024
+
+/**
+ * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
+ * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
+ * tables of metrics are inserted at once.
+ */
+const halvedBytes = 16 * 1024 * 1024
+
+/**
+ * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
+ * fewest bytes in it.
+ */
+export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]): readonly Batch[] {
+  const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
+    own: own.values(),
+    next: own[0],
+    bytes: 0,
+  }))
+  for (const one of waiting) one.own.next()
+  const part: Batch[] = []
+  let bytes = 0
+  for (;;) {
+    let least: (typeof waiting)[number] | undefined
+    for (const one of waiting) {
+      if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
+    }
+    const batch = least?.next
+    if (least === undefined || batch === undefined) return part
+    if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
+    part.push(batch)
+    bytes += batch.bytes
+    least.bytes += batch.bytes
+    least.next = least.own.next().value
+  }
+}
+
+/**
+ * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
+ * size.
+ */
+export function insertsOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
+  const bytes = rows.reduce((sum, { length }) => sum + length, 0)
+  if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
+  let [first, cut] = [0, 0]
+  while (cut < rows.length - 1 && (cut === 0 || first < bytes / 2)) first += rows[cut++]?.length ?? 0
+  return [rows.slice(0, cut), rows.slice(cut)]
+}

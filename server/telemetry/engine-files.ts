@@ -1,0 +1,131 @@
+// What only an engine on this machine can do, beside the port (engine.ts): its files are in a folder that
+// this process lists and syncs, and it writes copies of itself to files. An engine on another machine has
+// none of this. A room that needs it gets it from the wiring, and opens the engine's folder in no other way.
+
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../core/clock.ts'
+import { EngineError, type TelemetryEngine } from './engine.ts'
+import { raw, sql } from './sql.ts'
+
+export interface LocalEngineFiles {
+  /**
+   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all.
+   * Rejected means that it may not: it must not be acknowledged.
+   */
+  sync(): Promise<void>
+  /** Folder that holds the parts of a table. Throws EngineError where there is no such table. */
+  tableFolder(table: string): Promise<string>
+  /**
+   * Names of everything in the folder of a table's parts, also of detached parts. The name of a part that was
+   * set aside starts with why and `_`.
+   */
+  partNames(table: string): Promise<string[]>
+  /** Syncs the folders of a table's parts, so that parts that were removed from them stay removed. */
+  syncFolders(table: string): Promise<void>
+  /**
+   * Copies all tables to `path` below the backup folder, as of one moment for each table. `id` names the copy
+   * among those that the engine lists. Throws EngineError, after the engine has ended the copy, when `signal`
+   * aborts.
+   */
+  copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void>
+  /** Puts the tables of a copy into an engine that has none of these tables. */
+  restoreFrom(path: string): Promise<void>
+}
+
+/** An engine whose files are on this machine. */
+export interface LocalEngine extends TelemetryEngine {
+  readonly files: LocalEngineFiles
+}
+
+/** Between two looks whether a copy is whole. */
+const copyPollMs = 50
+
+/** The files of an engine that runs in this process. */
+export class EngineFolder implements LocalEngineFiles {
+  readonly #engine: Pick<TelemetryEngine, 'command' | 'select'>
+  readonly sync: () => Promise<void>
+
+  constructor(engine: Pick<TelemetryEngine, 'command' | 'select'>, sync: () => Promise<void>) {
+    this.#engine = engine
+    this.sync = sync
+  }
+
+  async tableFolder(table: string): Promise<string> {
+    const [row] = await this.#engine.select<{ data_paths: string[] }>(
+      sql`select data_paths from system.tables where database = currentDatabase() and name = ${table}`,
+    )
+    const path = row?.data_paths[0]
+    if (path === undefined)
+      throw new EngineError(`The telemetry engine has no folder of a table ${table}`, {})
+    return path
+  }
+
+  async partNames(table: string): Promise<string[]> {
+    const names = await Promise.all((await this.#folders(table)).map((folder) => readdir(folder)))
+    return names.flat()
+  }
+
+  async syncFolders(table: string): Promise<void> {
+    for (const folder of await this.#folders(table)) {
+      const handle = await open(folder, 'r')
+      try {
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+    }
+  }
+
+  /**
+   * In the background, because a BACKUP that is waited for holds up every other statement (docs/backup.md has
+   * the measurement). Parts that a merge replaces meanwhile stay until they are copied.
+   */
+  async copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void> {
+    const [place, name] = [checkedName(path), checkedName(id)]
+    await this.#engine.command(
+      raw(`BACKUP DATABASE default TO File('${place}') SETTINGS id = '${name}' ASYNC`),
+    )
+    for (;;) {
+      const { status, error, query_id } = await this.#findCopy(id)
+      if (status === 'BACKUP_CREATED') return
+      if (status !== 'CREATING_BACKUP') throw new EngineError(firstLine(error), {})
+      if (signal.aborted) await this.#engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`)
+      await clock.sleep(copyPollMs)
+    }
+  }
+
+  async restoreFrom(path: string): Promise<void> {
+    await this.#engine.command(raw(`RESTORE DATABASE default FROM File('${checkedName(path)}')`))
+  }
+
+  async #folders(table: string): Promise<string[]> {
+    const path = await this.tableFolder(table)
+    return [path, join(path, 'detached')]
+  }
+
+  async #findCopy(id: string): Promise<RunningCopy> {
+    const [copy] = await this.#engine.select<RunningCopy>(
+      sql`SELECT status, error, query_id FROM system.backups WHERE id = ${id}`,
+    )
+    if (copy === undefined) throw new EngineError('The telemetry engine does not know its copy', {})
+    return copy
+  }
+}
+
+interface RunningCopy {
+  readonly status: string
+  readonly error: string
+  readonly query_id: string
+}
+
+/** The name becomes part of a statement where it can't be bound. */
+function checkedName(name: string): string {
+  if (!/^[\w./]+$/.test(name)) throw new EngineError(`Not a name of a copy: ${name}`, {})
+  return name
+}
+
+/** The engine's errors go on with a stack trace. */
+function firstLine(error: string): string {
+  return error.split(/\n|, Stack trace/)[0] ?? error
+}

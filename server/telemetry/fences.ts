@@ -1,0 +1,43 @@
+// The port through which an erasure tells every node what readers and writers must know: what is hidden,
+// fenced, erased or refused late, and which placements are closed. A change is answered only when every live
+// node has acknowledged it: from then on no node reads or writes as it did before. Nodes ask their own gate
+// (gate.ts). Fail closed: a change that is not acknowledged may have reached some nodes, and until the caller
+// ends it again those are stricter, never looser.
+
+import type { FenceChange, TelemetryGate } from './gate.ts'
+
+export interface Fences {
+  /**
+   * Applies the changes on every node, in their order and together. Changes take effect in the order of the
+   * calls, also where a call is not awaited before the next. Resolves with the epoch, the number of the state
+   * of all fences after these changes, once every live node has acknowledged it; a later change has a higher
+   * epoch.
+   *
+   * Rejects where something is hidden, fenced or closed and a live node can't acknowledge it. A change that
+   * only ends or marks something never rejects: it is repeated until it is acknowledged.
+   */
+  publish(changes: readonly FenceChange[]): Promise<number>
+  /** Resolves when every commit of the organisation that began on any node before the call has ended. */
+  drain(tenantId: string): Promise<void>
+}
+
+/** One process, which is the only node: its gate acknowledges at once. */
+export class ProcessFences implements Fences {
+  readonly #gate: TelemetryGate
+  #epoch = 0
+
+  constructor(gate: TelemetryGate) {
+    this.#gate = gate
+  }
+
+  async publish(changes: readonly FenceChange[]): Promise<number> {
+    // Before the first await, so that changes are applied in the order of the calls.
+    const epoch = ++this.#epoch
+    this.#gate.apply(epoch, changes)
+    return epoch
+  }
+
+  drain(tenantId: string): Promise<void> {
+    return this.#gate.drain(tenantId)
+  }
+}
