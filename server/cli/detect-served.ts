@@ -9,6 +9,7 @@ import { type DetectorDefinition, readDraft } from '../detection/detectors/detec
 import { FilePoints, replayPoints } from '../detection/runs/file-replay.ts'
 import type { ReplayedAnomaly } from '../detection/runs/replayed-runs.ts'
 import type { SeriesPoint } from '../detection/scoring/series.ts'
+import { suggestForPoints } from '../detection/suggest-file.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 
 interface ServedOptions extends JsonOption {
@@ -17,6 +18,8 @@ interface ServedOptions extends JsonOption {
   readonly params: Readonly<Record<string, unknown>>
   /** False alarms a week. */
   readonly budget?: string
+  /** Whether the definition is proposed from the first part of the file; else `method` with `params`. */
+  readonly suggest?: boolean
 }
 
 /** Prints the incidents of one series. Throws an Error for a person where an option is refused. */
@@ -24,15 +27,16 @@ export async function detectAsServed(points: readonly SeriesPoint[], options: Se
   const series = new FilePoints(points)
   const { lastNs, startNs } = series
   if (startNs === null || lastNs === null) throw new Error('The file has no values.')
-  const definition = definitionOf(options)
-  const { anomalies, runs, stepMinutes, summary } = await replayPoints(series, definition, {
-    createdAtNs: startNs,
-    endNs: lastNs,
-  })
+  const { createdAtNs, definition, reasons } = options.suggest
+    ? await suggestForPoints(series, budgeted(options))
+    : { createdAtNs: startNs, definition: definitionOf(options), reasons: [] }
+  const replayed = await replayPoints(series, definition, { createdAtNs, endNs: lastNs })
+  const { anomalies, runs, stepMinutes, summary } = replayed
   if (options.json) {
     printJson({ incidents: anomalies.map(incidentOf) })
     return
   }
+  for (const reason of reasons) print(reason)
   for (const anomaly of anomalies) {
     const told = instantText(anomaly.ranAtMs)
     print(
@@ -45,9 +49,14 @@ export async function detectAsServed(points: readonly SeriesPoint[], options: Se
   if (summary?.note) print(summary.note)
 }
 
-function definitionOf({ budget, method, params }: ServedOptions): DetectorDefinition {
-  const budgeted = budget === undefined ? params : { ...params, alarm_budget_per_week: Number(budget) }
-  const read = readDraft({ name: 'file', metric_key: 'value', method_key: method, params: budgeted })
+function budgeted({ budget, params }: ServedOptions): Readonly<Record<string, unknown>> {
+  return budget === undefined ? params : { ...params, alarm_budget_per_week: Number(budget) }
+}
+
+function definitionOf(options: ServedOptions): DetectorDefinition {
+  const { method } = options
+  const params = budgeted(options)
+  const read = readDraft({ name: 'file', metric_key: 'value', method_key: method, params })
   if ('problems' in read) throw new Error(new InvalidInput(read.problems).message)
   return read.value
 }

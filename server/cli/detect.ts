@@ -53,6 +53,8 @@ interface DetectOptions extends JsonOption {
   readonly asServed?: boolean
   /** False alarms a week. */
   readonly budget?: string
+  /** With what is proposed from the first part of the file. */
+  readonly suggest?: boolean
 }
 
 const defaultMethod = 'robust_band'

@@ -29,7 +29,9 @@ export function addDetectorPreviewRoutes(
   { clock, evaluations, readerOf }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
-    handle: async ({ caller, query }) => ({ body: await suggest(readerOf(caller), query, clock.nowNs()) }),
+    handle: async ({ caller, query }) => ({
+      body: await suggest(readerOf(caller), query, { clock, evaluations }),
+    }),
   })
 
   const busy = new Set<string>()

@@ -33,6 +33,7 @@ export function addDetectCommand(program: Command): void {
           'what a detector of the service would have recorded, run after run on its schedule',
         ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step', 'deploys']),
       )
+      .option('--suggest', 'with --as-served: what is proposed from the first part of the file')
       .option('--budget <alarms>', 'with --as-served: false alarms a week that are accepted; 1 where absent')
       .action(async (options) => (await import('../detect.ts')).detect(options)),
     'lethe detect --csv latency.csv --method seasonal_band --svg latency.svg',

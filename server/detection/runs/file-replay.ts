@@ -8,6 +8,7 @@ import type { SeriesSet } from '../../series/series.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
 import { largestValue, type SeriesPoint } from '../scoring/series.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
 import type { SeriesRead, SeriesSource } from './course-run.ts'
 import { EvaluationsHere } from './evaluation-pool.ts'
 import { type ReplayedAnomaly, ReplayedRuns } from './replayed-runs.ts'
@@ -15,6 +16,13 @@ import { ingestLagMs, nextRunMs } from './run-plan.ts'
 
 /** Runs between two turns of the event loop. */
 const runsAtOnce = 200
+
+interface ReplayTime {
+  readonly createdAtNs: Ns
+  /** The last run is the first after this time. */
+  readonly endNs: Ns
+  readonly onJudged?: (judged: JudgedGroup) => void
+}
 
 interface FileReplay {
   /** In the order in which they were first recorded. */
@@ -24,15 +32,13 @@ interface FileReplay {
   /** Width of the buckets of the last run. */
   readonly stepMinutes: number
   readonly runs: number
-  /** Runs after which the status was `ok` or better: at least one bucket of the window was judged. */
-  readonly judgingRuns: number
 }
 
 /** Points in any order. The detector runs from `createdAtNs` until its last run has seen all points. */
 export async function replayPoints(
   points: FilePoints,
   definition: DetectorDefinition,
-  { createdAtNs, endNs }: { readonly createdAtNs: Ns; readonly endNs: Ns },
+  { createdAtNs, endNs, onJudged }: ReplayTime,
 ): Promise<FileReplay> {
   const createdAtMs = Number(createdAtNs / nsPerMs)
   const source = points.source()
@@ -43,20 +49,20 @@ export async function replayPoints(
     evaluations: new EvaluationsHere(),
     share: { tenantId: 'file', kind: 'asked' },
     isUnknown: () => false,
+    ...(onJudged && { onJudged }),
   })
   const everyMs = definition.schedule_minutes * 60_000
   const lastMs = Number(endNs / nsPerMs) + ingestLagMs + everyMs
-  let [count, judgingRuns, stepMinutes] = [0, 0, 1]
+  let [count, stepMinutes] = [0, 1]
   let summary: RunSummary | null = null
   for (let ms = nextRunMs(definition.schedule_minutes, createdAtMs); ms <= lastMs; ) {
     const run = await runs.run(ms)
     summary = run.summary
     stepMinutes = run.judged.plan.stepMinutes
-    if (!['learning', 'insufficient_data', 'no_data'].includes(summary.status)) judgingRuns++
     if (++count % runsAtOnce === 0) await yieldToOthers()
     ms = nextRunMs(definition.schedule_minutes, ms)
   }
-  return { anomalies: runs.anomalies, summary, stepMinutes, runs: count, judgingRuns }
+  return { anomalies: runs.anomalies, summary, stepMinutes, runs: count }
 }
 
 /** The points of one series, ready to be read in buckets of any width. */
@@ -79,6 +85,11 @@ export class FilePoints {
   /** Time of the last point; null without points. */
   get lastNs(): Ns | null {
     return this.#points.at(-1)?.timeNs ?? null
+  }
+
+  /** The points before a time. */
+  until(endNs: Ns): FilePoints {
+    return new FilePoints(this.#points.filter(({ timeNs }) => timeNs < endNs))
   }
 
   source(): SeriesSource {
