@@ -11,19 +11,21 @@ export const Deploy = z
     environment: z
       .string()
       .nullable()
-      .describe('`deployment.environment.name` of its telemetry; null where that names none.'),
+      .describe('`deployment.environment.name` of its telemetry; null where it has none.'),
     version: z
       .string()
       .nullable()
-      .describe('`service.version`, at most 200 characters of it; null where an event names none.'),
+      .describe('`service.version`, at most 200 characters of it; null where an event has none.'),
     previous_version: z
       .string()
       .nullable()
-      .describe('What ran before; null where nothing of the hours before says so.'),
+      .describe('The version before; null where the telemetry of the hours before has none.'),
     at: Instant.describe('When the version was first seen, or the time of the event where that is earlier.'),
     told_by: z
       .enum(['version', 'event'])
-      .describe('`event`: a log event named `deployment` said so; `version`: the telemetry itself.'),
+      .describe(
+        '`event`: from a log event named `deployment`; `version`: from the versions of the telemetry itself.',
+      ),
   })
   .meta({ id: 'Deploy' })
 export type Deploy = z.infer<typeof Deploy>
@@ -40,8 +42,8 @@ export const DeployPage = pageOf(Deploy)
     searched: z
       .object({ range_start: Instant, range_end: Instant })
       .describe(
-        'The range whose deploys are listed: a newer part of what was asked for where that has too much.',
+        'The range whose deploys are listed; where the requested range has too much telemetry, a newer part of it.',
       ),
-    warnings: z.array(z.string()).describe('What is not listed, and why, in sentences for a person.'),
+    warnings: z.array(z.string()).describe('What is not listed and why, as sentences for people.'),
   })
   .meta({ id: 'DeployPage' })

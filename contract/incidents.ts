@@ -1,6 +1,6 @@
 // Incidents on the wire: anomalies of one organisation that belong together. They are computed from the
-// anomalies and spans that are visible when somebody asks. Nothing of them is stored, so an erasure has
-// nothing to forget.
+// anomalies and spans that are visible at the time of the request. Nothing of them is stored, so an erasure
+// need not visit them.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from './common.ts'
@@ -8,7 +8,7 @@ import { Anomaly } from './detection.ts'
 import { Verdict } from './detection-feedback.ts'
 import { MomentInput, momentForms } from './instant.ts'
 
-/** Why an anomaly belongs to an incident, beside the overlap in time. */
+/** Why an anomaly belongs to an incident, besides the overlap in time. */
 const memberLinks = ['same_service', 'same_attributes', 'calls', 'same_deploy', 'began_together'] as const
 export const MemberLink = z.enum(memberLinks).meta({ id: 'MemberLink' })
 export type MemberLink = z.infer<typeof MemberLink>
@@ -17,7 +17,7 @@ export const membersMax = 200
 export const candidatesMax = 10
 export const timelineMax = 100
 
-const service = z.string().nullable().describe('Null where the telemetry names no service.')
+const service = z.string().nullable().describe('Null where the telemetry has no service.')
 
 export const IncidentOrigin = z
   .object({
@@ -28,7 +28,7 @@ export const IncidentOrigin = z
     score: z
       .number()
       .describe('0 to 1: the share of the evidence that points here. All candidates together have 1.'),
-    why: z.array(z.string()).describe('The evidence, in sentences, strongest first.'),
+    why: z.array(z.string()).describe('The evidence, as sentences, strongest first.'),
   })
   .describe('A place where an incident may have begun.')
   .meta({ id: 'IncidentOrigin' })
@@ -56,7 +56,7 @@ export const Incident = z
     updated_at: Instant.describe('When a run or a person last changed one of its anomalies.'),
     muted: z.boolean().describe('True while all of its anomalies are muted.'),
     verdict: Verdict.nullable().describe(
-      'What people said: `real` where one anomaly of it was called real, `not_an_anomaly` where all were called none, else null.',
+      '`real` where one of its anomalies has this verdict, `not_an_anomaly` where all of them have it, otherwise null.',
     ),
     services: z.array(z.string()).describe('Services of its anomalies, by their first anomaly.'),
     metric_keys: z.array(z.string()).describe('Metrics of its anomalies, by their first anomaly.'),
@@ -93,7 +93,7 @@ export const IncidentEvent = z
     at: Instant,
     kind: z.enum(['deploy', 'anomaly_started', 'told', 'anomaly_ended', 'closed']),
     service,
-    anomaly_id: z.string().nullable().describe('Null where it is about no anomaly.'),
+    anomaly_id: z.string().nullable().describe('Null where it is not about an anomaly.'),
     text: z.string().describe('What happened, in a sentence.'),
   })
   .meta({ id: 'IncidentEvent' })

@@ -1,4 +1,4 @@
-// The runner of benches as a process of its own.
+// The runner of benches in its own process.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -18,7 +18,7 @@ test('without a name it lists the benches', async () => {
   assert.match(await text(list().stdout), /^ingest\/decode +1 min {2}\S/m)
 })
 
-test('a reader of the list that leaves, such as head, is no error', async () => {
+test('a reader that closes the list early, such as head, is not an error', async () => {
   const child = list()
   child.stdout.destroy()
   const said = text(child.stderr)

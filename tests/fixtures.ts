@@ -1,5 +1,5 @@
-// What tests of several rooms need: throw-away stores, and rows that are easy to recognise. Every option that
-// a test passes means something to that test; everything else has a default here.
+// Fixtures that several rooms share: temporary stores, and rows that are easy to recognise. Every option that
+// a test passes matters for that test; everything else has a default here.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,14 +23,14 @@ export interface Stores {
   readonly engine: TelemetryEngine
   readonly files: LocalEngineFiles
   readonly control: Control
-  /** What else a test does to the control plane. */
+  /** Other operations of a test on the control plane. */
   readonly plane: SharedTestControl
   close(): Promise<void>
 }
 
 /**
- * An empty engine in a temporary folder, and an empty control plane. One at a time per process:
- * that is the engine's rule.
+ * An empty engine in a temporary folder, and an empty control plane. Only one at a time per process, because
+ * the engine allows no more.
  */
 export async function openStores(): Promise<Stores> {
   const folder = temporaryFolder()
@@ -51,8 +51,8 @@ export async function openStores(): Promise<Stores> {
 }
 
 /**
- * Opens the engine on a folder that stays, and closes it when `work` has ended: another
- * opening of it may follow.
+ * Opens the engine on a folder that stays, and closes it when `work` has ended, so that it can be opened
+ * again.
  */
 export async function withEngine<T>(folder: string, work: (engine: LocalEngine) => Promise<T>): Promise<T> {
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
@@ -63,7 +63,7 @@ export async function withEngine<T>(folder: string, work: (engine: LocalEngine) 
   }
 }
 
-/** The port of an engine, call for call, in which a test can put something of its own in place of a call. */
+/** The port of an engine, call by call, so that a test can replace a call. */
 export function delegate(engine: TelemetryEngine): TelemetryEngine {
   return {
     select: (...given) => engine.select(...given),
@@ -78,7 +78,7 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'lethe-test-'))
 }
 
-/** Returns what creates a temporary folder. All of them are removed when the tests of the file have ended. */
+/** Returns a function that creates temporary folders. All of them are removed after the tests of the file. */
 export function temporaryFolders(): () => string {
   const folders: string[] = []
   after(() => {
@@ -97,13 +97,16 @@ export function tableSpec(name: TableName): TableSpec {
   return spec
 }
 
-/** Rows of one table that belong to nobody yet, with their extent in time. */
+/** Rows of one table without an organisation, with their extent in time. */
 export interface CellRows extends TableExtent {
   readonly rows: readonly FixtureRow[]
   readonly timesNs: readonly bigint[]
 }
 
-/** Rows at the given times, alike in the given columns; the others hold the engine's empty value. */
+/**
+ * Rows at the given times, with the same values in the given columns; other columns have the engine's empty
+ * value.
+ */
 export function batchOf(
   table: TableName,
   timesNs: readonly bigint[],
@@ -120,7 +123,7 @@ export function batchOf(
   }
 }
 
-/** The rows as a decoder hands them to the writer. */
+/** The rows as a decoder passes them to the writer. */
 export function encodeRows(place: TenantPlace, parts: readonly CellRows[]): RowBatch {
   return parts.map((part) => {
     const columns = insertColumns(tableSpec(part.table))
@@ -142,7 +145,7 @@ export function encodeRows(place: TenantPlace, parts: readonly CellRows[]): RowB
   })
 }
 
-/** Puts rows into the engine past the writer, for tests that don't test the writer. */
+/** Inserts rows into the engine without the writer, for tests of other parts. */
 export async function insertRows(engine: TelemetryEngine, place: TenantPlace, part: CellRows): Promise<void> {
   const columns = insertColumns(tableSpec(part.table))
   await engine.insert(part.table, columns, [encodeFixture(columns, place, part.rows)])

@@ -1,6 +1,6 @@
-// A disk of a few megabytes that a test may fill, make read-only and free again: a file system in
-// memory of its own. To mount one takes root, so a test that needs it is skipped, with the reason,
-// where that isn't allowed.
+// A disk of a few megabytes that a test can fill, make read-only and free again: a separate file system in
+// memory. Mounting it requires root, so a test that needs it is skipped with the reason where that isn't
+// allowed.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -20,24 +20,24 @@ import { temporaryFolder } from './fixtures.ts'
 interface SmallDisk {
   /** Where it is mounted. */
   readonly folder: string
-  /** Takes all room but so many bytes, as somebody else's file would. */
+  /** Takes all room except this many bytes, as another user's file would. */
   fill(leaveBytes?: number): void
-  /** Gives back what {@link fill} has taken. */
+  /** Frees what {@link fill} has taken. */
   free(): void
   freeBytes(): number
-  /** Unmounts it, whoever still has files open in it. */
+  /** Unmounts it, even if files in it are still open. */
   remove(): void
 }
 
-/** Why there can be no such disk here; null where there can. */
+/** Why such a disk is not possible here; null where it is. */
 export function whyNoSmallDisk(): string | null {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
-    return 'to mount a small disk takes root on Linux'
+    return 'mounting a small disk requires root on Linux'
   try {
     openSmallDisk(1024 * 1024).remove()
     return null
   } catch (error) {
-    return `this system mounts no file system: ${error instanceof Error ? error.message : error}`
+    return `this system cannot mount a file system: ${error instanceof Error ? error.message : error}`
   }
 }
 
@@ -64,14 +64,14 @@ export function openSmallDisk(bytes: number): SmallDisk {
   }
 }
 
-/** A disk that breaks when it is told to: from then on it is read-only, whoever has files open on it. */
+/** A disk that breaks on demand: from then on it is read-only, also for open files. */
 interface BreakingDisk {
   readonly folder: string
   break(): void
   remove(): void
 }
 
-/** Why there can be none here; null where there can. */
+/** Why it is not possible here; null where it is. */
 export function whyNoBreakingDisk(): string | null {
   const why = whyNoSmallDisk()
   if (why !== null) return why
@@ -82,7 +82,7 @@ export function whyNoBreakingDisk(): string | null {
   return isMissing ? 'mkfs.ext4 or findmnt is missing' : null
 }
 
-/** An ext4 in a file, which takes itself for damaged when the kernel is told so. */
+/** An ext4 in a file, which the kernel can be told to treat as damaged. */
 export function openBreakingDisk(bytes: number): BreakingDisk {
   const parent = temporaryFolder()
   const [image, folder] = [join(parent, 'image'), join(parent, 'disk')]

@@ -1,6 +1,6 @@
-// The house rules, held by reading the repository. Each rule is a function over sources, so that it can be
-// shown here to find what it looks for: a rule that can't fail holds nothing. ARCHITECTURE and STYLE say why
-// the rules are as they are; a failure prints the place and the reason.
+// The house rules, checked by reading the repository. Each rule is a function over sources, so that a test
+// can show that it finds violations; a rule that can't fail checks nothing. ARCHITECTURE and STYLE give the
+// reasons; a failure prints the location and the reason.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
@@ -37,11 +37,11 @@ const manifest: { dependencies: Record<string, string>; scripts: Record<string, 
 const dependencies = Object.keys(manifest.dependencies)
 const { lineWidth }: { lineWidth: number } = JSON.parse(read('biome.json')).formatter
 
-/** What package.json and the start scripts run of the server. */
+/** Files of the server that package.json and the start scripts run. */
 const runners = [...Object.values(manifest.scripts), ...globSync('scripts/*.mjs', { cwd: root }).map(read)]
 const entries = [...new Set(runners.flatMap((text) => text.match(/\bserver\/[\w/.-]+\.ts\b/g) ?? []))]
 
-/** Text that is ours: no lock file, nothing installed or generated. */
+/** Our own texts: no lock file, nothing installed or generated. */
 const texts = globSync('{*,{contract,server,tests,bench,scripts,docs}/**/*}.{ts,mjs,js,json,md,yaml,yml}', {
   cwd: root,
 })
@@ -58,33 +58,33 @@ function holds(rule: string, violations: readonly Violation[]): void {
 const places = (violations: readonly Violation[]) => violations.map(({ path }) => path)
 
 describe('the repository', () => {
-  test('is found and has its entry', () => {
+  test('is found and has its entry points', () => {
     assert.ok(sources.length > 100, `${sources.length} sources`)
     assert.deepEqual(entries, ['server/cli/lethe.ts'])
   })
-  holds('imports point one way, and never to a sibling', findWrongDirections(sources))
-  holds('no folder has more files than one can see', findCrowdedFolders(sources))
-  holds('clients know the service by its contract', findClientsThatKnow(sources))
-  holds('modules from outside stay behind their doors', findWrongModules(sources, dependencies))
-  holds('words of SQLite stand in one folder', findSqliteWords(sources))
-  holds('only what opens a control plane knows which database it is on', findSqliteImports(sources))
-  holds('no files import each other in a circle', findCycles(sources))
-  holds('no file only passes on what others export', findBarrels(sources))
+  holds('imports only point down, and never to a sibling', findWrongDirections(sources))
+  holds('no folder has too many files', findCrowdedFolders(sources))
+  holds('clients depend only on the contract', findClientsThatKnow(sources))
+  holds('external modules are imported only where allowed', findWrongModules(sources, dependencies))
+  holds('SQL of SQLite is in one folder', findSqliteWords(sources))
+  holds('only files that open a control plane depend on its database', findSqliteImports(sources))
+  holds('no imports form a cycle', findCycles(sources))
+  holds('no file only re-exports', findBarrels(sources))
   holds('every import names a file that exists', findLostImports(sources))
-  holds('nothing is dead', findDeadFiles(sources, entries))
-  holds('no file exports what no other imports', findUnusedExports(sources))
+  holds('no file is unused', findDeadFiles(sources, entries))
+  holds('no export is unused', findUnusedExports(sources))
   holds('each name that the server exports has one meaning', findSharedNames(sources))
-  holds('time, chance, environment and output come in through their doors', findForbiddenCalls(sources))
-  holds('no note to oneself is left behind', findLeftovers(sources))
-  holds('every file opens by saying what it is', findMuteFiles(sources))
-  holds('comments keep to the width of the code', findWideComments(sources, lineWidth))
-  holds('no path of one machine is in it', findMachinePaths(texts))
+  holds('time, randomness, environment and output are used only where allowed', findForbiddenCalls(sources))
+  holds('no leftover notes', findLeftovers(sources))
+  holds('every file opens with a comment that says what it is', findMuteFiles(sources))
+  holds('comments fit the width of the code', findWideComments(sources, lineWidth))
+  holds('no text has a path of one machine', findMachinePaths(texts))
   holds(
-    'every code of the catalogue is answered somewhere',
+    'every code of the catalogue is returned somewhere',
     findUnusedCodes(sources, Object.keys(errorCatalogue)),
   )
   holds(
-    'what is long does not grow, and nothing else becomes long',
+    'long files and functions do not grow, and no others become long',
     compareSizes(measureSizes(sources), JSON.parse(read('tests/tidy/sizes.json'))),
   )
 })
@@ -94,7 +94,7 @@ describe('the rule for sizes of folders', () => {
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${folder}/f${i}${ending}`, '']))
   const found = (given: Readonly<Record<string, string>>) => places(findCrowdedFolders(house(given)))
 
-  test('finds a folder with too many source files, wherever it is under server/', () => {
+  test('finds a folder with too many source files anywhere under server/', () => {
     assert.deepEqual(found(files('server/core', 26)), ['server/core'])
     assert.deepEqual(found(files('server/core/deep', 26)), ['server/core/deep'])
     assert.deepEqual(found({ ...files('server/core', 25), ...files('server/core/deep', 25) }), [])
@@ -115,7 +115,7 @@ describe('the direction rule', () => {
     )
   }
 
-  test('refuses to go up', () => {
+  test('refuses imports of a higher layer', () => {
     for (const [from, to] of [
       ['contract/errors.ts', 'server/core/ids.ts'],
       ['server/core/ids.ts', 'server/control/database.ts'],
@@ -139,11 +139,11 @@ describe('the direction rule', () => {
     assert.equal(findWrongDirections(typeOnly).length, 1)
   })
 
-  test('keeps the floors inside a room', () => {
+  test('checks the layers inside a room', () => {
     const reason = (from: string, to: string) => edge(`server/detection/${from}`, `server/detection/${to}`)
     assert.match(reason('scoring/a.ts', 'alarms/b.ts')[0] ?? '', /scoring lies below alarms of detection/)
     assert.match(reason('runs/a.ts', 'routes.ts')[0] ?? '', /runs lies below the rest of detection/)
-    assert.match(reason('charts/a.ts', 'routes.ts')[0] ?? '', /has no floor yet/)
+    assert.match(reason('charts/a.ts', 'routes.ts')[0] ?? '', /has no layer yet/)
     assert.deepEqual(reason('routes.ts', 'runs/a.ts'), [])
     assert.deepEqual(reason('alarms/a.ts', 'alarms/b.ts'), [])
     assert.deepEqual(edge('server/query/a/a.ts', 'server/query/b.ts'), [])
@@ -155,7 +155,7 @@ describe('the direction rule', () => {
     }
   })
 
-  test('keeps clients from knowing the service', () => {
+  test('refuses imports of the service by clients', () => {
     const client = (to: string) =>
       findClientsThatKnow(house({ 'server/cli/client/a.ts': `import { x } from '../../../${to}'` })).length
     assert.equal(client('contract/deletion.ts'), 0)
@@ -165,12 +165,12 @@ describe('the direction rule', () => {
     assert.equal(client('server/deletion/requests/states.ts'), 1)
   })
 
-  test('asks for a floor where a room is new', () => {
-    assert.match(edge('server/billing/a.ts', 'server/core/ids.ts')[0] ?? '', /billing has no floor/)
-    assert.match(edge('server/app.ts', 'server/billing/a.ts')[0] ?? '', /billing has no floor/)
+  test('requires a layer for a new room', () => {
+    assert.match(edge('server/billing/a.ts', 'server/core/ids.ts')[0] ?? '', /billing has no layer/)
+    assert.match(edge('server/app.ts', 'server/billing/a.ts')[0] ?? '', /billing has no layer/)
   })
 
-  test('lets a file go down, stay in its room, and lets tests go anywhere', () => {
+  test('accepts imports of lower layers and of the same room, and any import by tests', () => {
     assert.deepEqual(edge('server/worker/lease.ts', 'server/control/database.ts'), [])
     assert.deepEqual(edge('server/query/logs.ts', 'server/telemetry/sql.ts'), [])
     assert.deepEqual(edge('server/query/logs.ts', 'server/query/traces.ts'), [])
@@ -178,7 +178,7 @@ describe('the direction rule', () => {
     assert.deepEqual(edge('tests/a.ts', 'server/app.ts'), [])
   })
 
-  test('sees imports in every form, with their line', () => {
+  test('finds imports in every form, with their line', () => {
     const [source] = house({
       'server/core/a.ts': [
         '// Nothing here: import x from "../app.ts"',
@@ -213,7 +213,7 @@ describe('the rule of outside modules', () => {
   const wrong = (path: string, statement: string) =>
     findWrongModules(house({ [path]: statement }), ['zod', 'fastify', 'chdb', 'kysely']).length
 
-  test('keeps drivers, HTTP, waiting and test tools behind their doors', () => {
+  test('allows drivers, HTTP, waiting and test tools only in their files', () => {
     assert.equal(wrong('server/control/migrate.ts', "import { DatabaseSync } from 'node:sqlite'"), 1)
     assert.equal(wrong('server/control/sqlite/sqlite.ts', "import { DatabaseSync } from 'node:sqlite'"), 0)
     assert.equal(wrong('server/usage/storage.ts', "import { Session } from 'chdb'"), 1)
@@ -231,7 +231,7 @@ describe('the rule of outside modules', () => {
     assert.equal(wrong('server/usage/storage.test.ts', "import { test } from 'node:test'"), 0)
   })
 
-  test('lets the contract have zod alone, and production only what it declares', () => {
+  test('allows only zod in the contract, and only declared dependencies in production', () => {
     assert.equal(wrong('contract/a.ts', "import { z } from 'zod'"), 0)
     assert.equal(wrong('contract/a.ts', "import { join } from 'node:path'"), 1)
     assert.equal(wrong('server/core/a.ts', "import ms from 'ms'"), 1)
@@ -245,7 +245,7 @@ describe('the rules of SQLite', () => {
   const words = (code: string, path = 'server/deletion/a.ts') =>
     findSqliteWords(house({ [path]: code })).length
 
-  test('find what only SQLite understands, in strings and in templates', () => {
+  test('find SQL of SQLite, in strings and in templates', () => {
     for (const code of [
       "run('pragma foreign_keys = on')",
       'sql`begin deferred`.execute(control)',
@@ -267,7 +267,7 @@ describe('the rules of SQLite', () => {
     assert.equal(words("run('vacuum')", 'server/control/migrations/0001-a.ts'), 1)
   })
 
-  test('leave alone the folder itself, the lock of the data folder, comments and other words', () => {
+  test('ignore the folder itself, the lock of the data folder, comments and other words', () => {
     assert.equal(words("run('vacuum')", 'server/control/sqlite/dialect.ts'), 0)
     assert.equal(words("run('pragma journal_mode = memory')", 'server/telemetry/folder-lock.ts'), 0)
     assert.equal(words("run('vacuum')", 'bench/peers/postgresql.ts'), 0)
@@ -284,7 +284,7 @@ describe('the rules of SQLite', () => {
     }
   })
 
-  test('find a file that knows which database it is on', () => {
+  test('find a file that depends on one database', () => {
     const imports = (path: string, to: string) =>
       findSqliteImports(house({ [path]: `import { openSqlite } from '${to}'` })).length
     assert.equal(imports('server/audit/log.ts', '../control/sqlite/sqlite.ts'), 1)
@@ -297,8 +297,8 @@ describe('the rules of SQLite', () => {
   })
 })
 
-describe('the rules of cycles, barrels and reach', () => {
-  test('find a circle, also through types and over several files', () => {
+describe('the rules of cycles, barrels and unused files', () => {
+  test('find a cycle, also through types and over several files', () => {
     const circle = house({
       'a.ts': "import { b } from './b.ts'",
       'b.ts': "import type { C } from './c.ts'",
@@ -311,19 +311,19 @@ describe('the rules of cycles, barrels and reach', () => {
 
   test('find a barrel by name and by content', () => {
     const files = house({
-      'server/query/index.ts': '// Doors.\nexport const a = 1',
-      'server/query/doors.ts': "// Doors.\nexport { a } from './a.ts'\nexport * from './b.ts'\n",
-      'server/query/again.ts': "// Doors.\nimport { a } from './a.ts'\nexport { a }\n",
+      'server/query/index.ts': '// Parts.\nexport const a = 1',
+      'server/query/parts.ts': "// Parts.\nexport { a } from './a.ts'\nexport * from './b.ts'\n",
+      'server/query/again.ts': "// Parts.\nimport { a } from './a.ts'\nexport { a }\n",
       'server/query/honest.ts': "// Work.\nexport { a } from './a.ts'\nexport const b = 1\n",
     })
     assert.deepEqual(places(findBarrels(files)), [
       'server/query/index.ts',
-      'server/query/doors.ts',
+      'server/query/parts.ts',
       'server/query/again.ts',
     ])
   })
 
-  test('find what only tests reach, what nothing reaches, and support without a test', () => {
+  test('find files that only tests use, files that nothing uses, and support without a test', () => {
     const files = house({
       'server/cli/lethe.ts': "import '../app.ts'",
       'server/app.ts': '',
@@ -339,7 +339,7 @@ describe('the rules of cycles, barrels and reach', () => {
     ])
   })
 
-  test('find an import of a file that is gone', () => {
+  test('find an import of a missing file', () => {
     assert.deepEqual(places(findLostImports(house({ 'server/a.ts': "import './b.ts'" }))), [
       'server/a.ts -> server/b.ts',
     ])
@@ -349,7 +349,7 @@ describe('the rules of cycles, barrels and reach', () => {
 describe('the rules of words', () => {
   const calls = (path: string, code: string) => findForbiddenCalls(house({ [path]: code })).length
 
-  test('find time, waiting, chance, environment and output', () => {
+  test('find time, waiting, randomness, environment and output', () => {
     for (const code of [
       'Date.now()',
       'new Date()',
@@ -378,7 +378,7 @@ describe('the rules of words', () => {
     }
   })
 
-  test('leave alone what is said rather than done, and the doors themselves', () => {
+  test('ignore comments and strings, and the files where a use is allowed', () => {
     assert.equal(calls('server/query/logs.ts', '// Date.now() is the caller’s business.'), 0)
     assert.equal(calls('server/query/logs.ts', "const hint = 'set process.env'; new Date(5)"), 0)
     assert.equal(calls('server/query/logs.ts', '/Date.now()/.test(text)'), 0)
@@ -398,7 +398,7 @@ describe('the rules of words', () => {
     assert.equal(calls('server/query/logs.test.ts', 'Math.random()'), 1)
   })
 
-  test('find notes to oneself, in comments too', () => {
+  test('find leftover notes, also in comments', () => {
     const note = `// ${'TO' + 'DO'}: later\n`
     assert.deepEqual(places(findLeftovers(house({ 'a.ts': note }))), [`a.ts:1 ${'TO' + 'DO'}`])
     assert.deepEqual(findLeftovers(house({ 'a.ts': '// A method of doing it.\n' })), [])
@@ -432,7 +432,7 @@ describe('the rules of words', () => {
     )
   })
 
-  test('find a code that nothing answers with', () => {
+  test('find a code that nothing returns', () => {
     const files = house({
       'server/a.ts': "throw new AppError('not_found')",
       'server/a.test.ts': "assert.equal(code, 'overloaded')",
@@ -444,7 +444,7 @@ describe('the rules of words', () => {
   })
 })
 
-describe('the ratchet of sizes', () => {
+describe('the rule of sizes', () => {
   const lines = (count: number) => '  work()\n'.repeat(count)
 
   test('measures every form of function, header included', () => {
@@ -484,7 +484,7 @@ describe('the ratchet of sizes', () => {
     ])
   })
 
-  test('refuses a file or function that crosses its yardstick', () => {
+  test('refuses a file or function above its limit', () => {
     const long = house({
       'server/a.ts': `function long() {\n${lines(69)}}\n`,
       'server/b.ts': `${lines(401)}`,
@@ -501,7 +501,7 @@ describe('the ratchet of sizes', () => {
     ])
   })
 
-  test('lets what was long stay, refuses its growth, and forgets it once it is short', () => {
+  test('accepts listed files, refuses their growth, and reports entries that are no longer needed', () => {
     const now = { files: { a: 500 }, functions: {} }
     assert.deepEqual(compareSizes(now, { files: { a: 500 }, functions: {} }), [])
     assert.deepEqual(places(compareSizes(now, { files: { a: 499 }, functions: {} })), ['a'])

@@ -19,7 +19,7 @@ import {
   EvaluationsHere,
 } from '../../server/detection/runs/evaluation-pool.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import { answerWriter } from '../../server/http/answer-text.ts'
+import { responseWriter } from '../../server/http/response-text.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
@@ -70,7 +70,7 @@ try {
     const computing = await watched(async () => {
       preview = await backtest(reader, definition, range, { clock: systemClock, evaluations })
     })
-    const write = answerWriter(DetectorPreview)
+    const write = responseWriter(DetectorPreview)
     const answering = await watched(async () => void (await write(preview, nextRound)))
     report(
       'The event loop during a preview',

@@ -160,6 +160,7 @@ async function foundInTraffic(kind: string, definition: DetectorDefinition) {
 function foundInShop(seed: number) {
   const shop = shopSeries(seed)
   const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
+  const toldMinutes = new Map<string, number>()
   const wrong: string[] = []
   for (const definition of [
     ...systemDetectors,
@@ -176,12 +177,22 @@ function foundInShop(seed: number) {
         if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
         const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
         const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
-        if (about === undefined) wrong.push(words)
-        else found.get(about.key)?.push(`${definition.metric_key} ${service}`)
+        if (about === undefined) {
+          wrong.push(words)
+          continue
+        }
+        found.get(about.key)?.push(`${definition.metric_key} ${service}`)
+        const minutes = (at(episode.openedIndex + 1) - about.startMs) / minuteMs
+        toldMinutes.set(about.key, Math.min(minutes, toldMinutes.get(about.key) ?? minutes))
       }
     }
   }
-  const counts = Object.fromEntries([...found].map(([key, all]) => [key, all.length]))
+  const counts = Object.fromEntries(
+    [...found].flatMap(([key, all]) => [
+      [key, all.length],
+      [`${key}, told after min`, toldMinutes.get(key) ?? null],
+    ]),
+  )
   return { seed, ...counts, false: wrong.length, 'what was false': wrong.join('; ') }
 }
 

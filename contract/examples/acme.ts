@@ -1,6 +1,5 @@
-// The organisation that all examples are about, so that one example continues another: a shop with two
-// people, whose payments failed on the morning of 2026-11-21, and which then erased the logs that leaked a
-// key.
+// The organisation of all examples, so that one example continues another: a shop with two people, whose
+// payments failed on the morning of 2026-11-21, and which then erased the logs that leaked a key.
 
 export const tenantId = 'acme'
 

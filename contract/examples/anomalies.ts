@@ -1,4 +1,4 @@
-// Examples of anomalies: the failed payments of one morning, what a person says to them, and a mute.
+// Examples of anomalies: the failed payments of one morning, the feedback of a person, and a mute.
 
 import type { z } from 'zod'
 import type { Anomaly, AnomalyVersion } from '../detection.ts'

@@ -51,7 +51,7 @@ const untouched = {
   next_attempt_at: null,
 }
 
-/** As it is answered at once: hidden, and about to be removed. */
+/** As it is returned at once: hidden, and not yet removed. */
 export const runningDeletionExample: DeletionRequest = {
   request_id: requestId,
   id: requestId,
@@ -124,7 +124,7 @@ export const completedDeletionExample: DeletionRequest = {
   verified_at: '2026-11-21T09:30:02.517Z',
 }
 
-/** A delayed one that its requester has taken back. */
+/** A delayed one that its requester has cancelled. */
 export const cancelledDeletionExample: DeletionRequest = {
   ...runningDeletionExample,
   status: 'cancelled',

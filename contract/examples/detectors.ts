@@ -1,5 +1,5 @@
-// Examples of detectors: one that watches the error ratio of each service, what it would have done, and what
-// is suggested for another metric.
+// Examples of detectors: one that watches the error ratio of each service, its preview, and a suggestion for
+// another metric.
 
 import type { z } from 'zod'
 import type { CreateDetector, Detector, MetricChoice, PatchDetector } from '../detection.ts'

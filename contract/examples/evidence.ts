@@ -1,4 +1,4 @@
-// Examples of evidence: entries of the ledger and the audit log, and the keys that sign.
+// Examples of evidence: entries of the ledger and the audit log, and the signing keys.
 
 import type { z } from 'zod'
 import type { AuditEntry, Jwks } from '../audit.ts'

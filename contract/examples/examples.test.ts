@@ -1,5 +1,5 @@
-// Every operation shows what to send and what comes back, and each example is what its schema says: nothing
-// is missing in it, and nothing is in it that a client would never see.
+// Every operation has examples of its bodies, and each example matches its schema: no field is missing, and
+// no field is unknown.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -13,7 +13,7 @@ const shown = everyOperation.filter(({ isHidden }) => isHidden !== true)
 const wantsJson = (operation: Operation) =>
   operation.body !== undefined && !isEmptyAllowed(operation) && bodyTypesOf(operation).includes(jsonType)
 
-/** Whether the operation means the same without a body, which is what most clients send. */
+/** Whether the operation means the same without a body, as most clients send it. */
 function isEmptyAllowed({ body, protocol }: Operation): boolean {
   return protocol === undefined && body?.safeParse(undefined).success === true
 }
@@ -34,7 +34,7 @@ for (const operation of shown) {
       })
     }
     for (const [status, success] of answersOf(operation).filter(([, one]) => answersJson(one))) {
-      test(`has an example of its ${status}, with what its schema has and nothing else`, () => {
+      test(`has an example of its ${status}, with exactly the fields of its schema`, () => {
         assert.notEqual(success.example, undefined)
         assert.deepEqual(success.body.parse(success.example), success.example)
       })
@@ -63,7 +63,7 @@ test('the OpenAPI document has every example, where the media type is JSON', () 
   }
 })
 
-test('an example that lacks a field, or has one too many, is told from its schema', () => {
+test('a missing field and an unknown field of an example are detected', () => {
   const schema = z.object({ id: z.string() })
   assert.equal(schema.safeParse({}).success, false)
   const extra = { id: 'a', more: 1 }

@@ -1,4 +1,4 @@
-// Examples of who else has a say in an erasure: the policy of a second person, a legal hold, and retention.
+// Examples of rules for erasures: the policy of a second person, a legal hold, and retention.
 
 import type { z } from 'zod'
 import type {

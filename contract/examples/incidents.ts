@@ -1,4 +1,4 @@
-// An incident as the service answers it: one provider is slow, and the callers of its service fail.
+// An incident as the service returns it: one provider is slow, and the callers of its service fail.
 
 import type { IncidentWithMembers } from '../incidents.ts'
 

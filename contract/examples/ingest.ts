@@ -1,5 +1,5 @@
 // Examples of OTLP export requests in JSON, as SDKs and Collectors send them: a point, a log record and a
-// span of one service. Integers of 64 bits are text, as the protobuf JSON mapping has them.
+// span of one service. 64-bit integers are text, as in the protobuf JSON mapping.
 
 import { resourceAttributes, spanId, traceId } from './acme.ts'
 

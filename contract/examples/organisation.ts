@@ -1,5 +1,4 @@
-// Examples of an organisation: who the caller is, its access tokens, its end, what it stores and what it
-// sends.
+// Examples of an organisation: the caller, its access tokens, its removal, what it stores and what it sends.
 
 import type { z } from 'zod'
 import type {

@@ -1,4 +1,4 @@
-// Examples of what is answered to everybody.
+// Examples of responses to everybody.
 
 import type { z } from 'zod'
 import type { FrontPage, Health, Readiness } from '../pages.ts'

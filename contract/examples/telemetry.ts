@@ -1,4 +1,4 @@
-// Examples of telemetry that is read back: the requests, logs and spans of the failed payments.
+// Examples of reading telemetry: the requests, logs and spans of the failed payments.
 
 import type { z } from 'zod'
 import type { Deploy, DeployPage } from '../deploys.ts'

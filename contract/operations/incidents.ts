@@ -1,4 +1,4 @@
-// Incidents: anomalies that belong together, told as one.
+// Incidents: anomalies that belong together, reported as one.
 
 import { pageOf } from '../common.ts'
 import { incidentExample } from '../examples/incidents.ts'
@@ -15,7 +15,7 @@ export const incidentOperations = {
     path: '/incidents',
     access: readers,
     tag: 'Detection',
-    summary: 'Incidents of your organisation, by start, latest first',
+    summary: 'Incidents of your organisation, latest start first',
     query: IncidentListQuery,
     results: { 200: { body: pageOf(Incident), example: { items: [listed], next_cursor: null } } },
   }),

@@ -92,7 +92,7 @@ export const telemetryOperations = {
     path: '/telemetry/deploys',
     summary: 'When services were deployed, newest first',
     description:
-      'A deploy is the time from which the telemetry of a service names another `service.version` than just before, in one `deployment.environment.name`. Several versions at once, as in a rolling deploy, are one deploy; going back to an older version is one too. A log event named `deployment` is a deploy as well: `service.name`, `service.version` and `deployment.environment.name` among its attributes, or else of its resource, say of what; one with the `deployment.status` `failed` is none. What ran before is looked up in the six hours before the range. Computed from the telemetry on request and kept nowhere.',
+      'A deploy is the time from which the telemetry of a service has another `service.version` than just before, in one `deployment.environment.name`. Several versions at once, as in a rolling deploy, are one deploy; going back to an older version is also one. A log event named `deployment` is a deploy as well: it has `service.name`, `service.version` and `deployment.environment.name` in its attributes, or else in its resource. An event with the `deployment.status` `failed` is not a deploy. The previous version is read from the six hours before the range. Computed from the telemetry on request and not stored.',
     query: DeployQuery,
     results: { 200: { body: DeployPage, example: deployPageExample } },
     refusals: ['query_too_expensive'],

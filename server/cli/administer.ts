@@ -83,7 +83,7 @@ export async function listTokens(config: Config, options: JsonOption & { org: st
     for (const token of items) {
       const state =
         token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
-      const below = token.live_descendants === 0 ? '' : `  (${token.live_descendants} descendants work)`
+      const below = token.live_descendants === 0 ? '' : `  (working descendants: ${token.live_descendants})`
       print(
         `${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}${below}`,
       )
@@ -110,9 +110,9 @@ export async function revokeToken(
     })
     if (options.json) return printJson(token)
     print(`${token.id} revoked ${token.revoked_at}`)
-    if (token.revoked_descendants > 0) print(`${token.revoked_descendants} descendants are revoked too`)
+    if (token.revoked_descendants > 0) print(`descendants revoked too: ${token.revoked_descendants}`)
     if (token.live_descendants > 0) {
-      print(`${token.live_descendants} descendants still work; --with-descendants revokes them`)
+      print(`descendants that still work: ${token.live_descendants}; --with-descendants revokes them`)
     }
   })
 }

@@ -49,7 +49,7 @@ test('the band is shaded around the values, and a far too wide band is cut', () 
   )
 })
 
-test('a series without values, with one value, or with gaps is drawn as it is', () => {
+test('a series without values, with one value, or with gaps is drawn correctly', () => {
   assert.deepEqual(drawInTerminal(chartOf([Number.NaN], { title: 'h1' }), plain), ['h1', 'No values.'])
   assert.equal(drawInTerminal(chartOf([5]), plain).filter((line) => line.includes('•')).length, 1)
   const gap = drawSvg([chartOf([1, Number.NaN, 3, 4])], 'gap')

@@ -203,7 +203,11 @@ test('the rate of a cumulative counter is distributed over the time between poin
   assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain goes on')
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 120])
   const longer: Ask = { metricKey: 'requests', endNs: at(300), aggregation: 'increase' }
-  assert.deepEqual(await values(reader, longer), [120, 120, 120, 60, null], 'it ended, and its start is told')
+  assert.deepEqual(
+    await values(reader, longer),
+    [120, 120, 120, 60, null],
+    'it ended, and its start is known',
+  )
 })
 
 test('a restarted counter counts from zero, and each underlying series separately', async () => {
@@ -298,7 +302,7 @@ test('a deployment in the middle of a step changes no rate', async () => {
   assert.deepEqual(await values(reader, { metricKey: 'requests' }), [10, 10, 10, 10])
 })
 
-test('two processes of one identity that overlap are told apart by their start', async () => {
+test('two overlapping processes of one identity are distinguished by their start', async () => {
   const started = (seconds: number) => ({ StartTimeUnix: at(seconds) })
   const reader = await organisation({
     otel_metrics_sum: [

@@ -1,6 +1,6 @@
-// Judges an answer by the OpenAPI document and by what holds for every answer: no fault of the service, a
-// status that the document names, a body of its schema, the headers of its status, and nothing of another
-// organisation or of a secret.
+// Checks a response against the OpenAPI document and against rules for every response: no fault of the
+// service, a status that the document names, a body of its schema, the headers of its status, and no data of
+// another organisation and no secret.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -13,19 +13,19 @@ interface Answer {
   readonly text: string
 }
 
-/** 503 and 507 with these codes are refusals, not faults. */
+/** A 503 or 507 with these codes is a refusal, not a fault. */
 const refusals = new Set(['erasing', 'overloaded', 'not_ready', 'storage_full', 'storage_unavailable'])
 
-/** What a request can get that is for no operation of the document, or for one by accident. */
-const astray = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 429, 431])
+/** Statuses of requests that belong to no operation of the document, or to one by accident. */
+const misdirected = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 429, 431])
 
-/** No answer to a request as small as these may be larger. */
+/** Maximum size of a response to requests as small as these. */
 const largest = 8 * 2 ** 20
 
 interface AnswerRules {
-  /** Texts that no answer may hold, such as another organisation's telemetry. */
+  /** Texts that no response may contain, such as another organisation's telemetry. */
   readonly canaries: readonly string[]
-  /** Secrets of tokens, which are answered once by the operation that makes one. */
+  /** Secrets of tokens, which only the operation that creates a token returns, once. */
   readonly secrets: readonly string[]
 }
 
@@ -41,24 +41,23 @@ export class Answers {
     this.#ajv.addSchema({ ...document, $id: 'lethe:openapi' })
   }
 
-  /** What is wrong, a sentence each; empty where nothing is. */
+  /** Returns what is wrong, one sentence each; empty where nothing is. */
   faults(request: Request, answer: Answer): string[] {
     const { headers, status, text } = answer
     const faults = [...this.#leaks(request, text)]
     if (text.length > largest) faults.push(`it has ${text.length} characters`)
     if (status >= 500 && !refusals.has(codeOf(text) ?? '')) faults.push('it is a fault of the service')
     if (headers.get('x-request-id') === null && status !== 400 && status !== 431)
-      faults.push('there is no x-request-id')
-    if (status === 401 && headers.get('www-authenticate') === null)
-      faults.push('there is no www-authenticate')
+      faults.push('x-request-id is missing')
+    if (status === 401 && headers.get('www-authenticate') === null) faults.push('www-authenticate is missing')
     if ((status === 429 || status === 503) && !/^\d+$/.test(headers.get('retry-after') ?? ''))
-      faults.push('there is no retry-after')
+      faults.push('retry-after is missing')
     const fault = request.operation === null ? this.#astrayFault(status) : this.#undeclared(request, answer)
     return fault === null ? faults : [...faults, fault]
   }
 
   #astrayFault(status: number): string | null {
-    return astray.has(status) ? null : `nothing is there, and it answers ${status}`
+    return misdirected.has(status) ? null : `the address does not exist, and the status is ${status}`
   }
 
   #leaks({ operation, sender }: Request, text: string): string[] {
@@ -67,10 +66,10 @@ export class Answers {
     return [
       ...canaries
         .filter((canary) => text.includes(canary))
-        .map((canary) => `it holds ${canary} of another organisation`),
+        .map((canary) => `it contains ${canary} of another organisation`),
       ...(isNewToken
         ? []
-        : secrets.filter((secret) => text.includes(secret)).map(() => 'it holds the secret of a token')),
+        : secrets.filter((secret) => text.includes(secret)).map(() => 'it contains the secret of a token')),
     ]
   }
 
@@ -87,12 +86,12 @@ export class Answers {
     try {
       body = JSON.parse(text)
     } catch {
-      return `${status} is no JSON`
+      return `${status} is not JSON`
     }
     const validate = this.#validatorOf(place)
     if (validate(body)) return null
     const [first] = validate.errors ?? []
-    return `${status} is not of its schema: ${first?.instancePath || 'the body'} ${first?.message ?? ''}`
+    return `${status} does not match its schema: ${first?.instancePath || 'the body'} ${first?.message ?? ''}`
   }
 
   #validatorOf(place: string): ValidateFunction {

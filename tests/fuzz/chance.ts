@@ -1,5 +1,5 @@
-// Repeatable chance for requests: everything that a run does follows from its seed and from
-// what the service answers.
+// Repeatable random choices for requests: a run is determined by its seed and by the responses of the
+// service.
 
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 
@@ -22,7 +22,7 @@ export class Chance {
 
   pick<T>(from: readonly T[]): T {
     const picked = from[Math.floor(this.#random() * from.length)]
-    if (picked === undefined && from.length === 0) throw new Error('There is nothing to pick from.')
+    if (picked === undefined && from.length === 0) throw new Error('The list to pick from is empty.')
     return picked as T
   }
 }

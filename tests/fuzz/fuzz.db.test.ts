@@ -1,5 +1,5 @@
-// A short run of requests by chance: no fault, no answer that the OpenAPI document does not declare, nothing
-// of another organisation. `npm run fuzz` is for many.
+// A short run of random requests: no fault, no response that the OpenAPI document does not declare, nothing
+// of another organisation. `npm run fuzz` is for long runs.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -15,7 +15,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-test('every answer is as the OpenAPI document declares it, and none is a fault', async (t) => {
+test('every response is declared in the OpenAPI document, and none is a fault', async (t) => {
   t.diagnostic(`LETHE_FUZZ_SEED=${seed}`)
   const run = await FuzzRun.begin(service, seed)
   for (let i = 0; i < requests; i++) await run.step()
@@ -23,6 +23,6 @@ test('every answer is as the OpenAPI document declares it, and none is a fault',
   const reached = [...run.reached.values()].filter((isReached) => isReached).length
   assert.ok(
     reached > run.reached.size * 0.75,
-    `${reached} of ${run.reached.size} operations were ever successful`,
+    `${reached} of ${run.reached.size} operations succeeded at least once`,
   )
 })

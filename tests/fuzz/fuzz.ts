@@ -1,8 +1,8 @@
-// Requests by chance from the OpenAPI document, over every operation and role:
-// `npm run fuzz -- --requests 100000`. Ends with 1 where an answer is a fault, is not as the document says,
-// or tells of another organisation, and where the memory that is in use after a garbage collection has grown.
+// Random requests made from the OpenAPI document, for every operation and role: `npm run fuzz -- --requests
+// 100000`. Ends with 1 where a response is a fault, differs from the document or has data of another
+// organisation, and where the memory in use after a garbage collection has grown.
 //
-//   npm run fuzz -- [--requests 20000] [--seed N]
+// npm run fuzz -- [--requests 20000] [--seed N]
 
 import process from 'node:process'
 import { parseArgs } from 'node:util'
@@ -20,13 +20,13 @@ if (!Number.isSafeInteger(requests) || requests < 1 || !Number.isSafeInteger(see
   process.exit(2)
 }
 
-/** As much as the caches of a service that has seen everything once may still grow. */
+/** How much the caches of a service may still grow after the first requests. */
 const growthMaxBytes = 64 * 2 ** 20
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** Bytes in use by JavaScript, and by buffers that it holds. */
+/** Bytes in use by JavaScript and its buffers. */
 function inUse(): number {
   collect()
   const { arrayBuffers, heapUsed } = process.memoryUsage()

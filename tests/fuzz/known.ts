@@ -1,9 +1,9 @@
-// What a client has learnt from answers: ids by where they came from, cursors, entity tags. Requests that
-// name what is there reach further than those that invent it.
+// Values that a client has learnt from responses: ids by their origin, cursors, entity tags. Requests with
+// existing ids reach more code than those with invented ones.
 
 import type { Chance } from './chance.ts'
 
-/** So many are kept of each kind; the newest push out the oldest. */
+/** Number of values per kind; new ones replace the oldest. */
 const keptMax = 60
 
 export class Known {
@@ -14,7 +14,9 @@ export class Known {
     this.#chance = chance
   }
 
-  /** A value of that kind, such as `request_id`, `cursor` or `etag`; undefined while none is known. */
+  /**
+   * Returns a value of that kind, such as `request_id`, `cursor` or `etag`; undefined while none is known.
+   */
   pick(kind: string): string | undefined {
     const kept = this.#kept.get(kind)
     return kept === undefined ? undefined : this.#chance.pick(kept)
@@ -28,7 +30,7 @@ export class Known {
     if (kept.length > keptMax) kept.shift()
   }
 
-  /** Everything in an answer that later requests may name. `path` is that of the operation. */
+  /** Stores everything in a response that later requests may name. `path` is that of the operation. */
   learn(path: string, value: unknown): void {
     if (Array.isArray(value)) for (const item of value) this.learn(path, item)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return

@@ -1,5 +1,5 @@
-// The operations of the OpenAPI document, as a client generator would read them: nothing here knows the
-// service's code, so what the document leaves unsaid is found.
+// The operations of the OpenAPI document, as a client generator would read them. Nothing here uses the
+// service's code, so gaps in the document are found.
 
 import { z } from 'zod'
 
@@ -42,11 +42,11 @@ export interface Operation {
   /** With its parameters in braces. */
   readonly path: string
   readonly parameters: readonly Parameter[]
-  /** By media type. */
+  /** Schemas by media type. */
   readonly bodies: ReadonlyMap<string, JsonSchema>
-  /** By status, then by media type: where its schema stands in the document, as a JSON pointer. */
+  /** By status, then by media type: the location of the schema in the document, as a JSON pointer. */
   readonly answers: ReadonlyMap<number, ReadonlyMap<string, string>>
-  /** Whether it asks for a token. */
+  /** Whether it needs a token. */
   readonly isGuarded: boolean
 }
 
@@ -111,7 +111,7 @@ function pointer(...keys: readonly string[]): string {
   return keys.map((key) => `/${encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))}`).join('')
 }
 
-/** The schema behind a reference into the same document. */
+/** Returns the schema that a reference into the same document refers to. */
 export function resolve(document: Document, schema: JsonSchema): JsonSchema {
   if (schema.$ref === undefined) return schema
   let found: unknown = document

@@ -1,5 +1,5 @@
-// Requests by the OpenAPI document: most are valid and name what is there, some are broken in one place, some
-// are no requests of an API at all. Whoever sends them has any role, or none.
+// Requests made from the OpenAPI document: most are valid and name existing resources, some are broken in one
+// place, some are not requests of the API at all. The sender has any role, or none.
 
 import { gzipSync } from 'node:zlib'
 import { type Role, roles } from '../../contract/tenancy.ts'
@@ -9,11 +9,11 @@ import type { Known } from './known.ts'
 import type { Document, Operation, Parameter } from './operations.ts'
 import { Values } from './values.ts'
 
-/** Who sends: a role of the organisation, nobody, or a secret that was never given out. */
+/** The sender: a role of the organisation, nobody, or an unknown secret. */
 export type Sender = Role | 'nobody' | 'stranger'
 
 export interface Request {
-  /** Null where the request is for no operation of the document. */
+  /** Null where the request belongs to no operation of the document. */
   readonly operation: Operation | null
   readonly method: string
   readonly path: string
@@ -53,7 +53,7 @@ export class Requests {
       : chance.is(0.6)
         ? 'owner'
         : chance.pick(roles)
-    if (chance.is(0.04)) return this.#astray(sender)
+    if (chance.is(0.04)) return this.#misdirected(sender)
     const path = this.#pathOf(operation)
     const headers = this.#headersOf(operation)
     const content = this.#bodyOf(operation)
@@ -67,8 +67,8 @@ export class Requests {
     }
   }
 
-  /** An address that does not exist, or a method that it does not answer. */
-  #astray(sender: Sender): Request {
+  /** An address that does not exist, or one with a method that it does not support. */
+  #misdirected(sender: Sender): Request {
     const chance = this.#chance
     const path = chance.pick([
       () => `/${encodeURIComponent(wellFormed(this.#values.text(40)))}`,
@@ -97,7 +97,7 @@ export class Requests {
 
   #valuesOf({ name, required, schema }: Parameter): string[] {
     const chance = this.#chance
-    // The old names of fields are accepted beside the current ones, and together they are refused.
+    // Old names of fields are accepted, but not together with the current ones.
     if (!required && !chance.is(name.startsWith('range') ? 0.5 : 0.25)) return []
     const value = this.#values.valid(schema, name)
     const sent = chance.is(0.08) ? this.#values.broken(value) : value
@@ -169,7 +169,7 @@ export class Requests {
   #hint(name: string): unknown {
     const chance = this.#chance
     if (name === 'confirm' || name === 'tenant_id') return this.#tenantId
-    // A mute says in so many words that it is for all, and for ever.
+    // A mute must say explicitly that it is for all detectors, or without an end.
     if (name === 'all_detectors' || name === 'open_ended') return true
     if (name === 'cursor' || name.endsWith('_id')) return this.#known.pick(name)
     if (name === 'if-match') return this.#known.pick('etag')
@@ -192,7 +192,7 @@ function utf8(text: string): Uint8Array {
   return Buffer.from(text)
 }
 
-/** Without halves of surrogate pairs, which no URL can carry. */
+/** Without halves of surrogate pairs, which a URL cannot contain. */
 function wellFormed(text: string): string {
   return text.toWellFormed()
 }

@@ -1,5 +1,5 @@
-// A run of requests by chance against a service, one organisation beside another whose telemetry and names
-// are canaries. Tokens that requests revoke are made anew, so that every role goes on asking.
+// A run of random requests against a service. A second organisation has canaries in its telemetry and names.
+// Tokens that requests revoke are created again, so that every role keeps sending.
 
 import type { Role } from '../../contract/tenancy.ts'
 import { operatorActor } from '../../server/core/actor.ts'
@@ -13,30 +13,30 @@ import { type Request, Requests, type Sender } from './requests.ts'
 
 const tenantId = 'acme'
 
-/** In telemetry and names of the other organisation; no answer to this one may hold it. */
+/** In telemetry and names of the other organisation; no response to this one may contain it. */
 const canary = 'canary-of-globex-9f31'
 
-/** What erases everything, tokens included, would end the run. */
+/** Operations that would end the run, because they erase everything including tokens. */
 const leftOut = new Set(['postOrganisationRemove'])
 
-/** A request that nobody answers for this long is a fault. */
+/** A request without a response for this long is a fault. */
 const answerMs = 60_000
 
 interface Finding {
-  /** What is wrong, the same for all requests that show it. */
+  /** What is wrong; the same text for all requests with this fault. */
   readonly fault: string
-  /** Method and path of the operation, as the document has them. */
+  /** Method and path of the operation, as in the document. */
   readonly operation: string
-  /** The first request that shows it, and its answer, shortened. */
+  /** The first request with this fault, and its response, shortened. */
   readonly example: string
   count: number
 }
 
 export class FuzzRun {
   readonly findings = new Map<string, Finding>()
-  /** Requests by status of their answers. */
+  /** Number of requests by status of their responses. */
   readonly statuses = new Map<number, number>()
-  /** By operation: whether it was ever answered with success. */
+  /** By operation: whether it ever succeeded. */
   readonly reached = new Map<string, boolean>()
   readonly #service: Service
   readonly #requests: Requests
@@ -56,7 +56,7 @@ export class FuzzRun {
     for (const { method, path } of operations) this.reached.set(`${method} ${path}`, false)
   }
 
-  /** Reads the document of the service and gives the other organisation something to lose. */
+  /** Reads the document of the service and stores canaries for the other organisation. */
   static async begin(service: Service, seed: number): Promise<FuzzRun> {
     const document = await service.read('/openapi.json', Document)
     await plantCanaries(service)
@@ -72,7 +72,7 @@ export class FuzzRun {
     } catch (error) {
       this.#found(
         request,
-        `there is no answer: ${error instanceof Error ? (error.cause ?? error.message) : error}`,
+        `there is no response: ${error instanceof Error ? (error.cause ?? error.message) : error}`,
         '',
       )
       return
@@ -101,7 +101,7 @@ export class FuzzRun {
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
 
-  /** Lines for a person: every finding with its first example. */
+  /** Lines for people: every finding with its first example. */
   report(): string[] {
     return [...this.findings.values()].map(
       ({ count, example, fault, operation }) => `${operation}: ${fault} (${count} times)\n    ${example}`,
@@ -121,7 +121,7 @@ export class FuzzRun {
     this.findings.set(key, { fault, operation, example, count: 1 })
   }
 
-  /** The token of a role was revoked by a request of this run, or has expired. */
+  /** Creates a new token for a role whose token a request of this run has revoked, or has expired. */
   async #renew(sender: Sender): Promise<void> {
     if (sender === 'nobody' || sender === 'stranger') return
     const secret = newTokenSecret(sender)

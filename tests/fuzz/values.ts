@@ -1,11 +1,11 @@
-// Values by JSON Schema: valid ones, with a liking for the ends of what is allowed, and valid ones that
+// Random values from a JSON Schema: valid ones, often at the limits of what is allowed, and valid ones that
 // were broken in one place.
 
 import fc from 'fast-check'
 import type { Chance } from './chance.ts'
 import { type Document, type JsonSchema, resolve } from './operations.ts'
 
-/** A value that means something to the service, by the name of its field; undefined where there is none. */
+/** Returns a value that the service knows, by the name of its field; undefined where there is none. */
 type Hint = (name: string) => unknown
 
 const deepest = 6
@@ -22,7 +22,7 @@ export class Values {
     this.#hint = hint
   }
 
-  /** Valid by the schema, as far as a schema says; `name` is that of the field. */
+  /** Returns a value that the schema accepts; `name` is that of the field. */
   valid(given: JsonSchema, name = '', depth = 0): unknown {
     const chance = this.#chance
     const schema = resolve(this.#document, given)
@@ -55,7 +55,7 @@ export class Values {
     return chance.pick([null, true, 0, -1, 1e308, 0.1, this.text(8), '', 2 ** 53])
   }
 
-  /** Text of up to so many UTF-16 units, of letters that are known to make trouble. */
+  /** Text of up to `most` UTF-16 units, with characters that often cause errors. */
   text(most: number): string {
     const chance = this.#chance
     const alphabet = chance.is(0.7) ? plain : strange
@@ -64,7 +64,7 @@ export class Values {
       .slice(0, most)
   }
 
-  /** The same value, broken in one place. */
+  /** Returns the same value, broken in one place. */
   broken(value: unknown): unknown {
     const chance = this.#chance
     if (Array.isArray(value) && value.length > 0 && chance.is(0.7)) {
@@ -134,7 +134,7 @@ export class Values {
     const least = exclusiveMinimum === undefined ? minimum : exclusiveMinimum + (isInteger ? 1 : 1e-9)
     const most = exclusiveMaximum === undefined ? maximum : exclusiveMaximum - (isInteger ? 1 : 1e-9)
     if (chance.is(0.2)) return chance.pick([least, most])
-    // Small numbers are what people send, and large ones what takes time.
+    // People send small numbers, and large ones take time.
     const near = Math.min(most, least + 1000)
     return isInteger
       ? chance.integer(Math.ceil(least), Math.floor(near))
@@ -185,7 +185,7 @@ function nested(depth: number): unknown {
   return value
 }
 
-/** A copy with that key of its own, also where it is named as something that every object has. */
+/** Returns a copy with that own key, also where every object inherits the name. */
 function defined(value: object, key: string, member: unknown): object {
   const copy = { ...value }
   Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true })

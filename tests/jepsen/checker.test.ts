@@ -1,6 +1,6 @@
-// The checker of the black-box run, with histories made by hand: each promise kept in one, and
-// broken in another that differs by what the service answered. A checker that has never found
-// anything would prove nothing.
+// The checker of the black-box run, with histories made by hand: each promise is kept in one history, and
+// broken in another that differs only in the responses. A checker that has never found anything would prove
+// nothing.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -11,8 +11,8 @@ const org = 'acme'
 const always: Selected = { startS: null, endS: null, signals: ['metrics', 'logs', 'traces'] }
 const span = { startS: 0, endS: 1000 }
 
-/** A history that is written by saying what was done and what was answered. */
-class Story {
+/** Builds a history from operations and their outcomes. */
+class HistoryBuilder {
   readonly checker = new Checker()
   #next = 0
 
@@ -27,7 +27,7 @@ class Story {
     return this
   }
 
-  /** Rows of these numbers, each at the second of its number. */
+  /** Sends rows of these numbers, each at the second of its number. */
   send(numbers: readonly number[], outcome: Outcome = 'ok', of = org): this {
     return this.do(sending(numbers, of), {}, outcome)
   }
@@ -90,15 +90,15 @@ const erasing = (key: string, selected = always, delayMinutes = 0): Operation =>
   delayMinutes,
 })
 
-/** Tells a story to a fresh checker; answers the kinds of what it found. */
-function found(tell: (story: Story) => unknown): string[] {
-  const story = new Story()
-  tell(story)
-  return story.kinds
+/** Runs a history through a new checker; returns the kinds of its violations. */
+function found(build: (history: HistoryBuilder) => unknown): string[] {
+  const history = new HistoryBuilder()
+  build(history)
+  return history.kinds
 }
 
 describe('rows', () => {
-  test('what was acknowledged is there, or it is lost', () => {
+  test('an acknowledged row that is missing is reported as lost', () => {
     assert.deepEqual(
       found((s) => s.send([1, 2]).read([1, 2])),
       [],
@@ -109,7 +109,7 @@ describe('rows', () => {
     )
   })
 
-  test('what was never answered may be there or not, but once it was seen it stays', () => {
+  test('a row without a response may exist or not, but after it was seen it must stay', () => {
     assert.deepEqual(
       found((s) => s.send([1], 'unknown').read([]).read([1]).read([1])),
       [],
@@ -120,28 +120,28 @@ describe('rows', () => {
     )
   })
 
-  test('what was never answered does not come any more when its process has ended and it was not there', () => {
+  test('a row without a response that was absent after its process ended must not appear later', () => {
     const late = found((s) => {
       s.send([1], 'unknown')
       s.checker.event({ f: 'process-ended' })
       s.read([])
       s.read([1])
     })
-    assert.deepEqual(late, ['row back from nowhere'])
+    assert.deepEqual(late, ['absent row seen'])
   })
 
-  test('a row is there once, and nobody else sees it', () => {
+  test('a row exists once, and no other organisation sees it', () => {
     assert.deepEqual(
       found((s) => s.send([1]).read([1, 1])),
       ['row twice'],
     )
     assert.deepEqual(
       found((s) => s.send([1]).read([1], 'globex')),
-      ['row of somebody else'],
+      ['row of another organisation'],
     )
   })
 
-  test('a read that began before the acknowledgement, or broke off, proves no loss', () => {
+  test('a read that began before the acknowledgement, or was cut off, proves no loss', () => {
     const early = found((s) => {
       const end = s.begin(reading())
       s.send([1])
@@ -154,7 +154,7 @@ describe('rows', () => {
     )
   })
 
-  test('counts lie between what must and what may be there', () => {
+  test('counts are between the rows that must exist and those that may exist', () => {
     const count = (rows: number) =>
       found((s) => {
         s.send([1, 2])
@@ -167,7 +167,7 @@ describe('rows', () => {
 })
 
 describe('erasures', () => {
-  test('what was there is seen by nobody from the 202 on', () => {
+  test('rows of the selection are visible to nobody from the 202 on', () => {
     assert.deepEqual(
       found((s) => s.send([1]).erase('e').read([])),
       [],
@@ -178,7 +178,7 @@ describe('erasures', () => {
     )
   })
 
-  test('a read under way at the 202 may have either', () => {
+  test('a read in progress at the 202 may have them or not', () => {
     const beside = (seen: number[]) =>
       found((s) => {
         s.send([1])
@@ -189,8 +189,8 @@ describe('erasures', () => {
     assert.deepEqual([beside([]), beside([1])], [[], []])
   })
 
-  test('what is erased is never seen again, whoever asks', () => {
-    const erased = (then: (s: Story) => void) =>
+  test('erased rows are never seen again, by any reader', () => {
+    const erased = (then: (s: HistoryBuilder) => void) =>
       found((s) => {
         s.send([1])
         s.erase('e')
@@ -220,9 +220,9 @@ describe('erasures', () => {
     )
   })
 
-  test('only what is selected goes; a neighbour and what comes afterwards stay', () => {
+  test('only the selection is erased; rows of a neighbour and later rows stay', () => {
     const early: Selected = { ...always, startS: 0, endS: 10 }
-    const tell = (seen: number[], others: number[]) =>
+    const kinds = (seen: number[], others: number[]) =>
       found((s) => {
         s.send([5, 10])
         s.send([6], 'ok', 'globex')
@@ -232,14 +232,14 @@ describe('erasures', () => {
         s.read(seen)
         s.read(others, 'globex')
       })
-    assert.deepEqual(tell([10, 7], [6]), [])
-    assert.deepEqual(tell([10], [6]), ['acknowledged row lost'])
-    assert.deepEqual(tell([7], [6]), ['acknowledged row lost'])
-    assert.deepEqual(tell([10, 7], []), ['acknowledged row lost'])
+    assert.deepEqual(kinds([10, 7], [6]), [])
+    assert.deepEqual(kinds([10], [6]), ['acknowledged row lost'])
+    assert.deepEqual(kinds([7], [6]), ['acknowledged row lost'])
+    assert.deepEqual(kinds([10, 7], []), ['acknowledged row lost'])
   })
 
-  test('what arrives while it is at work may go with it; what a read has shown afterwards stays', () => {
-    const tell = (first: number[], second: number[]) =>
+  test('rows that arrive during the erasure may be erased with it; rows that a later read has returned stay', () => {
+    const kinds = (first: number[], second: number[]) =>
       found((s) => {
         s.erase('e')
         s.send([1])
@@ -247,12 +247,12 @@ describe('erasures', () => {
         s.read(first)
         s.read(second)
       })
-    assert.deepEqual([tell([], []), tell([1], [1])], [[], []])
-    assert.deepEqual(tell([1], []), ['acknowledged row lost'])
-    assert.deepEqual(tell([], [1]), ['row back from nowhere'])
+    assert.deepEqual([kinds([], []), kinds([1], [1])], [[], []])
+    assert.deepEqual(kinds([1], []), ['acknowledged row lost'])
+    assert.deepEqual(kinds([], [1]), ['absent row seen'])
   })
 
-  test('what was seen while it was still hiding was seen wrongly', () => {
+  test('a row seen while the erasure still hid it is a violation', () => {
     const seen = found((s) => {
       s.erase('e')
       s.send([1])
@@ -262,8 +262,8 @@ describe('erasures', () => {
     assert.deepEqual(seen, ['hidden row seen'])
   })
 
-  test('a cancelled one gives everything back, also what came meanwhile', () => {
-    const tell = (seen: number[]) =>
+  test('a cancelled erasure makes all rows visible again, also those that arrived meanwhile', () => {
+    const kinds = (seen: number[]) =>
       found((s) => {
         s.send([1])
         s.erase('e', always, 60)
@@ -272,13 +272,13 @@ describe('erasures', () => {
         s.do({ f: 'cancel', org, key: 'e' }, { status: 'cancelled' })
         s.read(seen)
       })
-    assert.deepEqual(tell([1, 2]), [])
-    assert.deepEqual(tell([1]), ['acknowledged row lost'])
-    assert.deepEqual(tell([2]), ['acknowledged row lost'])
+    assert.deepEqual(kinds([1, 2]), [])
+    assert.deepEqual(kinds([1]), ['acknowledged row lost'])
+    assert.deepEqual(kinds([2]), ['acknowledged row lost'])
   })
 
-  test('a cancel that was never answered leaves both open until somebody looks', () => {
-    const tell = (status: string, seen: number[]) =>
+  test('after a cancel without a response, both outcomes are possible until the status is read', () => {
+    const kinds = (status: string, seen: number[]) =>
       found((s) => {
         s.send([1])
         s.erase('e', always, 60)
@@ -287,24 +287,24 @@ describe('erasures', () => {
         s.look('e', status)
         s.read(seen)
       })
-    assert.deepEqual(tell('cancelled', [1]), [])
-    assert.deepEqual(tell('completed', [1]), ['erased row seen'])
+    assert.deepEqual(kinds('cancelled', [1]), [])
+    assert.deepEqual(kinds('completed', [1]), ['erased row seen'])
   })
 
-  test('what was taken stays on record, and what is completed stays so', () => {
+  test('an accepted erasure stays known, and a completed one stays completed', () => {
     const status = (...statuses: (string | null)[]) =>
       found((s) => {
         s.erase('e')
         for (const one of statuses) s.look('e', one)
       })
     assert.deepEqual(status('running', 'completed', 'completed'), [])
-    assert.deepEqual(status(null), ['a deletion that was taken is not on record'])
+    assert.deepEqual(status(null), ['an accepted deletion is unknown'])
     assert.deepEqual(status('completed', 'running'), ['a completed deletion is not completed any more'])
     assert.deepEqual(status('completed', 'cancelled'), ['a completed deletion was cancelled'])
   })
 
-  test('a count finds nothing left where nothing can be', () => {
-    const verify = (isClean: boolean, then: (s: Story) => void = () => {}) =>
+  test('a verification finds nothing where nothing can be left', () => {
+    const verify = (isClean: boolean, then: (s: HistoryBuilder) => void = () => {}) =>
       found((s) => {
         s.send([1])
         s.erase('e')
@@ -313,22 +313,26 @@ describe('erasures', () => {
         s.do({ f: 'verify', org, key: 'e' }, { isClean, remaining: {} })
       })
     assert.deepEqual(verify(true), [])
-    assert.deepEqual(verify(false), ['verify finds rows where none are'])
+    assert.deepEqual(verify(false), ['verification finds rows where there are none'])
     assert.deepEqual(
       verify(false, (s) => s.send([2])),
       [],
     )
-    const hiddenSince = (s: Story) => {
+    const hiddenSince = (s: HistoryBuilder) => {
       s.send([2])
       s.erase('later')
     }
-    assert.deepEqual(verify(false, hiddenSince), [], 'what another one hides is there until it is erased')
+    assert.deepEqual(
+      verify(false, hiddenSince),
+      [],
+      'rows that another erasure hides exist until they are erased',
+    )
   })
 })
 
 describe('holds', () => {
-  test('what is held survives, and the erasure does not complete', () => {
-    const tell = (status: string, seen: number[]) =>
+  test('rows under a hold stay, and the erasure does not complete', () => {
+    const kinds = (status: string, seen: number[]) =>
       found((s) => {
         s.send([1])
         s.hold('h')
@@ -337,12 +341,12 @@ describe('holds', () => {
         s.do({ f: 'cancel', org, key: 'e' }, { status: 'cancelled' })
         s.read(seen)
       })
-    assert.deepEqual(tell('held', [1]), [])
-    assert.deepEqual(tell('held', []), ['acknowledged row lost'])
-    assert.ok(tell('completed', []).includes('completed although held'))
+    assert.deepEqual(kinds('held', [1]), [])
+    assert.deepEqual(kinds('held', []), ['acknowledged row lost'])
+    assert.ok(kinds('completed', []).includes('completed despite a hold'))
   })
 
-  test('what is released is erased', () => {
+  test('rows are erased after the release', () => {
     const released = (seen: number[]) =>
       found((s) => {
         s.send([1])
@@ -356,15 +360,15 @@ describe('holds', () => {
     assert.deepEqual([released([]), released([1])], [[], ['erased row seen']])
   })
 
-  test('a hold that was placed stays on record', () => {
+  test('a hold that was placed stays known', () => {
     const looked = found((s) => s.hold('h').do({ f: 'look-hold', org, key: 'h' }, { status: null }))
     assert.deepEqual(looked, ['hold lost'])
   })
 })
 
 describe('restores', () => {
-  test('what the backup holds is there, what came after it is not', () => {
-    const tell = (seen: number[]) =>
+  test('rows of the backup exist after a restore, later rows do not', () => {
+    const kinds = (seen: number[]) =>
       found((s) => {
         s.send([1])
         s.backup('b')
@@ -372,11 +376,11 @@ describe('restores', () => {
         s.restore('b', 'keep')
         s.read(seen)
       })
-    assert.deepEqual(tell([1]), [])
-    assert.deepEqual([tell([]), tell([1, 2])], [['acknowledged row lost'], ['row back from nowhere']])
+    assert.deepEqual(kinds([1]), [])
+    assert.deepEqual([kinds([]), kinds([1, 2])], [['acknowledged row lost'], ['absent row seen']])
   })
 
-  test('a later backup brings back what an earlier one had not', () => {
+  test('a later backup restores rows that an earlier one did not have', () => {
     const again = found((s) => {
       s.backup('b1')
       s.send([1])
@@ -390,8 +394,8 @@ describe('restores', () => {
   })
 
   for (const controlPlane of ['keep', 'from-backup'] as const)
-    test(`what was erased after the backup does not come back (${controlPlane})`, () => {
-      const tell = (seen: number[]) =>
+    test(`rows erased after the backup do not come back (${controlPlane})`, () => {
+      const kinds = (seen: number[]) =>
         found((s) => {
           s.send([1])
           s.backup('b')
@@ -401,7 +405,7 @@ describe('restores', () => {
           s.look('e', 'completed')
           s.read(seen)
         })
-      assert.deepEqual([tell([]), tell([1])], [[], ['erased row seen']])
+      assert.deepEqual([kinds([]), kinds([1])], [[], ['erased row seen']])
     })
 
   test('a completed erasure that a restore puts on hold can’t be cancelled', () => {
@@ -420,8 +424,8 @@ describe('restores', () => {
     assert.deepEqual(cancelled, ['a completed deletion was cancelled', 'erased row seen'])
   })
 
-  test('an erasure that had not begun may be forgotten with the control plane of a backup, a completed one not', () => {
-    const tell = (status: string, seen: number[]) =>
+  test('an erasure that had not begun may be unknown to the control plane of a backup, a completed one may not', () => {
+    const kinds = (status: string, seen: number[]) =>
       found((s) => {
         s.send([1])
         s.backup('b')
@@ -431,11 +435,11 @@ describe('restores', () => {
         s.look('e', null)
         s.read(seen)
       })
-    assert.deepEqual([tell('scheduled', [1]), tell('scheduled', [])], [[], ['acknowledged row lost']])
-    assert.deepEqual(tell('completed', []), ['a completed deletion is not on record'])
+    assert.deepEqual([kinds('scheduled', [1]), kinds('scheduled', [])], [[], ['acknowledged row lost']])
+    assert.deepEqual(kinds('completed', []), ['a completed deletion is unknown'])
   })
 
-  test('a cancelled erasure that the backup knows as waiting hides again', () => {
+  test('a cancelled erasure that waits in the backup hides again after its restore', () => {
     const revived = (seen: number[]) =>
       found((s) => {
         s.send([1])
@@ -446,7 +450,7 @@ describe('restores', () => {
         s.look('e', 'scheduled')
         s.read(seen)
       })
-    // What it hid when the backup was taken may or may not be in it, as far as a client can know.
+    // What it hid when the backup was taken may or may not be in the backup, as far as a client can know.
     assert.deepEqual([revived([]), revived([1])], [[], ['hidden row seen']])
   })
 })
@@ -467,13 +471,17 @@ describe('certificates', () => {
       s.certificate('f', named, there)
     })
 
-  test('name every backup that is there and holds a row of theirs', () => {
+  test('name every existing backup that has a row of the selection', () => {
     assert.deepEqual(certified(['c'], ['b', 'c']), [])
     assert.deepEqual(certified([], ['b', 'c']), ['backup not named'])
-    assert.deepEqual(certified([], ['b']), [], 'who is gone needn’t be named, nor who holds nothing of it')
+    assert.deepEqual(
+      certified([], ['b']),
+      [],
+      'removed backups, and backups without its rows, need not be named',
+    )
   })
 
-  test('are issued anew under another number by a control plane from before', () => {
+  test('are issued again under another number by an older control plane', () => {
     const anew = (issued: string) =>
       found((s) => {
         s.send([1])
@@ -488,7 +496,7 @@ describe('certificates', () => {
     assert.deepEqual(anew('a'), ['certificate changed'])
   })
 
-  test('are the same bytes ever after', () => {
+  test('always have the same bytes', () => {
     assert.deepEqual(certified(['c'], ['c'], 'another signature'), ['certificate changed'])
   })
 })

@@ -1,18 +1,18 @@
-// Judges a history while it grows. It knows which rows must be seen, which must not, and which may be either
-// because an outcome is unknown or an erasure was under way; it is written from server/deletion/SPEC.md and
-// docs/backup.md and uses nothing of their code. What must hold:
-//   - a row that was acknowledged is there until something that was asked for selects it, or
-//     a restore of a backup
-//     that can't hold it;
-//   - a row that was there when an erasure was asked for is seen by nobody from the 202 on, and
-//     never again, whatever
-//     is restored, unless the erasure is cancelled before it has begun; then it is there again;
-//   - what a hold covered since before the erasure stays, and the erasure doesn't complete;
-//   - no row is there twice;
-//   - a certificate names every backup that is there and may hold a row it certifies; a
-//     count finds nothing left;
-//   - what was answered with 2xx stays on record.
-// What an unanswered call may have done is no violation: every violation that it reports is certain.
+// Checks a history while it grows. It knows which rows must be visible, which must not, and which may be
+// either because an outcome is unknown or an erasure was in progress. It is written from
+// server/deletion/SPEC.md and docs/backup.md and uses none of their code. The rules:
+//
+// - an acknowledged row exists until an erasure selects it, or until a restore of a backup that cannot have
+//   it;
+// - a row that existed when an erasure was requested is visible to nobody from the 202 on, and never again,
+//   whatever is restored, unless the erasure is cancelled before it has begun; then it is visible again;
+// - rows that a hold has covered since before the erasure stay, and the erasure doesn't complete;
+// - no row exists twice;
+// - a certificate names every existing backup that may have a certified row; a verification finds nothing
+//   left;
+// - what was answered with 2xx stays known.
+//
+// Possible effects of a call without a response are no violations: every reported violation is certain.
 
 import { ErasureRecord } from './erasure-record.ts'
 import type { Event, Of, Operation, Outcome, Value, Violation } from './history.ts'
@@ -31,9 +31,9 @@ export class Checker {
   readonly #known = new Knowledge()
   readonly #report: (violation: Violation) => void
   readonly #backups = new Map<string, Backup>()
-  /** By the ledger entry that is certified: what a certificate's number begins with. */
+  /** By the certified ledger entry: the first part of a certificate's number. */
   readonly #signatures = new Map<string, { readonly jws: string; readonly at: number }>()
-  /** By the whole number. */
+  /** By the complete number. */
   readonly #numbers = new Map<string, string>()
   readonly #pending = new Map<number, Pending>()
   #at = 0
@@ -88,7 +88,7 @@ export class Checker {
     if (event.f === 'process-ended') this.#known.generation++
   }
 
-  /** Rows that are erased for ever, for looking after them. */
+  /** Rows that are erased for good, to be searched for. */
   erasedRows(): Row[] {
     return this.#known.erasedRows()
   }
@@ -99,7 +99,7 @@ export class Checker {
     for (const [n, times] of counts) {
       const row = this.#known.rows.get(n)
       if (row === undefined || row.org !== org || row.signal !== signal || !overlaps(span, row.timeS)) {
-        this.#violate('row of somebody else', `${org} read row ${n} of ${row?.org ?? 'nobody'}`)
+        this.#violate('row of another organisation', `${org} read row ${n} of ${row?.org ?? 'nobody'}`)
         continue
       }
       if (times > 1) this.#once(row, 'row twice', `read ${times} times`)
@@ -177,10 +177,10 @@ export class Checker {
       )
   }
 
-  // Erasing
+  // Erasures
 
   #erasing(op: Of<'erase'>, at: number): void {
-    // A repetition with the same key is the same request.
+    // A repeated request with the same key is the same request.
     if (this.#known.erasures.has(op.key)) return
     const erasure = new ErasureRecord(op, at)
     this.#known.addErasure(erasure)
@@ -201,7 +201,7 @@ export class Checker {
     if (complaint !== null) this.#violate(complaint, `${key} of ${erasure.org}: ${status ?? 'unknown'}`)
     if (status !== 'completed') return
     this.#checkHeld(erasure)
-    this.#known.bury(erasure)
+    this.#known.removeErased(erasure)
   }
 
   #checkHeld(erasure: ErasureRecord): void {
@@ -216,7 +216,7 @@ export class Checker {
     )
     if (others.length > 0 && !erasure.isHeldReported) {
       erasure.isHeldReported = true
-      this.#violate('completed although held', `${erasure.key}: a hold keeps ${others.length} rows`)
+      this.#violate('completed despite a hold', `${erasure.key}: a hold keeps ${others.length} rows`)
     }
   }
 
@@ -239,7 +239,7 @@ export class Checker {
       .some((row) => this.#known.mayBeStored(row, since, at))
     if (!mayBeThere)
       this.#violate(
-        'verify finds rows where none are',
+        'verification finds rows where there are none',
         `${key} of ${erasure.org}: ${JSON.stringify(value.remaining)}`,
       )
   }
@@ -329,7 +329,7 @@ export class Checker {
     }
     for (const erasure of this.#known.erasures.values()) erasure.restored(taken.askedAt, at, controlPlane)
     if (controlPlane === 'keep') return
-    // An older control plane doesn't know what was issued since, and issues it anew.
+    // An older control plane doesn't know certificates that were issued later, and issues them again.
     for (const [entry, { at: issuedAt }] of this.#signatures)
       if (issuedAt > taken.askedAt) this.#signatures.delete(entry)
     for (const [key, hold] of this.#known.holds) {
@@ -349,7 +349,7 @@ export class Checker {
     }
   }
 
-  /** A row is told of once: what follows from the first wrong is no second one. */
+  /** Each row is reported only once, because later violations follow from the first. */
   #once(row: Row, kind: string, about: string): void {
     if (row.isReported) return
     row.isReported = true

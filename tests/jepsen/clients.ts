@@ -1,33 +1,30 @@
-// The people and programs of one organisation: senders that post numbered rows, readers that read them back
-// in every way there is, and an owner who erases, cancels, holds, verifies and keeps certificates. What each
-// does next is drawn from a stream of chance of its own; when, depends on the service.
+// The people and programs of one organisation: senders that post numbered rows, readers that read them in
+// every possible way, and an owner who erases, cancels, places holds, verifies and stores certificates. Each
+// client draws its next action from its own random stream; the time of an action depends on the service.
 
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
-import type { Asked, Doors, Held } from './doors.ts'
 import type { NumberedRow, Selected } from './history.ts'
+import type { Asked, Held, PublicCalls } from './public-calls.ts'
 import type { Recorder } from './recorder.ts'
 import { pick, type Random, randomOf } from './schedule.ts'
 
 const weekS = 7 * 86_400
 const slotS = 3 * 86_400
-/** Twelve weeks, so that a range drops whole partitions and cuts others. */
+/** Twelve weeks, so that a range drops some partitions and rewrites others. */
 const slots = 28
 
-/**
- * Lets operations through, or holds them back: while there is no service, and while a
- * restore has to be alone.
- */
+/** Lets operations pass or makes them wait: while there is no service, and while a restore must be alone. */
 export class Traffic {
   isEnding = false
-  /** Whether there is a service; what is sent where there is none tells nothing. */
+  /** Whether there is a service; requests without one would show nothing. */
   isServed = false
   #isClosed = false
   #under = 0
 
-  /** Does nothing where the traffic ends before it was let through. */
+  /** Does nothing where the traffic ends while it waits. */
   async pass(act: () => Promise<unknown>): Promise<void> {
     while (this.#isClosed || !this.isServed) {
       if (this.isEnding) return
@@ -41,7 +38,7 @@ export class Traffic {
     }
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no operation is in progress. */
   async close(): Promise<void> {
     this.#isClosed = true
     while (this.#under > 0) await sleep(20)
@@ -70,31 +67,31 @@ interface ClientDeps {
   readonly timeline: Timeline
   readonly backupDir: string
   readonly outFolder: string
-  /** The next row's number. */
+  /** Returns the number of the next row. */
   readonly nextRow: () => number
 }
 
 const openStatuses = ['asked', 'scheduled', 'held', 'running', 'verifying', 'incomplete', 'failed']
 
 export class Client {
-  readonly doors: Doors
+  readonly calls: PublicCalls
   readonly asked: Asked[] = []
   readonly holds: Held[] = []
-  /** Files of the ledger, oldest first, that the live one continues. */
+  /** Files of the ledger, oldest first, that the live ledger must continue. */
   exports: string[] = []
   readonly #deps: ClientDeps
   #keys = 0
 
-  constructor(doors: Doors, deps: ClientDeps) {
-    this.doors = doors
+  constructor(calls: PublicCalls, deps: ClientDeps) {
+    this.calls = calls
     this.#deps = deps
   }
 
   get tenantId(): string {
-    return this.doors.organisation.tenantId
+    return this.calls.organisation.tenantId
   }
 
-  /** Goes on until the traffic ends. */
+  /** Runs until the traffic ends. */
   async live(): Promise<void> {
     await Promise.all([
       this.#loop('sender', 250, (random) => this.#send(random)),
@@ -118,7 +115,7 @@ export class Client {
     const signal = pick(random, signals)
     const count = 1 + Math.floor(random() * 8)
     const rows = Array.from({ length: count }, () => this.#row(random))
-    await this.doors.send(signal, rows, random() < 0.5)
+    await this.calls.send(signal, rows, random() < 0.5)
   }
 
   #row(random: Random): NumberedRow {
@@ -135,14 +132,14 @@ export class Client {
     if (way < 0.15) {
       await this.readAll(signal)
     } else if (way < 0.65) {
-      await this.doors.read(signal, spanOf(timeline, from, to))
+      await this.calls.read(signal, spanOf(timeline, from, to))
     } else if (way < 0.85) {
-      await this.doors.count({ ...spanOf(timeline, from, to), signals: someSignals(random) })
+      await this.calls.count({ ...spanOf(timeline, from, to), signals: someSignals(random) })
     } else {
       const erased = recorder.checker.erasedRows().filter(({ org }) => org === this.tenantId)
       if (erased.length > 0) {
         const row = pick(random, erased)
-        await this.doors.probe(row.signal, row.n, this.#whole())
+        await this.calls.probe(row.signal, row.n, this.#whole())
       }
     }
   }
@@ -153,10 +150,10 @@ export class Client {
   }
 
   readAll(signal: Signal): Promise<unknown> {
-    return this.doors.read(signal, this.#whole())
+    return this.calls.read(signal, this.#whole())
   }
 
-  // Owning
+  // Actions of the owner
 
   async #own(random: Random): Promise<void> {
     const way = random()
@@ -167,8 +164,8 @@ export class Client {
     const [opened, completed] = [one(open), one(done.slice(-20))]
     if (way < 0.08) await this.#erase(random)
     else if (way < 0.2) await this.#holdOrRelease(random)
-    else if (way < 0.26 && opened !== undefined) await this.doors.cancel(opened)
-    else if (way < 0.36 && completed !== undefined) await this.doors.verify(completed)
+    else if (way < 0.26 && opened !== undefined) await this.calls.cancel(opened)
+    else if (way < 0.36 && completed !== undefined) await this.calls.verify(completed)
     else if (way < 0.46 && completed !== undefined) await this.certify(completed)
     else if (way < 0.48) await this.keepLedger()
     else if (opened !== undefined) await this.#follow(opened)
@@ -191,13 +188,13 @@ export class Client {
   }
 
   async #askAgain(asked: Asked): Promise<void> {
-    const outcome = await this.doors.erase(asked)
+    const outcome = await this.calls.erase(asked)
     if (outcome === 'fail') asked.status = 'refused'
   }
 
   async #follow(asked: Asked): Promise<void> {
-    await this.doors.look(asked)
-    if (asked.status === 'failed') await this.doors.retry(asked)
+    await this.calls.look(asked)
+    if (asked.status === 'failed') await this.calls.retry(asked)
   }
 
   async #holdOrRelease(random: Random): Promise<void> {
@@ -205,10 +202,10 @@ export class Client {
     const unknown = this.holds.find(({ id }) => id === null)
     const [from, to] = slotRange(random)
     if (unknown !== undefined) {
-      await this.doors.lookHold(unknown)
+      await this.calls.lookHold(unknown)
       if (unknown.id === null) this.holds.splice(this.holds.indexOf(unknown), 1)
     } else if (active.length > 1 || (active.length > 0 && random() < 0.5)) {
-      await this.doors.release(pick(random, active))
+      await this.calls.release(pick(random, active))
     } else {
       const span = spanOf(this.#deps.timeline, from, Math.min(to, from + 8))
       const key = `${this.tenantId}-hold-${++this.#keys}`
@@ -219,16 +216,16 @@ export class Client {
         isActive: false,
       }
       this.holds.push(held)
-      await this.doors.hold(held)
+      await this.calls.hold(held)
     }
   }
 
   async certify(asked: Asked): Promise<{ text: string } | null> {
-    return this.doors.certificate(asked, backupsIn(this.#deps.backupDir))
+    return this.calls.certificate(asked, backupsIn(this.#deps.backupDir))
   }
 
   async keepLedger(): Promise<void> {
-    const text = await this.doors.exportLedger()
+    const text = await this.calls.exportLedger()
     if (text === null) return
     const path = join(this.#deps.outFolder, `${this.tenantId}-ledger-${this.exports.length}.ndjson`)
     writeFileSync(path, text)
@@ -236,14 +233,14 @@ export class Client {
     this.#deps.recorder.count('ledger exports')
   }
 
-  /** Learns what the service knows of every request and hold, as after a restore. */
+  /** Reads the status of every request and hold, as after a restore. */
   async lookAtAll(): Promise<void> {
     for (const asked of this.asked) {
       if (asked.status === 'refused') continue
       if (asked.id === null) await this.#askAgain(asked)
-      else await this.doors.look(asked)
+      else await this.calls.look(asked)
     }
-    for (const held of this.holds) await this.doors.lookHold(held)
+    for (const held of this.holds) await this.calls.lookHold(held)
   }
 
   /** Requests that have not ended. */
@@ -252,7 +249,7 @@ export class Client {
   }
 }
 
-/** Backups whose folder is there and whole. */
+/** Backups whose folder exists and is complete. */
 export function backupsIn(folder: string): string[] {
   try {
     return readdirSync(folder).filter((name) => /^bak_[^.]+$/.test(name))

@@ -1,13 +1,13 @@
-// What the checker knows of one erasure: since when it hides, whether and when it ended, and what that means
-// for a row between two moments. The effect on a row is `hides` (nobody may see it), `none`, or `maybe` (it
-// depends on what the service did first, or on an outcome that is not known).
+// The checker's record of one erasure: since when it hides, whether and when it ended, and what that means
+// for a row between two times. The effect on a row is `hides` (nobody may see it), `none`, or `maybe` (it
+// depends on the order in the service, or on an unknown outcome).
 
 import type { ControlPlane, Operation, Selected } from './history.ts'
 import type { Row } from './world.ts'
 
 type Effect = 'none' | 'hides' | 'maybe'
 
-/** `asked`: the answer is not known. `lost`: a control plane that doesn't know it was put in place. */
+/** `asked`: the response is unknown. `lost`: a control plane was restored that doesn't know it. */
 type State = 'asked' | 'refused' | 'open' | 'completed' | 'cancelled' | 'lost'
 
 export interface Erasure {
@@ -28,18 +28,18 @@ export class ErasureRecord implements Erasure {
   takenAt = Number.POSITIVE_INFINITY
   endedAt = Number.POSITIVE_INFINITY
   state: State = 'asked'
-  /** As the service said last. */
+  /** The last status that the service reported. */
   status = 'asked'
   wasCompleted = false
   isHeldReported = false
-  /** When somebody first tried to cancel it, and may have succeeded. */
+  /** When a cancel that may have succeeded was first sent. */
   #cancelAt: number | null = null
   #isCancelUnknown = false
-  /** A restore may have changed what the service knows of it, and nobody has looked since. */
+  /** When a restore may have changed the service's knowledge of it and its status was not read since. */
   #restoredAt: number | null = null
-  /** Rows that were seen after it completed: they came later than it. */
+  /** Rows that were seen after it completed, so they arrived later. */
   readonly #spared = new Set<Row>()
-  /** Rows seen while it may have hidden them, with the moment at which the read had ended. */
+  /** Rows seen while it may have hidden them, with the time at which the read had ended. */
   #doubtful: { row: Row; at: number }[] = []
 
   constructor(op: Extract<Operation, { f: 'erase' }>, at: number) {
@@ -49,7 +49,7 @@ export class ErasureRecord implements Erasure {
     this.askedAt = at
   }
 
-  /** Whether it may have taken something or may yet. */
+  /** Whether it may have erased something or may still do so. */
   get mayAct(): boolean {
     return this.state !== 'refused' && this.state !== 'cancelled' && this.state !== 'lost'
   }
@@ -72,18 +72,19 @@ export class ErasureRecord implements Erasure {
     if (!this.#isCancelUnknown) this.#cancelAt = null
   }
 
-  /** A try whose answer never came may still be carried out. */
+  /** A cancel without a response may still be carried out. */
   perhapsCancelled(): void {
     this.#isCancelUnknown = true
   }
 
-  /** Whether a row is gone for ever, where no hold protects it. */
+  /** Whether a row is erased for good, where no hold protects it. */
   hasErased(row: Row): boolean {
     return this.wasCompleted && row.firstKnownAt !== null && row.firstKnownAt < this.askedAt
   }
 
   /**
-   * Takes what a look at it said; null is unknown to the service. Answers what is wrong with that, or null.
+   * Records a status that was read; null where the service doesn't know the erasure. Returns what is wrong
+   * with it, or null.
    */
   observe(status: string | null, since: number, at: number): string | null {
     if (this.state === 'asked' && status === null) return null
@@ -96,7 +97,7 @@ export class ErasureRecord implements Erasure {
     if (status === 'completed') return this.#end('completed', at)
     if (before === 'completed') return this.#reopened(since)
     if (before === 'cancelled' || before === 'lost') {
-      if (wasRestored === null) return 'a cancelled deletion goes on'
+      if (wasRestored === null) return 'a cancelled deletion continues'
       this.askedAt = wasRestored
     }
     this.state = 'open'
@@ -107,8 +108,8 @@ export class ErasureRecord implements Erasure {
   }
 
   #unknown(wasRestored: boolean, at: number): string | null {
-    if (this.wasCompleted) return 'a completed deletion is not on record'
-    if (!wasRestored && this.state !== 'lost') return 'a deletion that was taken is not on record'
+    if (this.wasCompleted) return 'a completed deletion is unknown'
+    if (!wasRestored && this.state !== 'lost') return 'an accepted deletion is unknown'
     this.state = 'lost'
     this.endedAt = at
     return null
@@ -123,12 +124,12 @@ export class ErasureRecord implements Erasure {
     return state === 'cancelled' && this.wasCompleted ? 'a completed deletion was cancelled' : null
   }
 
-  /** A look that began before the end was known may have been answered before it. */
+  /** A read that began before the end was known may have been answered before it. */
   #reopened(since: number): string | null {
     return since > this.endedAt ? 'a completed deletion is not completed any more' : null
   }
 
-  /** What is in place is as old as a backup that was asked for at `backupAt`. */
+  /** The restored data is as old as a backup that was requested at `backupAt`. */
   restored(backupAt: number, at: number, controlPlane: ControlPlane): void {
     if (this.state === 'refused') return
     this.#doubtful = []
@@ -140,7 +141,7 @@ export class ErasureRecord implements Erasure {
     if (controlPlane === 'from-backup' && !(this.state === 'completed')) this.#restoredAt = at
   }
 
-  /** What it means for a row it selects, for whoever reads between `since` and `at`. */
+  /** The effect on a row that it selects, for a read between `since` and `at`. */
   effect(row: Row, since: number, at: number, isProtected: () => boolean): Effect {
     if (this.state === 'refused' || this.askedAt > at || this.#spared.has(row)) return 'none'
     const wasThere = row.firstKnownAt !== null && row.firstKnownAt < this.askedAt
@@ -172,7 +173,7 @@ export class ErasureRecord implements Erasure {
   }
 
   /**
-   * Rows that were seen after it was taken and before `at`: where it still hides at `at`, it hid them then.
+   * Rows that were seen after it was accepted and before `at`: if it still hides at `at`, it hid them then.
    */
   seenBefore(at: number): Row[] {
     if (this.#cancelAt !== null) return []

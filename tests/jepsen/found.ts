@@ -1,6 +1,7 @@
-// Founds the organisations of a run before the service is started, by the code that `lethe org create` runs,
-// in this process: two organisations share a placement only when there are more than placements, and dozens
-// of commands for organisations that nobody is in would take a minute. Those have no token and no detectors.
+// Founds the organisations of a run before the service starts, in this process, with the code of `lethe org
+// create`: two organisations share a placement only when there are more organisations than placements, and
+// dozens of commands for unused organisations would take a minute. Unused ones have no token and no
+// detectors.
 
 import { mkdirSync } from 'node:fs'
 import { foundOrganisation } from '../../server/app.ts'
@@ -10,7 +11,7 @@ import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret, placementCount } from '../../server/tenancy/tenancy.ts'
-import type { Organisation } from './doors.ts'
+import type { Organisation } from './public-calls.ts'
 
 const actor = operatorActor('jepsen')
 

@@ -1,7 +1,7 @@
-// What happened in a black-box run, in the order in which the harness saw it. Every operation has an
-// invocation and at most one outcome, and each has the number of its place in the history. `fail` is an
-// answer that refused the operation; `unknown` is an operation that was sent and whose answer never came, so
-// that it may have been done.
+// The history of a black-box run, in the order in which the harness observed it. Every operation has an
+// invocation and at most one outcome; both have the number of their position in the history. `fail` is a
+// response that refused the operation; `unknown` is an operation without a response, which may have had its
+// effect.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 
@@ -26,7 +26,7 @@ export interface NumberedRow {
 /** How the control plane was chosen when a backup was restored. */
 export type ControlPlane = 'keep' | 'from-backup'
 
-/** What an operation is, by its kind. `key` names a request before the service has given it an id. */
+/** An operation, by its kind. `key` identifies a request before the service has given it an id. */
 export type Operation =
   | {
       readonly f: 'send'
@@ -35,7 +35,7 @@ export type Operation =
       readonly rows: readonly NumberedRow[]
     }
   | { readonly f: 'read'; readonly org: string; readonly signal: Signal; readonly span: Span }
-  /** Looks for one row by its text or its id. */
+  /** Searches one row by its text or its id. */
   | { readonly f: 'probe'; readonly org: string; readonly n: number }
   | { readonly f: 'count'; readonly org: string; readonly selected: Selected }
   | {
@@ -48,7 +48,7 @@ export type Operation =
   | { readonly f: 'look'; readonly org: string; readonly key: string }
   | { readonly f: 'cancel'; readonly org: string; readonly key: string }
   | { readonly f: 'verify'; readonly org: string; readonly key: string }
-  /** `backups` are those whose folder is there. */
+  /** `backups` are those whose folder exists. */
   | {
       readonly f: 'certificate'
       readonly org: string
@@ -66,13 +66,13 @@ export type Operation =
 /** An operation of one kind. */
 export type Of<F extends Operation['f']> = Extract<Operation, { f: F }>
 
-/** What an operation answered; which members are there depends on its kind. */
+/** The outcome of an operation; its fields depend on the kind. */
 export interface Value {
   /**
    * Of `read` and `probe`: the numbers seen, each as often as it was seen. Of `search-files`: the rows found.
    */
   readonly seen?: readonly number[]
-  /** Of `read`: whether it came to its end. */
+  /** Of `read`: whether it read all pages. */
   readonly isWhole?: boolean
   readonly rows?: number
   /** Of a request or hold; null where the service doesn't know it. */
@@ -86,13 +86,13 @@ export interface Value {
   readonly backup?: string
   /** HTTP status, exit code or error, for people. */
   readonly note?: string
-  /** Of `search-files`: a file for each row found. */
+  /** Of `search-files`: one file per row found. */
   readonly files?: readonly string[]
 }
 
-/** What happens to the service itself, beside the operations. */
+/** What happens to the service itself, besides the operations. */
 export type Event =
-  /** The process that served until now is gone: what it had not answered will not be done any more. */
+  /** The serving process has ended: calls that it had not answered will have no effect any more. */
   { readonly f: 'process-ended' }
 
 export interface Violation {

@@ -1,14 +1,14 @@
-// A black-box run, in the manner of Jepsen: the service as its user starts it, organisations of which two and
-// two share a placement, and clients that write, read, erase, hold and verify through the public doors while
-// the process is killed and paused, backups are taken and restored, the clock steps and the disk is full. A
-// checker judges every answer. See docs/jepsen.md.
+// A black-box run, in the manner of Jepsen: the service as its user starts it, organisations that share
+// placements in pairs, and clients that write, read, erase, place holds and verify through the public
+// interface while the process is killed and paused, backups are taken and restored, the clock steps and the
+// disk is full. A checker checks every response. See docs/jepsen.md.
 //
-//   npm run jepsen -- [--minutes 20] [--seed N] [--acts kills,pauses,backups,restores,clocks,years,disk]
-//     [--pairs 3] [--out FOLDER] [--root FOLDER]
+// npm run jepsen -- [--minutes 20] [--seed N] [--acts kills,pauses,backups,restores,clocks,years,disk]
+// [--pairs 3] [--out FOLDER] [--root FOLDER]
 //
-// Acts that the time does not suffice for, on a slow machine, are left out. Prints what is done and every
-// violation as it is seen, and a line of JSON at the end. Ends with 1 where a promise broke, with 2 where it
-// was asked for something that can't be.
+// Acts for which there is no time left, on a slow machine, are left out. Prints each act and each violation
+// when it happens, and a line of JSON at the end. Ends with 1 where a promise was broken, with 2 for invalid
+// arguments.
 
 import { once } from 'node:events'
 import {
@@ -27,12 +27,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { provenance } from '../../bench/provenance.ts'
 import { Client, Traffic, timelineBefore } from './clients.ts'
-import { Doors } from './doors.ts'
+import { checkFinally } from './final-check.ts'
 import { found } from './found.ts'
-import { lookLast } from './last-look.ts'
 import { makeSmallDisk, type SmallDisk, SteppedClock } from './machine-faults.ts'
 import { Nemesis } from './nemesis.ts'
 import { NumberedRows } from './numbered-rows.ts'
+import { PublicCalls } from './public-calls.ts'
 import { Recorder } from './recorder.ts'
 import { drawSchedule, type Group, groups } from './schedule.ts'
 import { ServiceProcess } from './service-process.ts'
@@ -58,7 +58,10 @@ if (unknown.length > 0 || !(minutes > 0) || !Number.isInteger(seed) || !(pairs >
   process.exit(2)
 }
 
-/** The small disk must hold all telemetry of a run twice, because a restore builds the new beside the old. */
+/**
+ * The small disk must have room for all telemetry of a run twice, because a restore builds the new data
+ * beside the old.
+ */
 const diskBytes = 1536 * 2 ** 20
 
 const outFolder = resolve(flags.out ?? mkdtempSync(join(flags.root, 'lethe-jepsen-')))
@@ -88,7 +91,7 @@ say(
     out: outFolder,
   }),
 )
-for (const sentence of cannot) say(`This machine can't do: ${sentence}. The run goes on without it.`)
+for (const sentence of cannot) say(`Not possible on this machine: ${sentence}. The run continues without it.`)
 writeFileSync(join(outFolder, 'schedule.json'), `${JSON.stringify(schedule, null, 1)}\n`)
 
 const home = disk?.folder ?? join(place, 'disk')
@@ -115,7 +118,7 @@ const service = new ServiceProcess({
     const all = ['disk', 'backup', 'start', 'clock', 'pause'] as const
     const under = all.filter((disturbance) => recorder.isUnder(disturbance)).join(', ') || 'undisturbed'
     const about = `${code ?? signal} (${under}): ${service.logTail()}`
-    // It may refuse to start on a full disk, where it says why.
+    // On a full disk it may refuse to start, with the reason.
     if (!wasReady && recorder.isDuring('disk')) recorder.note(`the service does not start: ${about}`)
     else recorder.violate('the service ended by itself', about)
   },
@@ -123,7 +126,7 @@ const service = new ServiceProcess({
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void leave(130))
 
 let next = 0
-/** The minutes begin here. */
+/** The given minutes start here. */
 let readyAtMs = 0
 let isLeaving = false
 const rows = new NumberedRows(seed)
@@ -135,7 +138,7 @@ const organisations = await found(env, pairs).catch(async (error) => {
 })
 const clients = organisations.map(
   (organisation) =>
-    new Client(new Doors(organisation, address, recorder, rows), {
+    new Client(new PublicCalls(organisation, address, recorder, rows), {
       seed,
       recorder,
       traffic,
@@ -161,13 +164,14 @@ const nemesis = new Nemesis({
 try {
   await nemesis.keepUp()
   readyAtMs = recorder.ms
-  // Longer than anything here is old: it erases nothing unless the clock is believed when it is a year ahead.
-  if (wanted.includes('years')) for (const client of clients) await client.doors.setRetention(300)
+  // Longer than the age of anything here: it erases nothing unless the service trusts a clock that is a year
+  // ahead.
+  if (wanted.includes('years')) for (const client of clients) await client.calls.setRetention(300)
   const living = clients.map((client) => client.live())
   for (const [done, act] of schedule.entries()) {
     await idleUntil(act.atS * 1000)
     if (recorder.ms - readyAtMs > minutes * 60_000) {
-      recorder.note(`the time is over; ${schedule.length - done} of ${schedule.length} acts are left out`)
+      recorder.note(`the time is over; ${schedule.length - done} of ${schedule.length} acts were left out`)
       break
     }
     await nemesis.perform(act)
@@ -176,7 +180,7 @@ try {
   traffic.isEnding = true
   await nemesis.heal()
   await Promise.all(living)
-  await lookLast({ nemesis, clients, recorder, clock, env, outFolder })
+  await checkFinally({ nemesis, clients, recorder, clock, env, outFolder })
   if (!(await service.end('SIGTERM'))) recorder.violate('does not stop', service.logTail())
 } catch (error) {
   tellBreak(error)
@@ -185,7 +189,7 @@ await leave(recorder.violations.length > 0 ? 1 : 0)
 
 function tellBreak(error: unknown): void {
   const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  recorder.violate('the run broke off', what)
+  recorder.violate('the run was interrupted', what)
 }
 
 async function idleUntil(ms: number): Promise<void> {
@@ -195,7 +199,9 @@ async function idleUntil(ms: number): Promise<void> {
   }
 }
 
-/** What was begun ends with the run: the process, the mounted disk, the folders. The first call counts. */
+/**
+ * Removes everything that the run started: the process, the mounted disk, the folders. The first call counts.
+ */
 async function leave(code: number): Promise<void> {
   if (isLeaving) return
   isLeaving = true

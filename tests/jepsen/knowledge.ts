@@ -1,5 +1,5 @@
-// What follows from a history as far as it has come: which rows are there, which are hidden or erased by
-// what, which a hold keeps. It draws conclusions and judges nothing; the checker does.
+// What follows from the history so far: which rows exist, which are hidden or erased by which erasure, which
+// a hold keeps. It draws conclusions; the checker decides what is a violation.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import type { Erasure, ErasureRecord } from './erasure-record.ts'
@@ -10,9 +10,9 @@ export class Knowledge {
   readonly rows = new Map<number, Row>()
   readonly erasures = new Map<string, ErasureRecord>()
   readonly holds = new Map<string, Hold>()
-  /** Processes that have ended: what was sent to one of them does not come any more. */
+  /** Number of processes that have ended; nothing that was sent to one of them can still arrive. */
   generation = 0
-  /** Rows by organisation and signal, without those that are erased for ever. */
+  /** Rows by organisation and signal, without those that are erased for good. */
   readonly #byPlace = new Map<string, Row[]>()
   readonly #buried = new Set<Row>()
   readonly #byOrg = new Map<string, ErasureRecord[]>()
@@ -22,7 +22,7 @@ export class Knowledge {
     this.#byOrg.set(erasure.org, [...this.erasuresOf(erasure.org), erasure])
   }
 
-  /** Rows of an organisation's signal, without those that are erased for ever. */
+  /** Rows of an organisation's signal, without those that are erased for good. */
   rowsOf(org: string, signal: string): readonly Row[] {
     return this.#byPlace.get(`${org} ${signal}`) ?? []
   }
@@ -31,7 +31,7 @@ export class Knowledge {
     return this.#byOrg.get(org) ?? []
   }
 
-  /** Rows that are erased for ever, for looking after them. */
+  /** Rows that are erased for good, to be searched for. */
   erasedRows(): Row[] {
     return [...this.#buried]
   }
@@ -76,7 +76,7 @@ export class Knowledge {
     row.firstKnownAt ??= at
   }
 
-  /** Whether nothing under way can still bring it. */
+  /** Whether no operation in progress can still store it. */
   isSettled(row: Row): boolean {
     return row.isAcknowledged || row.generation < this.generation
   }
@@ -92,7 +92,7 @@ export class Knowledge {
     }))
   }
 
-  /** Why nobody may see it between two moments; null where somebody may. */
+  /** Why nobody may see it between two times; null where it may be seen. */
   whyUnseen(row: Row, since: number, at: number): Violation | null {
     const hiding = this.effects(row, since, at).find(({ effect }) => effect === 'hides')
     if (hiding !== undefined) {
@@ -101,13 +101,11 @@ export class Knowledge {
       return { kind, about: `although ${erasure.key} (${erasure.status}) selects it` }
     }
     if (row.presence === 'absent' && row.since < since)
-      return { kind: 'row back from nowhere', about: 'it was gone, or the restored backup can’t hold it' }
+      return { kind: 'absent row seen', about: 'it was absent, or the restored backup can’t have it' }
     return null
   }
 
-  /**
-   * Whether it may lie in the tables, also where an erasure that has not ended hides it from every reader.
-   */
+  /** Whether it may be in the tables, also where an erasure in progress hides it from every reader. */
   mayBeStored(row: Row, since: number, at: number): boolean {
     if (row.presence === 'absent' && row.since < since) return false
     return !this.effects(row, since, at).some(
@@ -128,13 +126,13 @@ export class Knowledge {
     )
   }
 
-  /** Whether it was erased already when something else was asked for. */
+  /** Whether it was already erased when something else was requested. */
   wasErased(row: Row, at: number): boolean {
     return this.erasuresFor(row).some((erasure) => erasure.hasErased(row) && erasure.endedAt < at)
   }
 
-  /** What a completed erasure has surely taken is taken out of what every reading is compared with. */
-  bury(erasure: ErasureRecord): void {
+  /** Rows that a completed erasure has certainly erased are removed from the comparison of later reads. */
+  removeErased(erasure: ErasureRecord): void {
     for (const signal of erasure.selected.signals) {
       const place = `${erasure.org} ${signal}`
       const left: Row[] = []
@@ -148,7 +146,7 @@ export class Knowledge {
     }
   }
 
-  /** Whether a hold surely covers it from before the erasure was asked for until the erasure ended. */
+  /** Whether a hold certainly covers it from before the erasure was requested until the erasure ended. */
   isProtected(row: Row, erasure: Erasure): boolean {
     return [...this.holds.values()].some(
       (hold) =>

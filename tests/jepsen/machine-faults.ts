@@ -1,8 +1,7 @@
-// What can go wrong with the machine: a clock that steps, and a disk that is full. The clock is that of
-// the programs under test alone: a module loaded before them answers another wall time, while monotonic
-// time stays true. libfaketime was tried first: a look at the clock took ten times as long in a program of
-// many threads, and the engine, which brings a C library of its own, kept the machine's time all the same;
-// the service never asks it.
+// Faults of the machine: a clock that steps, and a full disk. The clock is only that of the programs under
+// test: a module that is loaded before them returns another wall time, while monotonic time stays correct.
+// libfaketime was tried first: reading the clock took ten times as long in a program of many threads, and the
+// engine, which has its own C library, kept the machine's time; the service never uses the engine's time.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -20,7 +19,7 @@ import { join } from 'node:path'
 import { makeDisk, whatIsMissing } from '../power-cut/disk.ts'
 
 export class SteppedClock {
-  /** For whoever is to live by this clock. */
+  /** Environment for programs that use this clock. */
   readonly env: Readonly<Record<string, string>>
   readonly #file: string
   #offsetS = 0
@@ -32,7 +31,7 @@ export class SteppedClock {
     this.step(0)
   }
 
-  /** Steps by so many seconds; it is seen everywhere a quarter of a second later. */
+  /** Steps by this many seconds; all programs see it a quarter of a second later. */
   step(seconds: number): void {
     this.#offsetS += seconds
     writeFileSync(`${this.#file}.new`, String(this.#offsetS))
@@ -42,13 +41,13 @@ export class SteppedClock {
 
 export interface SmallDisk {
   readonly folder: string
-  /** Takes every free byte. Answers how many it took. */
+  /** Takes every free byte. Returns how many it took. */
   fill(): number
   free(): void
   remove(): void
 }
 
-/** A small file system of its own; a sentence where there can be none. */
+/** Creates a small separate file system; returns a sentence where that is not possible. */
 export function makeSmallDisk(root: string, sizeBytes: number): SmallDisk | string {
   const missing = whatIsMissing('ext4', [])
   if (missing.length > 0) return missing.join('; ')

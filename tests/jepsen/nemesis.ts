@@ -1,6 +1,6 @@
-// Carries out the acts of a schedule against the service, and keeps it running in between: a process
-// that has ended by itself is told of and started again. One act at a time; only a backup goes on
-// beside the acts after it.
+// Carries out the acts of a schedule against the service, and keeps it running in between: a process that
+// ends by itself is reported and started again. One act at a time; only a backup continues during the acts
+// after it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backupsIn, type Client, type Traffic } from './clients.ts'
@@ -11,7 +11,7 @@ import type { Act } from './schedule.ts'
 import { searchFiles } from './search-files.ts'
 import { lethe, type ServiceProcess } from './service-process.ts'
 
-/** On a machine that others use too. What takes longer is told of. */
+/** On a machine with other load. A longer start is reported. */
 const readyWithinMs = 120_000
 const recoveredWithinMs = 60_000
 /** Longer than any run, whatever the clock is set to. */
@@ -29,7 +29,7 @@ interface NemesisDeps {
   readonly dataDir: string
   readonly backupDir: string
   readonly clock: SteppedClock
-  /** Null where this machine can't have one. */
+  /** Null where this machine does not support one. */
   readonly disk: SmallDisk | null
 }
 
@@ -37,7 +37,7 @@ type Restore = Extract<Act, { act: 'restore' }>
 
 interface TakenBackup {
   readonly id: string
-  /** Exports of each client's ledger that are older than it. */
+  /** Number of exports of each client's ledger that are older than it. */
   readonly exports: readonly number[]
 }
 
@@ -47,8 +47,8 @@ export class Nemesis {
   #backup: Promise<void> = Promise.resolve()
   #isBackingUp = false
   /**
-   * Waits until the backup under way has ended: its command would take the folder of a
-   * service that is stopped.
+   * Waits until the backup in progress has ended, because its command would open the folder of a stopped
+   * service.
    */
   #restoreLater: Restore | null = null
   #searchedAt = 0
@@ -139,7 +139,7 @@ export class Nemesis {
 
   async #beginBackup(): Promise<void> {
     const { clients, env, recorder } = this.#deps
-    if (this.#isBackingUp) return recorder.note('a backup is under way')
+    if (this.#isBackingUp) return recorder.note('a backup is in progress')
     this.#isBackingUp = true
     const exports = clients.map((client) => client.exports.length)
     recorder.begin('backup')
@@ -240,7 +240,7 @@ export class Nemesis {
     }
   }
 
-  /** After a full disk everybody must be able to write again, without a restart. */
+  /** After a full disk every organisation must be able to write again, without a restart. */
   async #awaitRecovery(): Promise<void> {
     const { clients, recorder } = this.#deps
     const acknowledged = () => recorder.counts['rows acknowledged'] ?? 0
@@ -250,7 +250,7 @@ export class Nemesis {
     if (acknowledged() === before)
       recorder.violate(
         'does not recover',
-        `nothing of ${clients.length} organisations was taken for a minute after the disk had room again`,
+        `no telemetry of ${clients.length} organisations was accepted for a minute after the disk had room again`,
       )
   }
 
@@ -275,7 +275,7 @@ export class Nemesis {
     })
   }
 
-  /** Everything that was disturbed is well again. */
+  /** Removes all faults. */
   async heal(): Promise<void> {
     const { disk, service } = this.#deps
     service.signal('SIGCONT')

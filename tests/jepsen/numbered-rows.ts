@@ -1,7 +1,7 @@
-// Bodies of numbered rows as OTLP/JSON, and how a row is known again wherever it turns up. Each row
-// carries one text that is nowhere else: the body of a log record, the name of a span, the name of a
-// metric. The number is in the text, and a check over seed and number, so that text of another run is not
-// taken for a row of this one.
+// Bodies of numbered rows as OTLP/JSON, and how a row is recognised wherever it appears. Each row has one
+// unique text: the body of a log record, the name of a span, the name of a metric. The text contains the
+// number and a checksum over seed and number, so that text of another run is not mistaken for a row of this
+// one.
 
 import { createHash } from 'node:crypto'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
@@ -24,7 +24,7 @@ export class NumberedRows {
     return (n + 1).toString(16).padStart(32, '0')
   }
 
-  /** Numbers of the rows whose text is in it, in order, each as often as it is there. */
+  /** Numbers of the rows whose text it contains, in order, each as often as it occurs. */
   numbersIn(text: string): number[] {
     return [...text.matchAll(pattern)]
       .filter(([, n, check]) => check === this.#check(Number(n)))

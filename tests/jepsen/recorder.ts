@@ -1,21 +1,18 @@
-// Writes the history down, line by line, and hands it to the checker at the same time. Also counts
-// answers of 500 and above: each is a fault unless the service's documents say that it may come while the
-// named disturbance lasts.
+// Writes the history to a file, line by line, and passes it to the checker. Also counts responses of 500 and
+// above: each is a fault unless the documents of the service allow it during the current disturbance.
 
 import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { Checker } from './checker.ts'
 import type { Event, Operation, Outcome, Value, Violation } from './history.ts'
 
-/**
- * A disturbance by the harness, by name. `start` is the time from the launch of a process until it is ready.
- */
+/** A disturbance by the harness. `start` is the time from the launch of a process until it is ready. */
 type Disturbance = 'start' | 'pause' | 'disk' | 'backup' | 'clock'
 
-/** After a disturbance has ended, its refusals may still be on their way. */
+/** After a disturbance has ended, its refusals may still arrive. */
 const afterMs = 15_000
 
-/** Codes of 503 and 507 that are documented, and the disturbances under which; null is always. */
+/** Documented codes of 503 and 507, and the disturbances during which they may occur; null means always. */
 const documented: Readonly<Record<string, readonly Disturbance[] | null>> = {
   not_ready: ['start'],
   starting: ['start'],
@@ -50,7 +47,7 @@ export class Recorder {
     this.counts[what] = (this.counts[what] ?? 0) + by
   }
 
-  /** Something that only people read. */
+  /** Writes a remark for people. */
   note(text: string): void {
     this.#write({ note: text })
     this.#say(`${(this.ms / 1000).toFixed(1).padStart(7)} ${text}`)
@@ -68,7 +65,7 @@ export class Recorder {
     this.checker.complete(id, outcome, value)
   }
 
-  /** Records an operation around what carries it out; whatever it throws is an unknown outcome. */
+  /** Records an operation around the code that carries it out; an error is an unknown outcome. */
   async run(
     op: Operation,
     act: () => Promise<readonly [Outcome, Value]>,
@@ -79,7 +76,7 @@ export class Recorder {
       done = await act()
     } catch (error) {
       const cause = error instanceof Error ? (error.cause ?? error) : error
-      // Nobody was there who could have done it.
+      // There was no process that could have done it.
       const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED'
       done = [isRefused ? 'fail' : 'unknown', { note: String(cause) }]
     }
@@ -108,29 +105,29 @@ export class Recorder {
     this.#endedMs.set(disturbance, this.ms)
   }
 
-  /** Whether it is going on at this moment. */
+  /** Whether it is in progress now. */
   isDuring(disturbance: Disturbance): boolean {
     return (this.#lasting.get(disturbance) ?? 0) > 0
   }
 
-  /** Whether it is going on, or its refusals may still come. */
+  /** Whether it is in progress, or its refusals may still arrive. */
   isUnder(disturbance: Disturbance): boolean {
     if (this.isDuring(disturbance)) return true
     const endedMs = this.#endedMs.get(disturbance)
     return endedMs !== undefined && this.ms - endedMs < afterMs
   }
 
-  /** Judges an answer by its status; `body` is what it said. */
-  answered(door: string, status: number, body: string): void {
+  /** Checks a response by its status; `body` is its text. */
+  answered(call: string, status: number, body: string): void {
     if (status < 500) return
     this.count(`answers ${status}`)
     const code = /"(?:code|status)":\s*"([a-z_]+)"/.exec(body)?.[1] ?? ''
     const under = status === 503 || status === 507 ? documented[code] : []
     if (under === null || under?.some((disturbance) => this.isUnder(disturbance))) return
-    // The body of an OTLP refusal has no code of ours.
-    if (under === undefined && (status === 503 || status === 507) && door.startsWith('POST /v1/')) return
+    // The body of an OTLP refusal has no code of the service.
+    if (under === undefined && (status === 503 || status === 507) && call.startsWith('POST /v1/')) return
     this.count('faults')
-    this.violate(`answer ${status}`, `${door}: ${body.slice(0, 300)}`)
+    this.violate(`answer ${status}`, `${call}: ${body.slice(0, 300)}`)
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
-// What is done to the service and when, drawn from the seed before the run begins, so that the same seed does
-// the same again. Times are the earliest: an act begins when the one before has ended.
+// The acts against the service and their times, drawn from the seed before the run begins, so that the same
+// seed gives the same schedule. Times are the earliest: an act begins when the previous one has ended.
 
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { ControlPlane } from './history.ts'
@@ -12,7 +12,7 @@ export type Act = { readonly atS: number } & (
   | { readonly act: 'stop' }
   | { readonly act: 'pause'; readonly ms: number }
   | { readonly act: 'backup' }
-  /** `back` counts from the newest; `kill` ends the service by force before. */
+  /** `back` counts from the newest; `kill` kills the service first. */
   | {
       readonly act: 'restore'
       readonly back: number
@@ -27,7 +27,7 @@ export type Act = { readonly atS: number } & (
 
 export type Random = () => number
 
-/** An independent stream of chance for each name. */
+/** An independent random stream for each name. */
 export function randomOf(seed: number, name: string): Random {
   let mixed = seed | 0
   for (const letter of name) mixed = (Math.imul(mixed, 31) + letter.charCodeAt(0)) | 0
@@ -40,7 +40,7 @@ export function pick<T>(random: Random, from: readonly T[]): T {
   return picked
 }
 
-/** How often each group comes, relative to the others. */
+/** Relative frequency of each group. */
 const weights: Readonly<Record<Group, number>> = {
   kills: 35,
   pauses: 15,
@@ -53,7 +53,7 @@ const weights: Readonly<Record<Group, number>> = {
 
 const meanPauseS = 9
 
-/** Acts of the chosen groups by chance, as often as their weights say: a rare one may not come at all. */
+/** Draws acts of the chosen groups by their weights; a rare one may not occur at all. */
 export function drawSchedule(seed: number, minutes: number, chosen: readonly Group[]): Act[] {
   const random = randomOf(seed, 'schedule')
   const acts: Act[] = []

@@ -1,4 +1,4 @@
-// Which rows' texts are still in any file of the data folder, the engine's columns unpacked.
+// Finds rows whose texts are still in a file of the data folder, with the engine's columns decompressed.
 
 import { readFile } from 'node:fs/promises'
 import { filesBelow } from '../scenario/canaries.ts'
@@ -6,7 +6,7 @@ import { unpackColumns } from '../scenario/engine-files.ts'
 import type { NumberedRows } from './numbered-rows.ts'
 
 /**
- * Numbers found, each with the first file that has it. A file that goes while it is looked at has nothing.
+ * Numbers found, each with the first file that has it. A file that vanishes during the search has nothing.
  */
 export async function searchFiles(folder: string, rows: NumberedRows): Promise<Map<number, string>> {
   const found = new Map<number, string>()

@@ -1,6 +1,6 @@
-// The service as its user starts it, in a process of its own, and the commands of its command line. The
-// launcher of the repository starts the service as its child; signals go to the child, which is the
-// process that holds the data.
+// The service as its user starts it, in its own process, and the commands of its command line. The launcher
+// of the repository starts the service as its child; signals go to the child, which is the process with the
+// data.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ const launcher = [join(root, 'scripts', 'run.mjs'), 'server/cli/lethe.ts']
 interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** Whether it had ever been ready. */
+  /** Whether it was ever ready. */
   readonly wasReady: boolean
 }
 
@@ -22,10 +22,10 @@ interface ServiceOptions {
   readonly address: string
   readonly env: Readonly<Record<string, string>>
   /**
-   * Where the service's standard output and standard error go; on the disk that is filled, as they may be.
+   * File of the service's standard output and standard error; on the disk that is filled, as in production.
    */
   readonly logPath: string
-  /** Told when the process has ended without having been asked to. */
+  /** Called when the process has ended without a request to stop. */
   readonly onEnd: (how: Ended) => void
 }
 
@@ -44,7 +44,7 @@ export class ServiceProcess {
     return this.#child !== null
   }
 
-  /** Launches it; {@link ready} waits until it serves. */
+  /** Launches it; {@link ready} waits until it is ready. */
   launch(): void {
     if (this.#child !== null) throw new Error('The service is running.')
     const log = openSync(this.#options.logPath, 'a')
@@ -90,14 +90,14 @@ export class ServiceProcess {
     }
   }
 
-  /** Sends a signal to the process that serves. */
+  /** Sends a signal to the serving process. */
   signal(signal: NodeJS.Signals): void {
     const pid = this.#servingPid()
     if (pid === null) return
     try {
       process.kill(pid, signal)
     } catch {
-      // It has ended in this moment.
+      // It has just ended.
     }
   }
 
@@ -115,7 +115,7 @@ export class ServiceProcess {
     return isInTime
   }
 
-  /** The last lines that it said, or as much of them as people read. */
+  /** The last lines of its log, limited to a readable length. */
   logTail(): string {
     try {
       const lines = readFileSync(this.#options.logPath, 'utf8').trimEnd().split('\n')
@@ -146,7 +146,7 @@ interface CommandResult {
   readonly error: string
 }
 
-/** Runs a command of the command line to its end. */
+/** Runs a command of the command line until it ends. */
 export function lethe(
   env: Readonly<Record<string, string>>,
   args: readonly string[],

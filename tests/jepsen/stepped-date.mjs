@@ -1,6 +1,6 @@
-// Loaded into the service and its commands before anything else: wall time is what a file says, in seconds of
-// difference from the machine's, read again every 200 ms. Monotonic time, timers and the engine keep true
-// time. Plain JavaScript and free of imports of ours, because it comes before the program.
+// Loaded into the service and its commands before anything else: wall time has an offset in seconds from the
+// machine's, which is read from a file every 200 ms. Monotonic time, timers and the engine keep the real
+// time. Plain JavaScript without imports of ours, because it is loaded before the program.
 
 import { readFileSync } from 'node:fs'
 
@@ -17,7 +17,7 @@ function now() {
     try {
       offsetMs = Number(readFileSync(path, 'utf8')) * 1000
     } catch {
-      // The file is being replaced; what was read last stays.
+      // The file is being replaced; the last value stays.
     }
   }
   return MachineDate.now() + offsetMs

@@ -1,4 +1,4 @@
-// What the checker knows of rows, holds and backups, and which rows a selection has in it.
+// The checker's records of rows, holds and backups, and which rows a selection contains.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import type { Selected, Span } from './history.ts'
@@ -8,16 +8,18 @@ export interface Row {
   readonly org: string
   readonly signal: Signal
   readonly timeS: number
-  /** Place in the history of the invocation that sent it. */
+  /** Position in the history of the invocation that sent it. */
   readonly sentAt: number
   isAcknowledged: boolean
-  /** Processes that had ended when its sending had its outcome. */
+  /** Number of processes that had ended when the sending had its outcome. */
   generation: number
-  /** In the telemetry that is in place now, seen or hidden. An erasure's effect is kept apart from it. */
+  /**
+   * Whether the current telemetry has it, visible or hidden. The effect of erasures is recorded separately.
+   */
   presence: 'there' | 'maybe' | 'absent'
-  /** Since when it is known to be there, or gone. */
+  /** Since when it is known to exist, or to be absent. */
   since: number
-  /** When it was acknowledged or seen first, ever. */
+  /** When it was first acknowledged or seen. */
   firstKnownAt: number | null
   isReported: boolean
 }
@@ -27,11 +29,11 @@ export interface Hold {
   readonly selected: Selected
   readonly askedAt: number
   readonly placedAt: number | null
-  /** Since when it has been active without a gap; null where it may not be there. */
+  /** Since when it has been in force without a gap; null where it may not exist. */
   readonly surelySince: number | null
-  /** When somebody first tried to release it. */
+  /** When its release was first requested. */
   readonly releasedAt: number | null
-  /** A control plane that may not know it was put in place, and nobody has looked since. */
+  /** A control plane was restored that may not know it, and its status was not read since. */
   readonly isUnsure: boolean
 }
 

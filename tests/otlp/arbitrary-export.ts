@@ -1,7 +1,7 @@
-// Random OTLP requests in OTLP/JSON form, for properties. They hold what real clients send and what only a
-// hostile one would: times of 0 and beyond the calendar, ids of wrong lengths, NaN, duplicate keys,
-// `__proto__`, nested values around the depth limit, texts in any script. Everything is a valid message: what
-// may be wrong is only its content.
+// Random OTLP requests in OTLP/JSON form, for property tests. They contain what real clients send and what
+// only a hostile one would: times of 0 and beyond the calendar, ids of wrong lengths, NaN, duplicate keys,
+// `__proto__`, nested values around the depth limit, texts in any script. Every message is valid in form;
+// only its content may be wrong.
 
 import fc from 'fast-check'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
@@ -60,7 +60,7 @@ const anyValue: fc.Arbitrary<object> = fc.letrec<{ value: object; entry: object 
   entry: fc.record({ key: attributeKey, value: tie('value') }),
 })).value
 
-/** A value with `levels` arrays around it, for the depth limit. */
+/** A value inside `levels` nested arrays, for the depth limit. */
 export function nestedValue(levels: number): object {
   let value: object = { boolValue: true }
   for (let level = 0; level < levels; level++) value = { arrayValue: { values: [value] } }
@@ -213,7 +213,7 @@ export const arbitraryExport: Readonly<Record<Signal, fc.Arbitrary<object>>> = {
   traces: request('resourceSpans', 'scopeSpans', 'spans', span),
 }
 
-/** How a client may write the same message in JSON. */
+/** Ways in which a client may write the same message in JSON. */
 interface JsonStyle {
   readonly snakeCase: boolean
   readonly reversed: boolean
@@ -231,7 +231,8 @@ const integerNames =
 const quotedInteger = new RegExp(`"(${integerNames})":"(-?\\d+)"`, 'g')
 
 /**
- * Writes a message in one of the styles. Text inside values can't look like a field: its quotes are escaped.
+ * Writes a message in one of the styles. Text inside values can't look like a field, because its quotes are
+ * escaped.
  */
 export function encodeJson(message: object, style: JsonStyle): Buffer {
   const ordered = style.reversed ? reverseFields(message) : message

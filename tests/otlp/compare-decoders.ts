@@ -1,4 +1,4 @@
-// One body through the product's decoder and through the reference: the same rows, or a refusal from both.
+// Decodes one body with the product's decoder and with the reference: the same rows, or a refusal from both.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -19,17 +19,17 @@ interface FuzzCount {
   bodies: number
   refused: number
   rows: number
-  /** Bodies with rows in which an attribute list had named a key again. */
+  /** Bodies with rows in which an attribute list repeated a key. */
   repeatedKeys: number
-  /** Bodies with rows in which the data of a metric had changed its kind. */
+  /** Bodies with rows in which the data of a metric changed its kind. */
   changedKinds: number
 }
 
 export const noneYet = (): FuzzCount => ({ bodies: 0, refused: 0, rows: 0, repeatedKeys: 0, changedKinds: 0 })
 
 /**
- * Compares a valid body, `mutants` changed forms of it, and some that are whole but mean something rare, for
- * each of `messages` random messages.
+ * For each of `messages` random messages: compares a valid body, `mutants` changed forms of it, and some
+ * well-formed bodies with a rare meaning.
  */
 export function fuzzDecoders(signal: Signal, seed: number, messages: number, mutants: number): FuzzCount {
   const random = seeded(seed)
@@ -49,10 +49,10 @@ export function fuzzDecoders(signal: Signal, seed: number, messages: number, mut
   return count
 }
 
-/** So many mutants for one body of each rare kind. */
+/** One body of each rare kind per this many mutants. */
 const rareEvery = 5
 
-/** Whether the body gave rows. */
+/** Whether the body had rows. */
 function compare(signal: Signal, body: Buffer, count: FuzzCount): boolean {
   const own = decodeOrNull(signal, body)
   const reference = referenceDecode(signal, body)
@@ -67,7 +67,7 @@ function compare(signal: Signal, body: Buffer, count: FuzzCount): boolean {
     count.refused++
     return false
   }
-  // Taken out here, because both decoders would put them into the same map of ours.
+  // Removed here, because both decoders would put them into the same map of ours.
   const { message, repeated } = withoutRepeatedKeys(reference)
   const expected = decodeHere(signal, 'json', Buffer.from(JSON.stringify(message)), receivedNs)
   assert.deepEqual(own, expected, what())

@@ -1,4 +1,4 @@
-// The hand-written protobuf decoder against the reference decoder for as long as one likes, a new seed each
+// The hand-written protobuf decoder against the reference decoder for a given time, with a new seed each
 // round. It stops at the first difference and prints the body; LETHE_FUZZ_SEED repeats a round in the tests.
 //
 // Run: node tests/otlp/fuzz-decoders.ts [--seconds 60] [--seed 1]

@@ -1,18 +1,18 @@
-// Bodies that are whole and mean something rare: attribute lists that name a key again, few or many, and
-// metrics whose data changes its kind on the way. Random and damaged messages come to these too seldom.
+// Well-formed bodies with a rare meaning: attribute lists that repeat a key, few or many, and metrics whose
+// data changes its kind. Random and damaged messages contain these too rarely.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import { below, copyOf, type Node, putTogether, type Random, takeApart } from './mutate.ts'
 import { requestType } from './otlp-messages.ts'
 
-/** The body with keys of one attribute list repeated, or null where it has none. */
+/** Returns the body with keys of one attribute list repeated, or null where it has none. */
 export function repeatKeys(signal: Signal, body: Buffer, random: Random): Buffer | null {
   return change(signal, body, (nodes) => {
     const list = pick(listsWith(nodes, 'KeyValue'), random)
     if (list === undefined) return false
     const given = list.filter(({ type }) => type?.name === 'KeyValue')
     const { number = 1 } = given[0] ?? {}
-    // Of few keys each is compared with each, many are looked up.
+    // A few keys are compared with each other; many use a lookup.
     const fresh = Array.from({ length: random() < 0.3 ? 17 + below(random, 20) : 0 }, (_, i) =>
       entry(number, [textNode(1, `key-${i}`)], random),
     )
@@ -30,7 +30,8 @@ const dataNumbers = [5, 7, 9, 10, 11]
 const isData = ({ number, value }: Node) => dataNumbers.includes(number) && Array.isArray(value)
 
 /**
- * The body with one metric's data followed or preceded by data of another kind, or null where it has no data.
+ * Returns the body with one metric's data followed or preceded by data of another kind, or null where it has
+ * no data.
  */
 export function changeKind(body: Buffer, random: Random): Buffer | null {
   return change('metrics', body, (nodes) => {
@@ -57,7 +58,7 @@ function change(signal: Signal, body: Buffer, work: (nodes: Node[]) => boolean):
   return nodes !== null && work(nodes) ? Buffer.from(putTogether(nodes)) : null
 }
 
-/** Every list of fields in the tree of which one is a message of the type. */
+/** Every list of fields in the tree that has a message of the type. */
 function listsWith(nodes: Node[], typeName: string): Node[][] {
   const inner = nodes.flatMap(({ value }) => (Array.isArray(value) ? listsWith(value, typeName) : []))
   return nodes.some(({ type }) => type?.name === typeName) ? [nodes, ...inner] : inner
@@ -65,7 +66,7 @@ function listsWith(nodes: Node[], typeName: string): Node[][] {
 
 const pick = <T>(list: readonly T[], random: Random): T | undefined => list[below(random, list.length)]
 
-/** A `KeyValue` with these fields and a value of its own. */
+/** A `KeyValue` with these fields and its own value. */
 function entry(number: number, key: readonly Node[], random: Random): Node {
   const value: Node = {
     number: 2,

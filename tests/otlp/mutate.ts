@@ -1,8 +1,8 @@
 // Damaged and unusual forms of OTLP bodies, repeatable by seed; ./mutate-meaning.ts has well-formed ones.
-// Half are blind: bits flipped, bytes cut, doubled or put in. The other half keep the framing, which blind
-// ones mostly destroy: the body is taken apart by the official messages, one field of it is doubled, moved,
-// dropped, given another wire type or number, a longer varint or its unpacked form, or gets an unknown field
-// or group beside it, and all lengths are written anew.
+// Half of the changes are blind: bits flipped, bytes cut, doubled or inserted. The other half keep the
+// framing, which blind changes mostly destroy: the body is parsed with the official messages; one field of it
+// is doubled, moved, dropped, given another wire type or number, a longer varint or its unpacked form, or
+// gets an unknown field or group beside it; and all lengths are written again.
 
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { Type } from 'protobufjs'
@@ -57,12 +57,12 @@ function mutateBytes(body: Buffer, random: Random): Buffer {
   }
 }
 
-/** A field with its value as bytes, or taken apart where it is a message. */
+/** A field with its value as bytes, or parsed where it is a message. */
 export interface Node {
   number: number
   wireType: number
   value: Buffer | Node[]
-  /** Of the message that was taken apart. */
+  /** Type of the parsed message. */
   type: Type | null
 }
 
@@ -73,7 +73,7 @@ function mutateFields(type: Type, original: Buffer, changed: Buffer, random: Ran
   return Buffer.from(putTogether(nodes))
 }
 
-/** The fields of a message, or null where they can't be told apart. */
+/** The fields of a message, or null where the bytes can't be parsed. */
 export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
   try {
     const reader = new BinaryReader(bytes)
@@ -94,7 +94,7 @@ export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
   }
 }
 
-/** Without the length in front. */
+/** Without the length prefix. */
 const contentOf = (value: Uint8Array) => new BinaryReader(value).bytes()
 
 export function putTogether(nodes: readonly Node[]): Uint8Array {
@@ -132,7 +132,7 @@ function changeSome(nodes: Node[], random: Random): void {
   changes[below(random, changes.length)]?.()
 }
 
-/** The fields of some message in the tree, deeper ones as likely as shallow ones. */
+/** The fields of some message in the tree; deep ones are as likely as shallow ones. */
 function pickList(nodes: Node[], random: Random): Node[] {
   const inner = nodes.map(({ value }) => value).filter((value) => Array.isArray(value))
   const next = inner[below(random, inner.length)]
@@ -146,7 +146,7 @@ export const copyOf = ({ number, wireType, value, type }: Node): Node => ({
   value: Array.isArray(value) ? value.map(copyOf) : value,
 })
 
-/** A field nobody knows, or a group with one inside. */
+/** An unknown field, or a group with one inside. */
 function strange(random: Random): Node {
   const number = 18 + below(random, 2_000)
   const inside = new BinaryWriter().uint32((7 << 3) | 0).uint32(below(random, 1_000))
@@ -155,7 +155,7 @@ function strange(random: Random): Node {
   return { number, wireType: 3, value: Buffer.from(group), type: null }
 }
 
-/** The same number in more bytes than it needs. */
+/** The same number in more bytes than necessary. */
 function lengthen(node: Node): void {
   if (node.wireType !== 0 || Array.isArray(node.value) || node.value.length > 8) return
   const longer = Buffer.concat([node.value, Buffer.from([0])])
@@ -163,7 +163,7 @@ function lengthen(node: Node): void {
   node.value = longer
 }
 
-/** A packed list of 64-bit numbers one by one; anything else as it is. */
+/** Splits a packed list of 64-bit numbers; anything else is unchanged. */
 function unpacked(node: Node): Node[] {
   if (node.wireType !== 2 || Array.isArray(node.value)) return [node]
   const content = contentOf(node.value)

@@ -1,5 +1,5 @@
-// Reading encoded rows back by column name, by the types in the table list and not by what the encoder
-// believes, and checking them against that list, for tests.
+// Reads encoded rows back by column name, with the types of the table list and not those of the encoder, and
+// checks them against that list, for tests.
 
 import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
@@ -12,17 +12,17 @@ import { here } from './decode-here.ts'
 import { seriesIdOf } from './series-id-model.ts'
 
 /**
- * Rows of one table as objects by column, without placement, tenant and the identity of a metric's
- * series, which were held against what they should be; empty when the batch has none. Instants are
- * text `seconds.nanoseconds`, 64-bit integers decimal text, and floats that JSON has no number for
- * `nan`, `inf`, `-inf` and `-0`.
+ * Rows of one table as objects by column, without placement, tenant and the id of a metric's series, which
+ * are checked here; empty when the batch has none. Instants are text `seconds.nanoseconds`, 64-bit integers
+ * decimal text, and floats without a JSON number `nan`, `inf`, `-inf` and `-0`.
  */
 export function namedRows(batch: RowBatch, table: TableName): Record<string, Cell>[] {
   return batch.filter((part) => part.table === table).flatMap(readRows)
 }
 
 /**
- * Fails when the bytes are not rows of their table, or when marks or time bounds are not those of the rows.
+ * Fails when the bytes are not rows of their table, or when marks or time bounds differ from those of the
+ * rows.
  */
 export function assertBatchFits(batch: RowBatch): void {
   for (const part of batch) {
@@ -52,10 +52,10 @@ function readRows(part: TableRows): Record<string, Cell>[] {
     const { Placement, TenantId, SeriesId, ...row } = reader.row(columns)
     assert.deepEqual([Placement, TenantId], [part.place.placement, part.place.tenantId])
     assert.equal(SeriesId, spec.signal === 'metrics' ? seriesIdOf(row) : undefined)
-    assert.equal(reader.pos, part.marks[at], 'a mark stands at the end of its row')
+    assert.equal(reader.pos, part.marks[at], 'a mark is at the end of its row')
     rows.push(row)
   }
-  assert.equal(reader.pos, part.bytes.length, 'nothing stands behind the last row')
+  assert.equal(reader.pos, part.bytes.length, 'there is nothing after the last row')
   return rows
 }
 
@@ -107,7 +107,7 @@ class CellReader {
       .split('\xfe')
       .map((pair) => pair.split('\xff').map((text) => utf8Of(Buffer.from(text, 'latin1'))))
     for (const pair of entries) assert.equal(pair.length, 2)
-    assert.equal(new Set(entries.map(([key]) => key)).size, entries.length, 'a key stands once')
+    assert.equal(new Set(entries.map(([key]) => key)).size, entries.length, 'a key occurs once')
     return Object.fromEntries(entries)
   }
 

@@ -1,5 +1,5 @@
-// A second, independent writer of OTLP for tests: the messages of opentelemetry-proto 1.x with their
-// published field numbers, encoded by protobufjs, which shares nothing with the decoders. A test writes one
+// A second, independent encoder of OTLP for tests: the messages of opentelemetry-proto 1.x with their
+// published field numbers, encoded by protobufjs, which shares no code with the decoders. A test writes one
 // message in its OTLP/JSON form (ids in hex, 64-bit integers as strings, bytes as base64) and gets both
 // encodings of it.
 

@@ -1,9 +1,9 @@
-// A second decoder of OTLP protobuf, to hold the product's own against: it walks the official messages by
-// reflection, reads numbers with @bufbuild/protobuf, builds the object tree that the product avoids and
-// returns it in OTLP/JSON form. It shares the product's decisions, and nothing of its code: a field whose
-// wire type is not its own is refused, fields that no row holds are passed over like unknown ones, messages
-// that come twice are merged (but of several values the last one stands, and data of a metric that another
-// kind replaces is not looked at), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
+// A second decoder of OTLP protobuf, to compare the product's own decoder with: it walks the official
+// messages by reflection, reads numbers with @bufbuild/protobuf, builds the object tree that the product
+// avoids and returns it in OTLP/JSON form. It makes the same decisions as the product and shares none of its
+// code: a field with a wrong wire type is refused, fields that no row stores are skipped like unknown ones,
+// repeated messages are merged (but of several values the last one counts, and data of a metric that another
+// kind replaces is not checked), invalid UTF-8 becomes U+FFFD, and nothing is read below 32 nested values.
 
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import type { Field, Type } from 'protobufjs'
@@ -18,7 +18,7 @@ interface Part {
   readonly bytes: Uint8Array
 }
 
-/** Official fields that no row holds. */
+/** Official fields that no row stores. */
 const unread = new Set([
   'Resource.droppedAttributesCount',
   'Metric.metadata',
@@ -115,7 +115,7 @@ function readInner(type: Type, bytes: Uint8Array, before: Message, depth: number
   return readMessage(type, bytes, isNesting ? {} : before, isNesting ? depth + 1 : depth)
 }
 
-/** The field that was set last stands last, as the JSON reader takes the last member of a oneof. */
+/** Puts the field that was set last at the end, because the JSON reader uses the last member of a oneof. */
 function put(into: Message, { name, repeated }: Field, value: unknown): void {
   if (repeated) {
     const list = (into[name] as unknown[] | undefined) ?? []

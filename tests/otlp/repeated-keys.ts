@@ -1,13 +1,13 @@
-// Attribute lists of OTLP/JSON in which no key comes twice: of equal keys the last stays, in its
-// place. In a map inside a value it takes the place of the first. Written without the product's maps,
-// to hold them against it.
+// Removes repeated keys from attribute lists of OTLP/JSON: of equal keys the last one stays, in its position.
+// In a map inside a value it takes the position of the first. Written without the product's maps, to compare
+// them with it.
 
 interface Entry {
   readonly key?: string
   readonly value?: object
 }
 
-/** The message with such lists only, and how many entries were taken out. */
+/** Returns the message without repeated keys, and how many entries were removed. */
 export function withoutRepeatedKeys(message: object): { message: object; repeated: number } {
   let repeated = 0
   const walk = (value: unknown, name: string, parent: string): unknown => {
@@ -30,8 +30,7 @@ export function withoutRepeatedKeys(message: object): { message: object; repeate
 const keyOf = ({ key = '' }: Entry) => key
 
 /**
- * A value that is nested may be refused for its depth, and the record with it, even where
- * a later one replaces it.
+ * A nested value may be refused for its depth, and the record with it, even where a later value replaces it.
  */
 const isPlain = ({ value = {} }: Entry) => !('arrayValue' in value || 'kvlistValue' in value)
 

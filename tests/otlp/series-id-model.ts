@@ -1,11 +1,11 @@
-// The identity of a metric row's series by its definition, word for word and without haste: what the service
-// computes over bytes, and the engine over columns, is held against this.
+// The id of a metric row's series, computed directly from its definition and without optimisation, to compare
+// with the service, which computes it over bytes, and the engine, which computes it over columns.
 
 import type { AttributeMap, Cell } from '../../server/telemetry/row-fixture.ts'
 
 const two32 = 2n ** 32n
 
-/** Decimal text, of a row by column names. */
+/** Returns decimal text, for a row by column names. */
 export function seriesIdOf(row: Readonly<Record<string, Cell>>): string {
   const text = (column: string) => Buffer.from(String(row[column]))
   const lane = (hash: (bytes: Buffer) => bigint) => {
@@ -28,7 +28,7 @@ export function seriesIdOf(row: Readonly<Record<string, Cell>>): string {
 
 const rotated = (value: bigint, bits: bigint) => ((value << bits) | (value >> (32n - bits))) % two32
 
-/** Little-endian, the last one filled up with zeros. */
+/** Little-endian words, the last one padded with zeros. */
 function wordsOf(bytes: Buffer): { whole: bigint[]; rest: bigint | undefined } {
   const padded = Buffer.concat([bytes, Buffer.alloc((4 - (bytes.length % 4)) % 4)])
   const words = Array.from({ length: padded.length / 4 }, (_, i) => BigInt(padded.readUInt32LE(i * 4)))

@@ -1,7 +1,7 @@
-// The bodies that the power cut is tried with, and how their rows are known again. Each row carries its
-// body's number and its own as one integer, in a column of its table, so that afterwards the engine itself
-// counts what is there of each body. Some bodies fall into two weeks, and each of metrics into two tables, so
-// that one body is several parts.
+// The bodies of the power-cut test, and how their rows are recognised. Each row stores the numbers of its
+// body and of itself as one integer in a column of its table, so that afterwards the engine itself counts the
+// rows of each body. Some bodies have rows in two weeks, and each body of metrics in two tables, so that one
+// body is several parts.
 
 import { startMs } from '../../bench/deletion/rows.ts'
 import { requestAttributes, resource } from '../../bench/ingest/payloads.ts'
@@ -9,12 +9,10 @@ import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { Signal, TableName } from '../../server/telemetry/schema/tables.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 
-/**
- * "fresh" is what senders send while the power goes; "history" is what was there before, over twelve weeks.
- */
+/** "fresh" is sent while the power is cut; "history" was stored before, over twelve weeks. */
 export type Spread = 'fresh' | 'history'
 
-/** Where a table keeps the integer that names body and row. */
+/** Where a table stores the integer that identifies body and row. */
 export const identities: readonly {
   readonly table: TableName
   readonly signal: Signal
@@ -31,13 +29,13 @@ const weekMs = 7 * 86_400_000
 const historyWeeks = 12
 const historyRows = 240
 
-/** Cuts through a week at both ends, so that an erasure of it drops partitions and swaps others. */
+/** Cuts through a week at both ends, so that its erasure drops some partitions and swaps others. */
 export const erasedRange = {
   startMs: startMs + 1.5 * weekMs,
   endMs: startMs + 10.5 * weekMs,
 }
 
-/** Rows of a body in each table of its signal. */
+/** Number of rows of a body in each table of its signal. */
 export function rowsOf(spread: Spread, body: number): number {
   return spread === 'history' ? historyRows : 1 + ((body * 7919) % 40)
 }
@@ -48,7 +46,7 @@ function timeMs(spread: Spread, body: number, row: number): number {
     : startMs + (body % 4 === 0 ? (row % 2) * weekMs : 0) + row * 1000
 }
 
-/** Rows of a body of history that an erasure of {@link erasedRange} leaves, in each table. */
+/** Rows of a body of history that an erasure of {@link erasedRange} keeps, in each table. */
 export function survivorsOf(body: number): number {
   return Array.from({ length: rowsOf('history', body) }, (_, row) => timeMs('history', body, row)).filter(
     (at) => at < erasedRange.startMs || at >= erasedRange.endMs,

@@ -1,6 +1,6 @@
-// What is there after the power came back, and whether it may be: of each body its rows, of each table
-// whether every part can be read to its end, and on the disk what the engine has put aside. Counts come from
-// the engine below the service, so that nothing hidden is overlooked.
+// What exists after the power came back, and whether that is allowed: the rows of each body, whether every
+// part of each table can be read completely, and what the engine has detached. Counts are read from the
+// engine directly, so that hidden rows are counted too.
 
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,16 +39,19 @@ interface Verdict {
   readonly bodiesLost: number
   readonly rowsLost: number
   readonly rowsTwice: number
-  /** Answered while the power went or after it: nobody would have got that answer, so nothing hangs on it. */
+  /**
+   * Acknowledged during the power cut or after it: no client would have received the response, so it doesn't
+   * count.
+   */
   readonly bodiesAcknowledgedTooLate: number
-  /** Of them, those that aren't whole: a service that takes the error of a sync for an answer. */
+  /** How many of them are incomplete: a service that treats the error of a sync as success. */
   readonly bodiesAcknowledgedTooLateLost: number
   readonly rowsOfOthers: number
-  /** The bodies that are lost, as far as there is room. */
+  /** Some of the lost bodies, up to a limit. */
   readonly lost: readonly string[]
 }
 
-/** Compares what was acknowledged before the cut with what is there. */
+/** Compares what was acknowledged before the cut with what exists. */
 export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Verdict {
   const verdict = { bodiesAcknowledged: 0, rowsAcknowledged: 0, bodiesLost: 0, rowsLost: 0, rowsTwice: 0 }
   const [lost, known]: [string[], Set<string>] = [[], new Set()]
@@ -89,7 +92,7 @@ export function rowsIn(stored: Stored, tenantId?: string): number {
   return own.reduce((sum, [, { rows }]) => sum + rows, 0)
 }
 
-/** All columns of all rows of an organisation in one number per table. */
+/** A hash over all columns of all rows of an organisation, per table. */
 export async function fingerprint(product: Product, tenantId: string): Promise<string> {
   const prints = []
   for (const { name } of tables) {
@@ -102,8 +105,8 @@ export async function fingerprint(product: Product, tenantId: string): Promise<s
 }
 
 /**
- * Reads every column of every row, and compares every file of every part with its
- * checksum; answers what fails.
+ * Reads every column of every row, and compares every file of every part with its checksum; returns the
+ * failures.
  */
 export async function unreadable(product: Product): Promise<string[]> {
   const failures: string[] = []
@@ -137,21 +140,21 @@ export async function rowsInErasedRange(product: Product, tenantId: string): Pro
 }
 
 export interface PartsOnDisk {
-  /** Paths of part folders as they are named when they count. */
+  /** Paths of folders of active parts. */
   readonly folders: readonly string[]
-  /** Of them, those that a merge has made. */
+  /** How many of them a merge has made. */
   readonly merged: number
-  /** Of them, those in which a file that is never empty is empty or missing. */
+  /** How many of them have an empty or missing file that is never empty. */
   readonly broken: number
-  /** Begun and never named: inserts, merges and removals under way. */
+  /** Folders of unfinished inserts, merges and removals. */
   readonly temporary: number
-  /** What the engine has put aside. */
+  /** Parts that the engine has detached. */
   readonly detached: readonly string[]
 }
 
 const neverEmpty = ['checksums.txt', 'columns.txt', 'count.txt']
 
-/** Looks at the folders themselves; the engine may be open or not. */
+/** Reads the folders themselves; the engine may be open or not. */
 export function partsOnDisk(engineFolder: string): PartsOnDisk {
   const store = join(engineFolder, 'store')
   const folders: string[] = []
@@ -170,7 +173,7 @@ export function partsOnDisk(engineFolder: string): PartsOnDisk {
   return { folders, merged, broken: folders.filter(isBroken).length, temporary, detached }
 }
 
-/** A merge may remove what is being looked at. */
+/** A merge may remove a folder meanwhile. */
 function listed(folder: string): string[] {
   try {
     return readdirSync(folder)

@@ -1,8 +1,7 @@
-// A file system of its own whose power can be cut: an image file, made, mounted through a loop device, shut
-// down without flushing its log, and mounted again, which replays its journal. What had reached the image
-// stays and what had not is gone, as data that was never synced, or the journal's last seconds. The image
-// itself is a disk that keeps whatever was written to it in the order in which it came: a disk that lies
-// about its cache isn't tested.
+// A separate file system whose power can be cut: an image file that is formatted, mounted through a loop
+// device, shut down without flushing its log, and mounted again, which replays its journal. What had reached
+// the image stays; data that was never synced, or the last seconds of the journal, is lost. The image itself
+// is a disk that keeps all writes in order: a disk with an unreliable cache is not tested.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
@@ -12,17 +11,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export const filesystems = ['ext4', 'xfs'] as const
 type Filesystem = (typeof filesystems)[number]
 
-/** Sparse, so it takes what is written. XFS refuses to be smaller than 300 MB. */
+/** Sparse, so it uses only what is written. XFS needs at least 300 MB. */
 const usualImageBytes = 4 * 2 ** 30
 
 /**
- * Sentences about what this machine lacks; empty where such a disk can be made and `others` are there too.
+ * Returns sentences about what this machine lacks; empty where such a disk can be made and the programs in
+ * `others` exist.
  */
 export function whatIsMissing(filesystem: Filesystem, others: readonly string[] = ['xfs_io']): string[] {
   const tools = [`mkfs.${filesystem}`, 'mount', 'umount', ...others]
   const lacking = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)
   return [
-    ...(process.getuid?.() === 0 ? [] : ['it has to run as root']),
+    ...(process.getuid?.() === 0 ? [] : ['it must run as root']),
     ...(existsSync('/dev/loop-control') ? [] : ['there are no loop devices']),
     ...(lacking.length === 0 ? [] : [`these programs are missing: ${lacking.join(', ')}`]),
   ]
@@ -31,11 +31,11 @@ export function whatIsMissing(filesystem: Filesystem, others: readonly string[] 
 export interface Disk {
   /** Where it is mounted. */
   readonly mount: string
-  /** Writes everything to the image, as the operating system does by itself within half a minute. */
+  /** Writes everything to the image, as the operating system does within half a minute. */
   settle(): void
-  /** Cuts the power. Whoever writes from now on gets an error. */
+  /** Cuts the power. Every later write fails. */
   cut(): void
-  /** Mounts it as the next start of the machine would; whoever held it open must be gone. */
+  /** Mounts it as the next start of the machine would; all processes that had files open must have ended. */
   remount(): Promise<void>
   /** Unmounts it and removes the image, whatever its state. Idempotent. */
   remove(): void
@@ -43,7 +43,7 @@ export interface Disk {
 
 interface DiskOptions {
   readonly imageBytes?: number
-  /** More for `mkfs`. */
+  /** More arguments of `mkfs`. */
   readonly options?: readonly string[]
 }
 
@@ -56,7 +56,7 @@ export function makeDisk(
   const [image, mount] = [join(folder, 'image'), join(folder, 'mount')]
   const attach = () => execFileSync('mount', ['-o', 'loop', '-t', filesystem, image, mount])
   const remove = () => {
-    // Lazily, because a process that was killed a moment ago may still hold it.
+    // Lazily, because a process that was just killed may still have files open.
     spawnSync('umount', ['-l', mount])
     rmSync(folder, { recursive: true, force: true })
   }
@@ -76,7 +76,7 @@ export function makeDisk(
     cut: () => void execFileSync('xfs_io', ['-x', '-c', 'shutdown', mount]),
     async remount() {
       for (let tries = 0; spawnSync('umount', [mount]).status !== 0; tries++) {
-        if (tries === 100) throw new Error('The file system stays busy.')
+        if (tries === 100) throw new Error('The file system is still in use.')
         await sleep(100)
       }
       attach()

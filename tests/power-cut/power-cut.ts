@@ -1,21 +1,21 @@
-// Cuts the power of the file system under the running service and looks at what is there when it comes back.
-// Each round has a fresh image with a file system of its own; the real service runs on it in its own process,
-// and senders in another post small bodies of metrics, logs and traces in closed loops, so that there are
-// many parts and merges. At an instant drawn from the seed the file system is shut down without flushing its
-// log, the service is killed, and the image mounted again. Rounds are of three kinds by turns: "busy";
-// "erasing", where an erasure of a range is under way besides; and "quiet", where one sender alone sends a
-// body now and then and the power goes at the instant of an acknowledgement, so that no later commit has made
-// it durable by the way. What must hold afterwards: the service starts by itself; every body acknowledged
-// before the cut is there, whole; no row is there twice; a neighbour in the placement of the erasure is as it
-// was, byte for byte; every part reads to its end; nothing is in a `detached` folder; the erasure ends; and
-// so does one of all of an organisation, with everybody else's rows unchanged. What was there before, the
-// tables among it, has been in the folder long enough to be on the disk when the senders begin; with
-// --first-start it hasn't, and the power goes within seconds of the very first start. LETHE_FSYNC and all
-// other settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs). Prints a line
-// of JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
+// Cuts the power of the file system under the running service and checks what exists afterwards. Each round
+// has a new image with its own file system; the real service runs on it in its own process, and senders in
+// another process post small bodies of metrics, logs and traces in closed loops, so that there are many parts
+// and merges. At an instant drawn from the seed the file system is shut down without flushing its log, the
+// service is killed, and the image is mounted again. There are three kinds of rounds in turn: "busy";
+// "erasing", where an erasure of a range is in progress; and "quiet", where one sender sends a body now and
+// then and the power is cut at the instant of an acknowledgement, so that no later commit has made it
+// durable. Afterwards these must hold: the service starts by itself; every body acknowledged before the cut
+// exists completely; no row exists twice; a neighbour in the placement of the erasure is unchanged, byte for
+// byte; every part can be read completely; nothing is in a `detached` folder; the erasure ends; and so does
+// one of everything of an organisation, with the rows of all others unchanged. The tables and the data from
+// before have been in the folder long enough to be on the disk when the senders begin; with --first-start
+// they have not, and the power is cut within seconds of the very first start. LETHE_FSYNC and all other
+// settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs). Prints a line of
+// JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
 //
-//   npm run power-cut -- [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start]
-//     [--root /tmp]
+// npm run power-cut -- [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start] [--root
+// /tmp]
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -59,7 +59,7 @@ const filesystem = filesystems.find((name) => name === flags.filesystem)
 const missing =
   filesystem === undefined ? [`it knows ${filesystems.join(' and ')}`] : whatIsMissing(filesystem)
 if (filesystem === undefined || missing.length > 0) {
-  process.stderr.write(`The power can't be cut here: ${missing.join('; ')}.\n`)
+  process.stderr.write(`The test can't run here: ${missing.join('; ')}.\n`)
   process.exit(2)
 }
 const seed = Number(flags.seed)
@@ -69,34 +69,37 @@ const random = seededUniform(seed)
  * Has history over twelve weeks and sends nothing; in some rounds a range of it is being erased at the cut.
  */
 const erased = 0
-/** Everyone has a placement alone but this one, which shares that of the erased. Same history. */
+/**
+ * Shares the placement of the erased organisation and has the same history. All others have their own
+ * placement.
+ */
 const neighbour = organisationCount
-/** Few, so that each of their partitions gets ten parts and merges while it is looked at. */
+/** Few, so that each of their partitions gets ten parts and merges during a round. */
 const senders = [1, 2, 3, 4, 5]
-/** Of the senders, who is erased whole in the end. */
-const leaver = 1
+/** The sender that is erased completely at the end. */
+const departing = 1
 const historyBodies = 4
 
 const kinds = ['busy', 'erasing', 'quiet'] as const
 type Kind = (typeof kinds)[number]
 
 /**
- * Of a quiet round. Shorter than the file system waits until it commits its journal by
- * itself, which is five seconds.
+ * Pause of the sender in a quiet round. Shorter than the five seconds after which the file system commits its
+ * journal by itself.
  */
 const pauseMs = 400
 
 const startLimitS = 60
 /**
- * A twentieth of a second each. What waits counts its looks, so that a machine that stands
- * still spoils no verdict.
+ * A twentieth of a second each. Waiting counts polls and not time, so that a machine that pauses does not
+ * change the result.
  */
 const erasureLooks = 600
 
-/** Frequent commits make many parts, so that merges are under way; the environment may say otherwise. */
+/** Frequent commits make many parts, so that merges are in progress; the environment may override it. */
 const settings = { LETHE_COMMIT_DELAY_MS: process.env.LETHE_COMMIT_DELAY_MS ?? '50', LETHE_LOG_LEVEL: 'warn' }
 
-/** What has to be ended and removed, however this program ends. */
+/** What must be ended and removed, however this program ends. */
 const held: { disk?: Disk; ends: (() => unknown)[] } = { ends: [] }
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
@@ -114,7 +117,7 @@ for (let round = 0; round < Number(flags.rounds); round++) {
   held.disk = disk
   try {
     const { failures, ...facts } = await cutOnce(disk, kinds[round % kinds.length] ?? 'busy').catch(
-      (error: unknown): Outcome => ({ failures: [`the round broke off: ${messageOf(error)}`] }),
+      (error: unknown): Outcome => ({ failures: [`the round was interrupted: ${messageOf(error)}`] }),
     )
     if (failures.length > 0) failed++
     process.stdout.write(`${JSON.stringify({ round, ...facts, failures, ok: failures.length === 0 })}\n`)
@@ -171,7 +174,7 @@ async function cutOnce(disk: Disk, kind: Kind): Promise<Outcome> {
   const found = await checks(after, { sent, cutAtMs, print, requestId, isErasing })
   const failures = [...found.failures]
   const { detached } = partsOnDisk(engine)
-  if (detached.length > 0) failures.push(`put aside: ${detached.slice(0, 5).join(', ')}`)
+  if (detached.length > 0) failures.push(`detached: ${detached.slice(0, 5).join(', ')}`)
   await after.stop()
   return {
     ...facts,
@@ -183,7 +186,7 @@ async function cutOnce(disk: Disk, kind: Kind): Promise<Outcome> {
   }
 }
 
-/** What is on the disk now, and how many of the parts that the cut left are gone; merges take some too. */
+/** What is on the disk now, and how many of the parts left by the cut are gone; merges remove some too. */
 function counted(engineFolder: string, left: PartsOnDisk): object {
   const { folders, detached, ...rest } = partsOnDisk(engineFolder)
   const there = new Set(folders)
@@ -194,9 +197,9 @@ function counted(engineFolder: string, left: PartsOnDisk): object {
 interface Known {
   readonly sent: readonly Sent[]
   readonly cutAtMs: number
-  /** The neighbour's, from before. */
+  /** The neighbour's, before the cut. */
   readonly print: string
-  /** Null where none was asked for, or its 202 hadn't come by the cut. */
+  /** Null where none was requested, or its 202 had not arrived by the cut. */
   readonly requestId: string | null
   readonly isErasing: boolean
 }
@@ -214,9 +217,9 @@ async function checks(product: Product, known: Known): Promise<{ facts: object; 
   if (erasure !== null) {
     expect(
       erasure.state === 'completed' || erasure.state === 'never begun',
-      `the erasure under way: ${erasure.state}`,
+      `the erasure in progress: ${erasure.state}`,
     )
-    expect(known.requestId === null || erasure.state === 'completed', 'an erasure that was taken is gone')
+    expect(known.requestId === null || erasure.state === 'completed', 'an accepted erasure is lost')
   }
   const isErased = erasure?.state === 'completed'
   if (isErased) {
@@ -231,15 +234,18 @@ async function checks(product: Product, known: Known): Promise<{ facts: object; 
   const others = new Map([...stored].filter(([key]) => !(isErased && key.startsWith(`${erasedTenant} `))))
   const { lost, ...verdict } = judge(others, owed, known.cutAtMs)
   expect(verdict.bodiesLost === 0, `lost: ${lost.join('; ')}`)
-  expect(verdict.rowsTwice === 0, `${verdict.rowsTwice} rows are there twice`)
+  expect(verdict.rowsTwice === 0, `${verdict.rowsTwice} rows exist twice`)
   expect(verdict.rowsOfOthers === 0, `${verdict.rowsOfOthers} rows that nobody sent`)
   expect((await fingerprint(product, tenantOf(neighbour))) === known.print, 'the neighbour has changed')
 
-  const leaving = await endErasure(product, await askErasure(product, leaver, 'all'), leaver)
-  expect(leaving.state === 'completed', `the erasure of all: ${leaving.state}`)
+  const leaving = await endErasure(product, await askErasure(product, departing, 'all'), departing)
+  expect(leaving.state === 'completed', `the full erasure: ${leaving.state}`)
   const rest = await countBodies(product)
-  expect(rowsIn(rest, tenantOf(leaver)) === 0, `${rowsIn(rest, tenantOf(leaver))} rows of who left`)
-  expect(sameBut(stored, rest, tenantOf(leaver)), 'the erasure of all has changed the rows of others')
+  expect(
+    rowsIn(rest, tenantOf(departing)) === 0,
+    `${rowsIn(rest, tenantOf(departing))} rows of the erased organisation`,
+  )
+  expect(sameBut(stored, rest, tenantOf(departing)), 'the full erasure has changed rows of others')
   const facts = { ...verdict, rowsStored: rowsIn(stored), erasureUnderWay: erasure, erasureOfAll: leaving }
   return { facts, failures }
 }
@@ -266,7 +272,7 @@ async function start(dataDir: string, onLine: (line: string) => void): Promise<P
   return product
 }
 
-/** Sends the history of who is erased and of its neighbour; they are the same rows. */
+/** Sends the history of the erased organisation and of its neighbour; they have the same rows. */
 async function sendHistory(product: Product): Promise<Sent[]> {
   const sent: Sent[] = []
   for (const organisation of [erased, neighbour])
@@ -279,7 +285,7 @@ async function sendHistory(product: Product): Promise<Sent[]> {
           body: new Uint8Array(bodyOf(signal, 'history', body)),
         })
         if (answer.status !== 200)
-          throw new Error(`History answered ${answer.status}: ${await answer.text()}`)
+          throw new Error(`History returned ${answer.status}: ${await answer.text()}`)
         acknowledged.push({ body, atMs: Date.now() })
       }
       sent.push({ organisation, signal, spread: 'history', sent: historyBodies, acknowledged, otherwise: {} })
@@ -299,16 +305,16 @@ function startSenders({ address, secretOf }: Product, kind: Kind): ChildProcess 
   })
   const orders: SenderOrders =
     kind === 'quiet'
-      ? { address, senders: [senderOf(leaver, 'logs')], pauseMs }
+      ? { address, senders: [senderOf(departing, 'logs')], pauseMs }
       : { address, senders: senders.flatMap((one) => signals.map((signal) => senderOf(one, signal))) }
   crowd.send(orders)
   return crowd
 }
 
 async function nextAcknowledgement(crowd: ChildProcess): Promise<void> {
-  const told = once(crowd, 'message')
+  const message = once(crowd, 'message')
   crowd.send('next')
-  await told
+  await message
 }
 
 async function accountOf(crowd: ChildProcess): Promise<Sent[]> {
@@ -327,7 +333,7 @@ function headersOf(
   return { authorization: `Bearer ${product.secretOf(organisation)}`, 'content-type': mediaType }
 }
 
-/** Asks for an erasure; answers its id, or null where it wasn't taken. */
+/** Requests an erasure; returns its id, or null where it wasn't accepted. */
 async function askErasure(
   product: Product,
   organisation: number,
@@ -346,7 +352,7 @@ async function askErasure(
   return request_id ?? null
 }
 
-/** Waits for an erasure, or for the one that was taken though its answer was lost. */
+/** Waits for an erasure, or for the one that was accepted although its response was lost. */
 async function endErasure(
   product: Product,
   requestId: string | null,
@@ -366,12 +372,12 @@ async function endErasure(
     const answer = await fetch(`${path}/${id}`, { headers })
     const { status } = (await answer.json()) as { status?: string }
     if (status === 'completed') return { state: status, s: passedS() }
-    if (looks > erasureLooks) return { state: status ?? `answered ${answer.status}`, s: passedS() }
+    if (looks > erasureLooks) return { state: status ?? `status ${answer.status}`, s: passedS() }
     await sleep(50)
   }
 }
 
-/** What the start had to say, and how much of it. */
+/** The log of the start, and its length. */
 function logged(lines: readonly string[]): { logLines: number; log: string[] } {
   return { logLines: lines.length, log: lines.slice(0, 4).map((line) => line.slice(0, 300)) }
 }

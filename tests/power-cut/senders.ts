@@ -1,7 +1,7 @@
-// The senders of the power cut, in a process that survives it: each posts one body after the other in a
-// closed loop and writes down which were acknowledged, and when. No body is ever sent twice, so no row may
-// ever be there twice. Takes its orders over the channel of its parent, tells it of the next acknowledgement
-// at the instant it comes where that is asked, gives its account in the end, and ends with its parent.
+// The senders of the power-cut test, in a process that survives it: each posts one body after the other in a
+// closed loop and records which were acknowledged, and when. No body is ever sent twice, so no row may ever
+// exist twice. Takes its orders over the channel of its parent, reports the next acknowledgement immediately
+// where that is requested, returns its account at the end, and ends with its parent.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { bodyOf } from './bodies.ts'
 export interface SenderOrders {
   readonly address: string
   readonly senders: readonly Sender[]
-  /** Between an answer and the next body; none where absent. */
+  /** Pause between a response and the next body; none where absent. */
   readonly pauseMs?: number
 }
 
@@ -26,7 +26,7 @@ export interface SenderAccount extends Omit<Sender, 'secret'> {
   readonly sent: number
   /** Bodies answered with 200, and when, milliseconds since the epoch. */
   readonly acknowledged: readonly { readonly body: number; readonly atMs: number }[]
-  /** How often each other status was answered; 0 is a connection that broke. */
+  /** Number of responses by other status; 0 is a broken connection. */
   readonly otherwise: Readonly<Record<number, number>>
 }
 
@@ -64,7 +64,7 @@ async function send({ address, pauseMs }: SenderOrders, { secret, ...sender }: S
   }
 }
 
-/** The status of the answer; 0 where there was none. */
+/** The status of the response; 0 where there was none. */
 function post(url: string, secret: string, body: Buffer): Promise<number> {
   return new Promise((resolve) => {
     const headers = {

@@ -1,5 +1,5 @@
-// Debian's Prometheus as a process of a test, in a folder and on a port of its own. Tests that need it are
-// skipped where it is not installed.
+// Debian's Prometheus as a process of a test, with its own folder and port. Tests that need it are skipped
+// where it is not installed.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -13,13 +13,13 @@ export const isInstalled = spawnSync('prometheus', ['--version']).status === 0
 export interface PrometheusProcess {
   readonly process: ChildProcess
   readonly configPath: string
-  /** Where it answers, an address without a path. */
+  /** Its address without a path. */
   readonly api: string
-  /** What it has logged. */
+  /** Its log output. */
   output: string
 }
 
-/** Starts one in a folder that doesn't exist yet; it may not answer yet. */
+/** Starts one in a folder that doesn't exist yet; it may not respond yet. */
 export async function startPrometheus(
   folder: string,
   config: string,
@@ -50,7 +50,7 @@ export async function stopPrometheus({ process: child }: PrometheusProcess): Pro
   await once(child, 'exit')
 }
 
-/** A port that nobody has now. */
+/** A port that is free now. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

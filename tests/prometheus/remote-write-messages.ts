@@ -1,5 +1,5 @@
-// A second, independent writer of Prometheus remote write for tests: the published messages of both versions,
-// encoded by protobufjs, and Snappy by another library; neither shares anything with the decoders.
+// A second, independent encoder of Prometheus remote write for tests: the published messages of both
+// versions, encoded by protobufjs, and Snappy by another library; neither shares code with the decoders.
 
 import protobuf from 'protobufjs'
 // @ts-expect-error the library has no types
@@ -47,7 +47,7 @@ interface TestSample {
 }
 
 export interface TestSeries {
-  /** `__name__` among them; an array of pairs where a name is to stand twice. */
+  /** Includes `__name__`; an array of pairs where a name must occur twice. */
   readonly labels: Readonly<Record<string, string>> | readonly (readonly [string, string])[]
   readonly samples?: readonly TestSample[]
   readonly exemplars?: readonly {
@@ -64,11 +64,11 @@ export interface TestSeries {
   readonly createdMs?: number
 }
 
-/** Stands for the marker that a series ended, whose bits a JavaScript number doesn't keep. */
+/** Replaced by the marker that a series ended, whose bits a JavaScript number doesn't keep. */
 export const staleMarker = 1.234567890123e300
 const markerBytes = Buffer.from('020000000000f07f', 'hex')
 
-/** The request in a version's own form, uncompressed. */
+/** The request in the form of the version, uncompressed. */
 export function encodeRequest(version: Version, series: readonly TestSeries[]): Buffer {
   const bytes = encodeRaw(version, version === '1.0' ? formV1(series) : formV2(series))
   const written = Buffer.alloc(8)
@@ -77,7 +77,7 @@ export function encodeRequest(version: Version, series: readonly TestSeries[]): 
   return bytes
 }
 
-/** Any message of these fields, for what a well-behaved sender never makes. */
+/** Any message of these fields, for requests that a correct sender never makes. */
 export function encodeRaw(version: Version, message: Readonly<Record<string, unknown>>): Buffer {
   return Buffer.from(requests[version].encode(requests[version].fromObject(message)).finish())
 }

@@ -1,6 +1,6 @@
-// Attributes may have any name, also one that an object of JavaScript has by itself or that changes its
-// prototype. What is stored under such a name is answered under it, wherever attributes are answered; a
-// filter by it filters; and a body that misuses it is refused like any other unknown field.
+// Attributes may have any name, also one that every JavaScript object has or that changes its prototype. What
+// is stored under such a name is returned under it wherever attributes are returned; a filter by it filters;
+// and a body that misuses it is refused like any other unknown field.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -25,7 +25,7 @@ type Attributes = readonly (readonly [key: string, value: string])[]
 const otlp = (attributes: Attributes) =>
   attributes.map(([key, stringValue]) => ({ key, value: { stringValue } }))
 
-/** JSON text of the map, written by hand: no object is made on the way. */
+/** The map as JSON text, written without an intermediate object. */
 const textOf = (attributes: Attributes) =>
   `{${attributes.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`
 
@@ -53,7 +53,7 @@ const someAttributes = fc
 
 let minute = 0
 
-test('whatever attributes a record is sent with, the same are answered', async () => {
+test('a record has the same attributes when it is read as when it was sent', async () => {
   const property = fc.asyncProperty(someAttributes, someAttributes, async (own, resource) => {
     minute = (minute % 100) + 1
     const at = nowNs - BigInt(minute) * minuteNs
@@ -97,7 +97,7 @@ test('whatever attributes a record is sent with, the same are answered', async (
 })
 
 for (const name of names) {
-  test(`a series and an anomaly grouped by ${name} say so, and a filter by it filters`, async () => {
+  test(`a series and an anomaly can be grouped and filtered by ${name}`, async () => {
     const metric = `of.${name.replaceAll('_', 'x')}`
     const dataPoints = Array.from({ length: 100 }, (_, i) => ({
       timeUnixNano: String(nowNs - BigInt(i + 1) * minuteNs),
@@ -135,7 +135,7 @@ for (const name of names) {
   })
 }
 
-test('a field of such a name is refused where it is no field, and never quietly left out', async () => {
+test('an unknown field of such a name is refused, and never ignored', async () => {
   const detector = (params: string, more = '') =>
     `{"name":"x","metric_key":"logs.rate","method_key":"threshold","params":${params},"window_minutes":120,"schedule_minutes":60${more}}`
   for (const name of names) {

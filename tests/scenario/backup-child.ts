@@ -1,6 +1,5 @@
-// The service, or a restore, in a process of its own, for tests that kill it or look at it before it
-// is ready. It says what happens as lines of JSON, and stands still at a named failpoint until it is
-// told to go on or is killed.
+// The service, or a restore, in its own process, for tests that kill it or inspect it before it is ready. It
+// prints events as lines of JSON, and pauses at a named failpoint until it is continued or killed.
 
 import { createApp } from '../../server/app.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
@@ -14,7 +13,7 @@ export interface BackupChildOptions {
   readonly settings: Readonly<Record<string, string>>
   /** Organisations to create, each with an owner token of this secret. */
   readonly organisations: readonly { readonly tenantId: string; readonly secret: string }[]
-  /** Failpoint to stand still at, once, until a line comes in on standard input. */
+  /** Failpoint at which to pause, once, until a line comes in on standard input. */
   readonly standStill: string | null
   /** Restores this backup instead of serving. */
   readonly restore: { readonly backup: string; readonly isControlReplaced: boolean } | null

@@ -1,5 +1,5 @@
 // A data folder with its backups, the processes that use it, and what two organisations can read there: for
-// tests of backup and restore, where every step is another process on the same folder.
+// tests of backup and restore, in which every step is another process on the same folder.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -45,12 +45,12 @@ export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
   return { dataDir, backupDir, settings: { LETHE_DATA_DIR: dataDir, LETHE_BACKUP_DIR: backupDir } }
 }
 
-/** Runs `lethe` to its end. */
+/** Runs `lethe` until it ends. */
 export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
   return runLethe({ PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }, words)
 }
 
-/** Starts `lethe`; resolves `saying` when it has said so on standard error. */
+/** Starts `lethe`; resolves `saying` when it has printed that text on standard error. */
 export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
   const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   const child = spawn(process.execPath, [...nodeWords, ...words], {
@@ -73,7 +73,7 @@ export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[])
   return { saying: said.promise, ended }
 }
 
-/** Takes a backup by the command; answers its id. */
+/** Takes a backup with the command; returns its id. */
 export async function takeBackup(dirs: BackupDirs): Promise<string> {
   const { code, err, out } = await lethe(dirs, 'backup', 'create')
   assert.equal(code, 0, err)
@@ -83,10 +83,10 @@ export async function takeBackup(dirs: BackupDirs): Promise<string> {
 }
 
 export interface Process {
-  /** Once it listens; before it is ready. */
+  /** When it listens; before it is ready. */
   readonly address: string
   readonly ready: Promise<void>
-  /** Resolves when it stands at its failpoint. */
+  /** Resolves when it is paused at its failpoint. */
   readonly standing: Promise<void>
   goOn(): void
   kill(): Promise<void>
@@ -170,7 +170,7 @@ export function ask(service: Process, secret: string, path: string, init: Reques
   return fetch(`${service.address}${path}`, { ...init, headers })
 }
 
-/** Sends log records, a body at each hour from Monday on, and answers the status. */
+/** Sends log records, a body at each hour from Monday on, and returns the status. */
 export async function send(
   service: Process,
   { secret }: { secret: string },
@@ -185,7 +185,7 @@ export async function send(
   return (await ask(service, secret, '/v1/logs', { method: 'POST', body })).status
 }
 
-/** Every log body of the organisation, in the order of the alphabet, over all pages. */
+/** Every log body of the organisation, in alphabetical order, over all pages. */
 export async function bodiesOf(service: Process, { secret }: { secret: string }): Promise<string[]> {
   const bodies: string[] = []
   let cursor: string | null = null
@@ -223,7 +223,7 @@ export async function eraseBefore(service: Process, hour: number): Promise<Delet
   return completed(service, await requestErasure(service, hour))
 }
 
-/** Asks for an erasure of acme's telemetry before the given hour; answers its id. */
+/** Requests an erasure of acme's telemetry before the given hour; returns its id. */
 export async function requestErasure(service: Process, hour: number): Promise<string> {
   const body = JSON.stringify({
     scope: 'range',
@@ -245,7 +245,7 @@ export async function completed(service: Process, requestId: string): Promise<De
   return assert.fail('The deletion did not complete.')
 }
 
-/** What happened to a request, oldest first, as the ledger tells it. */
+/** Ledger entries of a request, oldest first. */
 export async function eventsOf(service: Process, requestId: string): Promise<string[]> {
   const answer = await ask(service, acme.secret, '/ledger?limit=200')
   assert.equal(answer.status, 200)

@@ -1,7 +1,7 @@
-// Backup and restore of the whole service, every step a process of its own: a backup beside running ingest
-// loses nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased
-// after a backup is erased again before anybody can read, whichever control plane comes with it. Two
-// organisations send the same rows.
+// Backup and restore of the whole service, every step in its own process: a backup during ingest loses
+// nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased after a
+// backup is erased again before anything can be read, with either control plane. Two organisations send the
+// same rows.
 
 import assert from 'node:assert/strict'
 import {
@@ -45,7 +45,7 @@ after(cleanUp)
 
 /** A row each hour of ten days, so that there are two partitions. */
 const rows = Array.from({ length: 240 }, (_, hour) => `row-${String(hour).padStart(3, '0')}`)
-/** Inside the second week: the first is dropped whole, the second rewritten. */
+/** Inside the second week: the first week is dropped, the second rewritten. */
 const erasedHours = 200
 const kept = rows.slice(erasedHours)
 
@@ -53,7 +53,7 @@ async function sendRows(service: Process): Promise<void> {
   for (const organisation of [acme, globex]) assert.equal(await send(service, organisation, rows), 200)
 }
 
-/** A service that was started once, holds the rows, and runs. */
+/** A service that was started once, has the rows, and runs. */
 async function populated(dirs: BackupDirs): Promise<Process> {
   const service = await serveReady(dirs, { organisations: [acme, globex] })
   await sendRows(service)
@@ -84,7 +84,7 @@ async function restored(dirs: BackupDirs, ...words: string[]): Promise<string> {
   return out
 }
 
-/** Starts the service and holds that nothing is served until the guard has erased what came back. */
+/** Starts the service and checks that nothing is served until the guard has erased what came back. */
 async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Promise<Process> {
   const service = await serve(dirs, { standStill: 'before partition step' })
   const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
@@ -107,8 +107,8 @@ async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Prom
   return service
 }
 
-describe('what was erased after a backup', () => {
-  test('is erased again before anybody can read, by the ledger of the control plane that is kept', async () => {
+describe('telemetry erased after a backup', () => {
+  test('is erased again before anything can be read, because the kept control plane has its request', async () => {
     const since = await erasedSinceBackup()
     const { dirs, backupId, requestId } = since
     const out = await restored(dirs, backupId)
@@ -127,7 +127,7 @@ describe('what was erased after a backup', () => {
     await again.terminate()
   })
 
-  test('is erased again by the journal, where the control plane is the backup’s', async () => {
+  test('is erased again because of the journal, where the control plane is that of the backup', async () => {
     const since = await erasedSinceBackup()
     const out = await restored(since.dirs, since.backupId, '--control-plane', 'from-backup')
     assert.match(out, /It has 2 organisations and 2 valid access tokens/)
@@ -149,7 +149,7 @@ describe('what was erased after a backup', () => {
     await (await assertGuarded(dirs, since)).terminate()
   })
 
-  test('is erased again where the new folder has its own folder for backups, because the journal comes along', async () => {
+  test('is erased again where the new folder has its own folder for backups, because the journal is copied', async () => {
     const since = await erasedSinceBackup()
     const base = newBackupDirs()
     const target = backupDirsOf(base.dataDir, base.backupDir)
@@ -158,7 +158,7 @@ describe('what was erased after a backup', () => {
     await (await assertGuarded(target, since)).terminate()
   })
 
-  test('stays erased when the guard is killed at work', async () => {
+  test('stays erased when the guard is killed', async () => {
     const since = await erasedSinceBackup()
     await restored(since.dirs, since.backupId)
     const killed = await serve(since.dirs, { standStill: 'partition dropped' })
@@ -177,7 +177,7 @@ describe('what was erased after a backup', () => {
     const service = await populated(dirs)
     const call = (secret: string, method: string, path: string, body: object) =>
       ask(service, secret, path, { method, body: JSON.stringify(body) })
-    // The operator's own, because nobody approves with a token that the requester could have made.
+    // A token of the operator, because a token that the requester could have created cannot approve.
     const { out: token } = await lethe(dirs, 'token', 'create', '--org', 'acme', '--role', 'owner')
     const policy = await call(acme.secret, 'PUT', '/usage/storage/deletion-policy', { approval: 'always' })
     assert.equal(policy.status, 200, await policy.text())
@@ -193,7 +193,7 @@ describe('what was erased after a backup', () => {
     await (await assertGuarded(dirs, { dirs, backupId, requestId })).terminate()
   })
 
-  test('is named with the backups that hold it, until they are gone', async () => {
+  test('is listed with the backups that have it, until they are removed', async () => {
     const { dirs, backupId, requestId } = await erasedSinceBackup()
     const service = await serveReady(dirs)
     const held = await readDeletion(service, requestId)
@@ -224,7 +224,7 @@ describe('a journal that can’t be trusted', () => {
     await service.terminate()
   })
 
-  test('stops the service, with the line that was changed', async () => {
+  test('stops the service, and the error names the changed line', async () => {
     const { dirs } = await erasedSinceBackup()
     const path = join(dirs.backupDir, 'erasures.ndjson')
     writeFileSync(path, readFileSync(path, 'utf8').replace('"acme"', '"globex"'))
@@ -261,7 +261,7 @@ describe('a backup', () => {
     const again = await serveReady(dirs)
     const found = await bodiesOf(again, acme)
     const counted = new Set(found)
-    assert.equal(counted.size, found.length, 'no row is there twice')
+    assert.equal(counted.size, found.length, 'no row exists twice')
     assert.deepEqual(
       [...before, ...rows].filter((body) => !counted.has(body)),
       [],
@@ -275,7 +275,7 @@ describe('a backup', () => {
     await again.terminate()
   })
 
-  test('is taken without a service too', async () => {
+  test('is also taken without a service', async () => {
     const dirs = newBackupDirs()
     await (await populated(dirs)).terminate()
     const backupId = await takeBackup(dirs)
@@ -285,7 +285,7 @@ describe('a backup', () => {
     await service.terminate()
   })
 
-  test('that was asked for before its service was killed is taken by the service that comes back', async () => {
+  test('that was requested before the service was killed is taken by the restarted service', async () => {
     const dirs = newBackupDirs()
     const service = await serveReady(dirs, {
       organisations: [acme, globex],
@@ -322,12 +322,12 @@ describe('a backup', () => {
       const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
-      // The command leaves the folder to the service that comes back.
+      // The command leaves the folder to the restarted service.
       await command.saying
       const again = await serveReady(dirs)
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
-      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/m)
+      if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
       const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
       assert.deepEqual(await bodiesOf(again, acme), rows)
@@ -384,7 +384,7 @@ describe('a restore', () => {
     await service.terminate()
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
 
-    // In this process from here on: a refusal comes before any engine is opened.
+    // In this process from here on, because a refusal comes before the engine is opened.
     const refusedHere = (reason: RegExp, folder: string, dataDir = dirs.dataDir) =>
       assert.rejects(
         restoreBackup({

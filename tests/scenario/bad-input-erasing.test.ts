@@ -1,7 +1,6 @@
-// Strange but valid ways to erase, and what happens around an erasure that is under way, over HTTP:
-// ranges that overlap, are empty or lie in the future, an organisation with nothing, two people at
-// once, a right that is lost meanwhile, and a control plane that is locked. Each ends in a documented
-// state with nothing half done.
+// Strange but valid ways to erase, and events during an erasure, over HTTP: ranges that overlap, are empty or
+// in the future, an organisation without telemetry, two people at once, a role that is lost meanwhile, and a
+// locked control plane. Each ends in a documented state with nothing half done.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -56,7 +55,7 @@ const erase = (json: object, sent: Sent = {}) => service.send('POST', deletionsU
 
 const completed = (id: string) => waitUntilCompleted(service, id, 'acme/owner')
 
-test('ranges that overlap are hidden together, each row is erased and claimed once, and both complete', async () => {
+test('overlapping ranges are hidden together, each row is erased and counted once, and both complete', async () => {
   barrier.close()
   const first = requestIn(await erase(range(0, 2)), 202)
   const second = requestIn(await erase(range(1, 3)), 202)
@@ -73,13 +72,13 @@ test('ranges that overlap are hidden together, each row is erased and claimed on
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [3, 4, 5, 6, 7, 8, 9])
 })
 
-test('ranges that touch share nothing: the end of one is the start of the next', async () => {
+test('adjacent ranges share no row: the end of one is the start of the next', async () => {
   const { detail } = await eraseCompletely(service, range(3, 4))
   assert.equal(detail.rows_erased, 3)
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [4, 5, 6, 7, 8, 9])
 })
 
-test('a range with nothing in it completes with zero rows, also twice, and takes nothing with it', async () => {
+test('an empty range completes with zero rows, also twice, and erases nothing', async () => {
   const year2000 = { range_start: '2000-01-01T00:00:00Z', range_end: '2000-01-01T00:00:00.000000001Z' }
   for (const bounds of [range(20, 21), range(3, 4), { ...range(0, 1), ...year2000 }, range(3, 4)]) {
     const { detail, removed_at, verified_at } = await eraseCompletely(service, bounds)
@@ -89,7 +88,7 @@ test('a range with nothing in it completes with zero rows, also twice, and takes
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [4, 5, 6, 7, 8, 9])
 })
 
-test('a range in the future refuses what arrives for it only while it is at work', async () => {
+test('a range in the future refuses rows for it only while its erasure is in progress', async () => {
   const future = { ...range(0, 1), range_start: '2140-01-01T00:00:00Z', range_end: '2149-01-01T00:00:00Z' }
   const timeNs = 5_400_000_000_000_000_000n
   assert.equal(formatInstant(timeNs).slice(0, 4), '2141')
@@ -116,7 +115,7 @@ test('a range in the future refuses what arrives for it only while it is at work
   assert.equal((await readSample(service, 'acme/viewer')).storedRows, 6 * 3)
 })
 
-test('two people who ask for the same at once get one request, and for different ones two', async () => {
+test('two people who request the same range at once get one request, and two requests for different ranges', async () => {
   barrier.close()
   const same = await Promise.all(
     (['acme/owner', 'acme/admin', 'acme/owner', 'acme/admin'] as const).map((as) =>
@@ -133,7 +132,7 @@ test('two people who ask for the same at once get one request, and for different
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [7, 8, 9])
 })
 
-test('two people who cancel at once cancel once', async () => {
+test('when two people cancel at once, one cancellation is recorded', async () => {
   const { request_id } = requestIn(await erase({ ...range(7, 8), delay_minutes: 5 }), 202)
   const answers = await Promise.all(
     (['acme/owner', 'acme/admin'] as const).map((as) =>
@@ -153,7 +152,7 @@ test('two people who cancel at once cancel once', async () => {
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [7, 8, 9])
 })
 
-test('an erasure goes on when its requester loses the right, and says whose it was', async () => {
+test('an erasure continues when its requester loses the role, and still names the requester', async () => {
   const json = { name: 'leaver', role: 'admin' }
   const made = CreatedAccessToken.parse(JSON.parse((await service.send('POST', '/tokens', { json })).text))
   const leaver = { headers: { authorization: `Bearer ${made.token}` } }
@@ -168,7 +167,7 @@ test('an erasure goes on when its requester loses the right, and says whose it w
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [8, 9])
 })
 
-test('while another process locks the control plane nothing is taken, hidden or half written', async () => {
+test('while another process locks the control plane, nothing is accepted, hidden or half written', async () => {
   const other = openBeside(join(dataDir, 'control.db'))
   const before = await service.read(deletionsUrl, pageOf(DeletionRequest))
   await whileLocked(other, async () => {
@@ -181,7 +180,7 @@ test('while another process locks the control plane nothing is taken, hidden or 
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [9])
 })
 
-test('an organisation without telemetry completes a full erasure at once, and again', async () => {
+test('a full erasure of an organisation without telemetry completes at once, also a second time', async () => {
   const all = { scope: 'all', confirm: 'acme' }
   assert.equal((await eraseCompletely(service, all)).detail.rows_erased, 3)
   for (let again = 0; again < 2; again++) {

@@ -1,6 +1,7 @@
-// Every wrong way to ask for an erasure, and proof that none of them changes anything: after each the two
-// organisations' requests and ledgers are as before, and a failed confirmation alone leaves one audit entry,
-// which holds nothing of what was typed. All problems come in one answer, in the shape of the interface.
+// Every wrong way to request an erasure, and proof that none of them changes anything: after each, the
+// requests and ledgers of both organisations are unchanged, and only a failed confirmation writes an audit
+// entry, which contains nothing of what was typed. All problems come in one response, in the form of the
+// interface.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
@@ -26,9 +27,9 @@ const asJson = { 'content-type': 'application/json' }
 const times = [0n, 1n, 2n].map((minute) => mondayNs + minute * minuteNs)
 
 let service: Service
-/** What the two organisations can read, before any bad request. */
+/** What the two organisations can read before any bad request. */
 let readable: readonly Readable[] = []
-/** What was on record of either organisation after the last request, which must be what was before it. */
+/** The records of both organisations after the last request, which must equal those before it. */
 let last: Awaited<ReturnType<typeof records>>
 let lastOfNeighbour: Awaited<ReturnType<typeof records>>
 
@@ -53,7 +54,7 @@ function readBoth(): Promise<Readable[]> {
   return Promise.all(tenants.map((tenant) => readSample(service, `${tenant}/viewer`)))
 }
 
-/** What a request may change: the organisation's requests and ledger, and how far its audit log goes. */
+/** What a request could change: the organisation's requests and ledger, and the length of its audit log. */
 async function records(tenant: Tenant) {
   const as = `${tenant}/owner` as const
   const [requests, ledger, audit] = await Promise.all([
@@ -65,7 +66,7 @@ async function records(tenant: Tenant) {
 }
 
 const isConfirmation = ({ loc, type }: ValidationProblem) => loc[1] === 'confirm' && type === 'value_error'
-/** Sends something that has to be refused, and proves that it left nothing but what it may leave. */
+/** Sends a request that must be refused, and checks that it changed only what it may change. */
 async function refuse(sent: Sent, path = url): Promise<Answer> {
   const answer = await service.send('POST', path, sent)
   const { moves, audit } = await records('acme')
@@ -83,7 +84,7 @@ async function refuse(sent: Sent, path = url): Promise<Answer> {
 const range = { scope: 'range', confirm: 'acme', range_end: '2026-01-05T00:02:00Z' }
 const all = { scope: 'all', confirm: 'acme' }
 
-/** Each body with the place and type of every problem it has. */
+/** Each body with the location and type of every problem it has. */
 type Cases = readonly (readonly [body: unknown, ...problems: string[]])[]
 
 async function refuseAll(cases: Cases): Promise<void> {
@@ -93,7 +94,7 @@ async function refuseAll(cases: Cases): Promise<void> {
   }
 }
 
-test('a missing field is named, and its input is what it is missing from', async () => {
+test('a missing field is named, and its input is the object without it', async () => {
   await refuseAll([
     [{}, 'body.scope missing', 'body.confirm missing'],
     [{ scope: 'all' }, 'body.confirm missing'],
@@ -112,7 +113,7 @@ test('a missing field is named, and its input is what it is missing from', async
   })
 })
 
-test('a field of another type, or beyond its values, is named with its input', async () => {
+test('a field with a wrong type or value is named with its input', async () => {
   const scopes = [1, null, true, ['all'], { all: true }, 'ALL', ' all', 'all ', 'everything', '']
   await refuseAll(scopes.map((scope) => [{ ...all, scope }, 'body.scope enum'] as const))
   const confirms = [1, 0, null, true, ['acme'], { tenant_id: 'acme' }]
@@ -132,7 +133,7 @@ test('a field of another type, or beyond its values, is named with its input', a
   assert.deepEqual([problem?.input, problem?.ctx], ['ALL', { expected: "'range' or 'all'" }])
 })
 
-test('a wrong confirmation is recorded behind more mistakes than an answer shows, in a small entry', async () => {
+test('a wrong confirmation is recorded in a small entry, also with more problems than a response shows', async () => {
   const mistakes = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`field_${i}`, 'x'.repeat(100)]))
   const answer = await service.send('POST', url, { json: { ...all, confirm: 'globex', ...mistakes } })
   assert.equal(problemsOf(answer).at(-1)?.type, 'more_problems')
@@ -167,7 +168,7 @@ test('an unknown field is refused, so that a misspelt bound never widens an eras
   ])
 })
 
-test('a field given twice is refused, however its name is written', async () => {
+test('a repeated field is refused, however its name is written', async () => {
   const twice = {
     scope: ['"scope":"range","scope":"all"', '"scope":"all","\\u0073cope":"all"'],
     range_end: ['"scope":"range","range_end":"2026-01-05T00:00:00Z","range_end":"2027-01-05T00:00:00Z"'],
@@ -188,7 +189,7 @@ test('a field given twice is refused, however its name is written', async () => 
   assert.deepEqual(placesOf(found), ['body.confirm value_error'])
 })
 
-test('a prototype in the body is a field like any other, and gives nothing', async () => {
+test('a prototype in the body is a field like any other, and has no effect', async () => {
   const cases: [string, string[]][] = [
     ['{"scope":"all","confirm":"acme","__proto__":{"note":"x"}}', ['body.__proto__ extra_forbidden']],
     [
@@ -205,7 +206,7 @@ test('a prototype in the body is a field like any other, and gives nothing', asy
   }
 })
 
-test('only the own tenant_id confirms, character by character', async () => {
+test('only the own tenant_id confirms, with exactly the same characters', async () => {
   const almost = [
     'globex',
     'ACME',
@@ -229,7 +230,7 @@ test('only the own tenant_id confirms, character by character', async () => {
   )
 })
 
-test('what was typed into a refused request does not reach the audit log', async () => {
+test('the values of a refused request do not reach the audit log', async () => {
   const typed = 'correct horse battery staple'
   await refuse({ json: { ...all, confirm: typed } })
   await refuse({ json: { ...range, confirm: typed, [typed]: typed, note: typed, signals: [typed] } })
@@ -239,7 +240,7 @@ test('what was typed into a refused request does not reach the audit log', async
     headers: asJson,
   })
   const log = await service.send('GET', '/audit-log?limit=500')
-  assert.ok(!log.text.includes(typed), 'the audit log holds what was typed')
+  assert.ok(!log.text.includes(typed), 'the audit log contains what was typed')
 })
 
 const noDates = [
@@ -269,7 +270,7 @@ const beyond = [
 ]
 
 for (const bound of ['range_end', 'range_start'] as const) {
-  test(`${bound} has to be an instant with an offset that can be stored`, async () => {
+  test(`${bound} must be an instant with an offset that can be stored`, async () => {
     const withBound = (value: unknown) => ({ ...range, [bound]: value })
     await refuseAll(noDates.map((text) => [withBound(text), `body.${bound} datetime_parsing`] as const))
     await refuseAll(beyond.map((text) => [withBound(text), `body.${bound} value_error`] as const))
@@ -281,7 +282,7 @@ for (const bound of ['range_end', 'range_start'] as const) {
   })
 }
 
-test('a range has to have an extent, and a full erasure has no bounds', async () => {
+test('a range must not be empty, and a full erasure has no bounds', async () => {
   const start = '2026-01-05T00:01:00Z'
   await refuseAll([
     [{ ...range, range_start: start, range_end: start }, 'body.range_end value_error'],
@@ -301,7 +302,7 @@ test('a range has to have an extent, and a full erasure has no bounds', async ()
   ])
 })
 
-test('all problems come in one answer', async () => {
+test('all problems come in one response', async () => {
   const headers = { 'idempotency-key': 'not one word' }
   const json = {
     scope: 'range',
@@ -323,7 +324,7 @@ test('all problems come in one answer', async () => {
   ])
 })
 
-test('a body that is no JSON object is refused with where it goes wrong, and without an excerpt', async () => {
+test('a body that is not a JSON object is refused with the location of the error, and without an excerpt', async () => {
   const notJson = [
     '{',
     '{"scope":"all","confirm":"acme",}',
@@ -352,7 +353,7 @@ test('a body that is no JSON object is refused with where it goes wrong, and wit
   }
 })
 
-test('a body nested however deep is refused in good order', async () => {
+test('a body with any depth of nesting is refused properly', async () => {
   for (const depth of [10, 100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 15_000]) {
     for (const [open, close] of [
       ['[', ']'],
@@ -364,7 +365,7 @@ test('a body nested however deep is refused in good order', async () => {
   }
 })
 
-test('a body that is too large, or of another kind, is refused before it is read', async () => {
+test('a body that is too large, or of another media type, is refused before it is read', async () => {
   const text = JSON.stringify(all)
   const padded = (bytes: number) => text.padEnd(bytes, ' ')
   assertRefused(await refuse({ body: padded(64 * 1024 + 1), headers: asJson }), 413, 'body_too_large')

@@ -1,13 +1,12 @@
-// Telemetry in which every text, id and number is one of a kind, so that a search through files
-// tells whether any of it is left, and which part. The search can be shown to find them all before
-// it is trusted to find none.
+// Telemetry in which every text, id and number is unique, so that a search through files shows whether any of
+// it is left, and which part. The search is first shown to find them all, and then trusted to find none.
 
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { unpackColumns } from './engine-files.ts'
 
-/** Where a canary was put, such as `log body`, and the bytes it is found by. */
+/** Where a canary was put, such as `log body`, and the bytes to search for. */
 interface Canary {
   readonly place: string
   readonly bytes: Buffer
@@ -16,14 +15,14 @@ interface Canary {
 export class Canaries {
   readonly all: Canary[] = []
 
-  /** A text that is nowhere else. */
+  /** A unique text. */
   text(place: string): string {
     const text = `cnry${randomBytes(9).toString('base64url')}`
     this.all.push({ place, bytes: Buffer.from(text) })
     return text
   }
 
-  /** A trace or span id; the engine keeps ids as hexadecimal text. */
+  /** A trace or span id; the engine stores ids as hexadecimal text. */
   id(place: string, bytes: 8 | 16): string {
     const text = randomBytes(bytes).toString('hex')
     this.all.push({ place, bytes: Buffer.from(text) })
@@ -31,8 +30,8 @@ export class Canaries {
   }
 
   /**
-   * A number; found as the eight bytes of a double, which is how columns and SQLite pages
-   * keep it in either order.
+   * A number; found as the eight bytes of a double, which is how columns and SQLite pages store it, in either
+   * byte order.
    */
   number(place: string): number {
     const double = randomBytes(8)
@@ -45,7 +44,7 @@ export class Canaries {
 
 const keyed = (key: string, value: string) => [{ key, value: { stringValue: value } }]
 
-/** Export bodies in OTLP/JSON, by signal, each part of which holds a canary. */
+/** Export bodies in OTLP/JSON, by signal; each part contains a canary. */
 export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string, object> {
   const time = timeNs.toString()
   const text = (place: string) => canaries.text(place)
@@ -57,8 +56,8 @@ export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string
         ...attributes(`${signal} resource attribute`),
       ],
     },
-    // The table of spans, as the Collector's exporter lays it out, has no column for this nor
-    // for the scope's attributes.
+    // The table of spans, as the Collector's exporter defines it, has no column for this or for the scope's
+    // attributes.
     ...(signal !== 'traces' && { schemaUrl: text(`${signal} resource schema`) }),
   })
   const scope = (signal: string) => ({
@@ -173,8 +172,8 @@ function metricsOf(canaries: Canaries, time: string): object[] {
 }
 
 /**
- * Every file below a folder whose bytes, as they are or unpacked, hold the canary;
- * numbers in either byte order.
+ * Every file below a folder whose bytes, plain or decompressed, contain the canary; numbers in either byte
+ * order.
  */
 export function filesHolding(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
   const found = new Map(canaries.map(({ place }) => [place, [] as string[]]))
@@ -189,7 +188,7 @@ export function filesHolding(folder: string, canaries: readonly Canary[]): Map<s
   return found
 }
 
-/** Paths of every file below a folder, at this moment. */
+/** Paths of every file that is now below a folder. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .map((entry) => join(entry.parentPath, entry.name))

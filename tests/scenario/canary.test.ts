@@ -1,12 +1,13 @@
-// Every text, id and number of an organisation's telemetry is one of a kind and is searched for in every file
-// of the data folder, the control database and its log among them: found before the erasure, in none of them
-// afterwards. What happens to telemetry on its way is part of it: it is read, searched for, watched by a
-// detector that finds an anomaly, previewed. A neighbour in the same partitions keeps every one of its own.
+// Every text, id and number of an organisation's telemetry is unique and is searched for in every file of the
+// data folder, including the control database and its log: found before the erasure, in none of them
+// afterwards. The telemetry is also used before: it is read, searched, watched by a detector that finds an
+// anomaly, previewed. A neighbour in the same partitions keeps all of its own.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pageOf } from '../../contract/common.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
+import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { Canaries, canaryExports, filesHolding } from './canaries.ts'
@@ -16,7 +17,9 @@ const hourNs = 3_600_000_000_000n
 
 /** A full hour, three hours ago. */
 const recentNs = (systemClock.nowNs() / hourNs) * hourNs - 3n * hourNs
-/** In one week with what is two hours before it and after it: weeks are partitions, and begin on Mondays. */
+/**
+ * In one week with the telemetry two hours before and after it: weeks are partitions, and begin on Mondays.
+ */
 const plantedNs =
   weekOf(recentNs - 2n * hourNs) === weekOf(recentNs + 2n * hourNs) ? recentNs : recentNs - 4n * hourNs
 
@@ -39,7 +42,7 @@ async function send(as: Who, bodies: Record<string, object>): Promise<void> {
 }
 
 /**
- * A gauge whose one high reading a detector reports, grouped by an attribute that only this telemetry has.
+ * A gauge with one high value that a detector reports, grouped by an attribute that only this telemetry has.
  */
 async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promise<void> {
   const attributes = [{ key: 'shelf', value: { stringValue: canaries.text('anomaly group') } }]
@@ -64,10 +67,13 @@ async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promis
   const { id } = Detector.parse(JSON.parse(created.text))
   await service.send('POST', `/anomalies/detectors/${id}/run`, { as })
   const found = await service.read(`/anomalies?detector_id=${id}`, pageOf(Anomaly), as)
-  assert.ok(found.items.length > 0, 'the anomaly that is to be erased is there')
+  assert.ok(found.items.length > 0, 'the anomaly to erase exists')
+  const { items } = await service.read('/incidents', pageOf(Incident), as)
+  assert.ok(items.length > 0, 'the incident to erase exists')
+  for (const incident of items) await service.read(`/incidents/${incident.id}`, IncidentWithMembers, as)
 }
 
-/** Asks for what was planted in every way a person can, so that whatever keeps questions keeps these. */
+/** Reads the canaries in every way a person can, so that anything that stores queries stores these. */
 async function ask(as: Who, canaries: Canaries): Promise<void> {
   const range = `start=${formatInstant(plantedNs - hourNs)}&end=${formatInstant(plantedNs + hourNs)}`
   for (const { bytes, place } of canaries.all) {
@@ -89,7 +95,7 @@ async function ask(as: Who, canaries: Canaries): Promise<void> {
   await service.send('POST', '/usage/storage/deletions/preview', { as, json: preview })
 }
 
-/** Plants, looks, and answers the canaries that were found. */
+/** Stores canaries, reads them, and returns those that were found. */
 async function plant(as: Who, timeNs: bigint): Promise<Canaries> {
   const canaries = new Canaries()
   await send(as, canaryExports(canaries, timeNs))
@@ -110,7 +116,7 @@ function assertGone(canaries: Canaries): void {
   }
 }
 
-test('after a range is erased no file holds a byte of what was in it, and what is around it and the neighbour’s is whole', async () => {
+test('after the erasure of a range no file has a byte of it, and other telemetry and the neighbour’s are complete', async () => {
   const [erased, kept, neighbour] = [new Canaries(), new Canaries(), new Canaries()]
   await send('acme/owner', canaryExports(kept, plantedNs - 2n * hourNs))
   await send('globex/owner', canaryExports(neighbour, plantedNs))
@@ -122,14 +128,14 @@ test('after a range is erased no file holds a byte of what was in it, and what i
     range_start: formatInstant(plantedNs - hourNs),
     range_end: formatInstant(plantedNs + hourNs),
   })
-  assert.ok(Number(done.detail.partitions_rewritten) > 0, 'survivors shared its partitions')
+  assert.ok(Number(done.detail.partitions_rewritten) > 0, 'other rows shared its partitions')
   assertGone(erased)
   assertPlanted(kept)
   assertPlanted(neighbour)
 })
 
-test('after everything is erased no file holds a byte of it, and the neighbour’s is whole', async () => {
-  // Past the range above: of erased time no detector says anything.
+test('after a full erasure no file has a byte of it, and the neighbour’s telemetry is complete', async () => {
+  // After the range above, because detectors report nothing about erased time.
   const laterNs = plantedNs + hourNs + hourNs / 2n
   const neighbour = await plant('globex/owner', laterNs)
   const erased = await plant('acme/owner', laterNs)

@@ -1,6 +1,6 @@
-// The certificate as its holder meets it: refused until the erasure is read back, the same bytes ever after,
-// and checked by two libraries that are not ours, with nothing but the keys the service publishes. What the
-// certificate says is held against what the organisation and its neighbour can read.
+// The certificate as its reader gets it: refused until the erasure is verified, then always the same bytes,
+// and verified by two libraries that are not ours, only with the keys that the service publishes. Its
+// statements are compared with what the organisation and its neighbour can read.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -48,7 +48,7 @@ after(async () => {
 const certificateOf = (requestId: string) =>
   service.read(`${deletionsUrl}/${requestId}/certificate`, CertificateAnswer, 'acme/owner')
 
-/** Everything a verifier elsewhere needs, fetched as it would fetch it: without a token. */
+/** Everything that a verifier elsewhere needs, fetched without a token. */
 async function publishedKeys() {
   const answer = await service.send('GET', '/.well-known/jwks.json', { headers: { authorization: null } })
   assert.equal(answer.status, 200)
@@ -69,7 +69,7 @@ async function verifyWithJose(jws: string) {
   return { text: Buffer.from(payload).toString('utf8'), header: protectedHeader }
 }
 
-/** Runs a command on a machine that has the given data folder, or none. */
+/** Runs a command on a machine with the given data folder, or none. */
 function lethe(words: readonly string[], dataFolder = join(folder, 'elsewhere')): Promise<Ended> {
   return runLethe({ PATH: process.env.PATH, LETHE_DATA_DIR: dataFolder }, words)
 }
@@ -82,7 +82,7 @@ function save(name: string, content: string): string {
 
 let requestId = ''
 
-test('there is no certificate while the erasure is under way, and one when it was read back', async () => {
+test('there is no certificate while the erasure is in progress, and one after it is verified', async () => {
   barrier.close()
   const asked = await service.send('POST', deletionsUrl, {
     json: {
@@ -129,7 +129,7 @@ test('there is no certificate while the erasure is under way, and one when it wa
   assert.ok(!/paid at|queue\.length|GET \/cart/.test(JSON.stringify(certificate)), 'no telemetry is in it')
 })
 
-test('what it says is so: the counts, the ledger’s entry, what is readable, and a neighbour that lost nothing', async () => {
+test('its statements are true: the counts, the ledger’s entry, what is readable, and a neighbour that lost nothing', async () => {
   const { certificate } = await certificateOf(requestId)
   assert.deepEqual(
     certificate.erasure.stores.map(({ store, method, rows }) => [store, method, rows]),
@@ -150,7 +150,7 @@ test('what it says is so: the counts, the ledger’s entry, what is readable, an
   assert.deepEqual(await minutes('globex'), ['00', '01', '02', '03', '04'])
 })
 
-test('it is issued once: the same bytes for everybody who may ask, and one entry in the audit log', async () => {
+test('it is issued once: the same bytes for everybody with access, and one entry in the audit log', async () => {
   const asked = ['acme/owner', 'acme/admin', 'acme/owner', 'acme/owner'] as const
   const answers = await Promise.all(
     asked.map((as) => service.send('GET', `${deletionsUrl}/${requestId}/certificate`, { as })),
@@ -172,7 +172,7 @@ test('it is issued once: the same bytes for everybody who may ask, and one entry
   assert.equal(issued.length, 1)
 })
 
-test('two other libraries verify it with the published keys alone, and read what the answer shows', async () => {
+test('two other libraries verify it with only the published keys, and read what the response shows', async () => {
   const { certificate, jws } = await certificateOf(requestId)
   assert.deepEqual(await verifyWithFastJwt(jws), certificate)
   const { text, header } = await verifyWithJose(jws)
@@ -180,11 +180,11 @@ test('two other libraries verify it with the published keys alone, and read what
   assert.deepEqual([header.alg, header.typ], ['EdDSA', 'deletion-certificate+jws'])
 })
 
-test('no character of the signed text can be changed unnoticed', async () => {
+test('every change of a character of the signed text is detected', async () => {
   const { jws } = await certificateOf(requestId)
   const keys = createLocalJWKSet(await publishedKeys())
-  // The last character has bits that no decoder reads; our own check looks at its spelling
-  // too (certificate.test.ts).
+  // The last character has bits that no decoder reads; our own verification checks its spelling too
+  // (certificate.test.ts).
   for (let at = 0; at < jws.length - 1; at++) {
     const other = jws[at] === 'A' ? 'B' : 'A'
     await assert.rejects(compactVerify(`${jws.slice(0, at)}${other}${jws.slice(at + 1)}`, keys), `at ${at}`)
@@ -194,7 +194,7 @@ test('no character of the signed text can be changed unnoticed', async () => {
   await assert.rejects(verifyWithFastJwt(`${jws.slice(0, -30)}${'A'.repeat(30)}`))
 })
 
-test('the command line checks a kept file elsewhere, names what was changed, and believes no key it was not given', async () => {
+test('the command line verifies a saved file elsewhere, names what was changed, and trusts only given keys', async () => {
   const answer = await certificateOf(requestId)
   const kept = save('certificate.json', JSON.stringify(answer, null, 2))
   const keys = save('jwks.json', JSON.stringify(await publishedKeys()))
@@ -212,12 +212,12 @@ test('the command line checks a kept file elsewhere, names what was changed, and
     assert.ok(good.out.includes(text), text)
   }
   assert.equal(bad.code, 1)
-  assert.match(bad.out, /DOES NOT HOLD: certificate\.exclusions\.0: /)
+  assert.match(bad.out, /NOT VALID: certificate\.exclusions\.0: /)
   assert.deepEqual([unknown.code, /no trusted key was given/.test(unknown.out)], [2, true])
   assert.equal(own.code, 0, own.out)
 })
 
-test('after a key rotation new certificates have a new key, and old ones still verify and stay as they were', async () => {
+test('after a key rotation new certificates have a new key, and old ones still verify and do not change', async () => {
   const old = await certificateOf(requestId)
   const keysBefore = await publishedKeys()
   const rotated = await lethe(['keys', 'rotate'], dataDir)
@@ -230,16 +230,13 @@ test('after a key rotation new certificates have a new key, and old ones still v
   })
   const next = await certificateOf(request_id)
   assert.equal((await verifyWithJose(next.jws)).header.kid, rotated.out)
-  await assert.rejects(
-    compactVerify(next.jws, createLocalJWKSet(keysBefore)),
-    'signed with the new key alone',
-  )
+  await assert.rejects(compactVerify(next.jws, createLocalJWKSet(keysBefore)), 'signed only with the new key')
   assert.deepEqual(await certificateOf(requestId), old)
   assert.deepEqual(await verifyWithFastJwt(old.jws), old.certificate)
   assert.deepEqual(await verifyWithFastJwt(next.jws), next.certificate)
 })
 
-test('asked for as HTML it is a page with the same facts that runs nothing; JSON stays the default', async () => {
+test('as HTML it is a page with the same facts and without scripts; JSON stays the default', async () => {
   const { jws, certificate } = await certificateOf(requestId)
   const ask = (path: string, accept: string | null) =>
     service.send('GET', `${deletionsUrl}/${requestId}/certificate${path}`, { headers: { accept } })
@@ -276,7 +273,7 @@ test('asked for as HTML it is a page with the same facts that runs nothing; JSON
   ])
 })
 
-test('it names the second person, the refusal of late telemetry, and the backups that may hold a copy', async () => {
+test('it names the second person, the refusal of late telemetry, and the backups that may have a copy', async () => {
   const backupId = (await lethe(['backup', 'create'], dataDir)).out.match(/bak_[0-9a-z]{26}/)?.[0]
   assert.ok(backupId)
   const policy = await service.send('PUT', '/usage/storage/deletion-policy', { json: { approval: 'always' } })
@@ -305,7 +302,7 @@ test('it names the second person, the refusal of late telemetry, and the backups
   assert.deepEqual(first.certificate.backups, [], 'what was erased before the backup is not in it')
 })
 
-test('another organisation’s certificate answers byte for byte like one that does not exist', async () => {
+test('the response for another organisation’s certificate equals that for one that does not exist, byte for byte', async () => {
   const unknown = await service.send('GET', `${deletionsUrl}/del_${'0'.repeat(26)}/certificate`, {
     as: 'globex/owner',
   })

@@ -1,6 +1,6 @@
-// Commands that are clients of a service: what they ask over HTTP with a token, what they show before they
-// erase, how they follow an erasure, and the sentence and exit code of every way in which that can fail. Each
-// is a process of its own that knows the service by its address alone.
+// Commands that are clients of a service: what they request over HTTP with a token, what they show before
+// they erase, how they follow an erasure, and the sentence and exit code of every way in which that can fail.
+// Each runs in its own process and knows only the address of the service.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -48,20 +48,20 @@ async function storedRows(tenant: Tenant): Promise<number> {
   return (await readSample(service, `${tenant}/owner`)).storedRows
 }
 
-test('a range is shown, erased with the typed word alone, and followed to its end; the neighbour keeps his', async () => {
+test('a range is previewed, erased only with the confirmation, and followed until it ends; the neighbour keeps its rows', async () => {
   const range = `erase range --until ${instant(2)}`
   const shown = await lethe(`${range} --dry-run`)
   assert.equal(shown.code, 0, shown.err)
-  assert.match(shown.out, /would erase of acme: everything before 2026-01-05T00:02:00Z/)
+  assert.match(shown.out, /would erase telemetry of acme: everything before 2026-01-05T00:02:00Z/)
   assert.match(shown.out, /^ {2}logs +2 .*2026-01-05T00:00:00Z {2}2026-01-05T00:01:00Z {2}shop$/m)
   assert.match(shown.out, /^ {2}total +6 /m)
   assert.match(shown.out, /Nothing is erased/)
 
   const future = await lethe('erase range --until 2149-01-01T00:00:00Z --dry-run')
-  assert.match(future.out, /^ {2}warning: \S/m, 'a mistyped year is told before it is asked for')
+  assert.match(future.out, /^ {2}warning: \S/m, 'a mistyped year is reported before the question')
 
   const nobody = await lethe(range)
-  assert.deepEqual([nobody.code, /say --confirm acme/.test(nobody.err)], [1, true], nobody.err)
+  assert.deepEqual([nobody.code, /use --confirm acme/.test(nobody.err)], [1, true], nobody.err)
   const wrong = await lethe(`${range} --confirm globex`)
   assert.equal(wrong.code, 1)
   assert.match(wrong.err, /--confirm \(body\.confirm\): /)
@@ -71,7 +71,7 @@ test('a range is shown, erased with the typed word alone, and followed to its en
   assert.equal(done.code, 0, done.err)
   const record = JSON.parse(done.out)
   assert.deepEqual([record.status, record.reason, record.detail.rows_erased], ['completed', 'bad_data', 6])
-  assert.match(done.err, /would erase of acme/, 'the preview is beside the answer')
+  assert.match(done.err, /would erase telemetry of acme/, 'the preview is on standard error')
   assert.deepEqual([await storedRows('acme'), await storedRows('globex')], [9, 15])
 
   const got = await lethe(`deletions get ${record.request_id}`)
@@ -86,10 +86,10 @@ test('a range is shown, erased with the typed word alone, and followed to its en
   )
 })
 
-test('what was previewed is what is erased: a preview that no longer holds erases nothing', async () => {
+test('only what was previewed is erased: a stale preview erases nothing', async () => {
   const range = `erase range --from ${instant(10)} --until ${instant(20)}`
   const { id: previewId } = JSON.parse((await lethe(`${range} --dry-run --json`)).out)
-  // More than a preview tolerates, of any size.
+  // More than a preview of any size tolerates.
   const late = Array.from({ length: 400 }, (_, i) => minute(11) + BigInt(i))
   await sendSample(service, 'acme/ingest', late)
   const before = await storedRows('acme')
@@ -97,7 +97,7 @@ test('what was previewed is what is erased: a preview that no longer holds erase
   assert.equal(stale.code, 1)
   assert.match(
     stale.err,
-    /^ {2}total +1,2\d\d .*nothing is erased\. To erase this, give or take 1,000 rows/ms,
+    /^ {2}total +1,2\d\d .*nothing is erased\. To erase this, plus or minus 1,000 rows/ms,
   )
   assert.equal(await storedRows('acme'), before)
   const [, current = ''] = /--preview (prv_\w+)/.exec(stale.err) ?? []
@@ -110,7 +110,7 @@ test('what was previewed is what is erased: a preview that no longer holds erase
 test('a person in a terminal is asked for the tenant_id, and anything else erases nothing', async () => {
   await sendSample(service, 'acme/ingest', [30, 31].map(minute))
   const words = [...nodeWords, 'erase', 'range', '--from', instant(30), '--until', instant(40), '--wait']
-  // `script` gives the command a terminal of its own.
+  // `script` gives the command its own terminal.
   const type = (typed: string) =>
     new Promise<string>((resolve) => {
       const line = [process.execPath, ...words].map((word) => `'${word}'`).join(' ')
@@ -129,11 +129,11 @@ test('a person in a terminal is asked for the tenant_id, and anything else erase
   assert.equal(await storedRows('acme'), before)
   const erased = await type('acme')
   assert.match(erased, /100 % {2}completed/)
-  assert.ok(erased.includes('\u001b['), 'a terminal sees one picture, drawn anew')
+  assert.ok(erased.includes('\u001b['), 'a terminal shows one picture that is redrawn')
   assert.equal(await storedRows('acme'), before - 6)
 })
 
-test('an erasure that is watched shows each change as a line, and one that ends otherwise exits 4', async () => {
+test('a watched erasure shows each change as a line, and one that is not completed exits 4', async () => {
   await sendSample(service, 'acme/ingest', [50, 51].map(minute))
   barrier.close()
   const range = `erase range --from ${instant(50)} --until ${instant(60)} --confirm acme --json`
@@ -169,7 +169,7 @@ test('an erasure that is watched shows each change as a line, and one that ends 
   assert.match((await lethe(`deletions verify ${asked.request_id}`)).out, /Nothing that it selects is left/)
 })
 
-test('usage and anomalies are told for people and for programs', async () => {
+test('usage, anomalies and incidents are printed for people and for programs', async () => {
   const usage = await lethe('usage')
   assert.match(usage.out, /^acme stores\n.*rows +bytes/)
   assert.match(usage.out, /It may send any number of rows a second and any number of bytes a day/)
@@ -179,9 +179,13 @@ test('usage and anomalies are told for people and for programs', async () => {
   assert.deepEqual(JSON.parse((await lethe('anomalies --json')).out), { items: [] })
   const unknown = await lethe('anomalies get nothing')
   assert.deepEqual([unknown.code, /404 not_found/.test(unknown.err)], [1, true])
+  assert.equal((await lethe('incidents --state open --from -24h')).out, 'No incidents.')
+  assert.deepEqual(JSON.parse((await lethe('incidents --json')).out), { items: [] })
+  assert.match((await lethe('incidents show nothing')).err, /404 not_found/)
+  assert.match((await lethe('incidents --from yesterday')).err, /--from \(query\.range_start\)/)
 })
 
-test('a refusal names the option, the place and the mend, and a missing role is told', async () => {
+test('a refusal names the option, the location and the correction, and a missing role is reported', async () => {
   const naive = await lethe('erase range --until 2026-01-05T00:02:00 --confirm acme')
   assert.equal(naive.code, 1)
   assert.match(naive.err, /--until \(body\.range_end\): .*offset.*\(given: 2026-01-05T00:02:00\)/)
@@ -191,7 +195,7 @@ test('a refusal names the option, the place and the mend, and a missing role is 
   assert.match(delay.err, /--delay must be/)
 })
 
-test('a service that is away, elsewhere or something else is told with what to do, and exits 3', async () => {
+test('for a service that is away, elsewhere or another program, the error says what to do and the exit code is 3', async () => {
   const stranger = createServer((request, response) => {
     if (request.url === '/me') response.writeHead(302, { location: 'https://elsewhere.example/' }).end()
     else response.end('<h1>hello</h1>')
@@ -210,7 +214,7 @@ test('a service that is away, elsewhere or something else is told with what to d
   for (const { err } of [html, moved, gone]) assert.ok(!err.includes(service.secretOf('acme/owner')))
 })
 
-test('address and token may be in a file that is for its user alone, and go nowhere else', async () => {
+test('address and token may be in a file that only its user can read, and the token is sent nowhere else', async () => {
   const file = join(home, '.config', 'lethe', 'config.json')
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, JSON.stringify({ url: service.address, token: service.secretOf('acme/viewer') }))

@@ -1,6 +1,6 @@
-// What commands write where attackers wrote before: names in the data folder, fields of an export, answers of
-// a service. Every command is walked; none of them lets such a text break its line, move the cursor or turn
-// the direction of the text, so that nothing that a check of evidence prints can be forged by what it checks.
+// What commands print of text that attackers wrote: names in the data folder, fields of an export, responses
+// of a service. Every command is tested; none of them lets such a text break its line, move the cursor or
+// change the direction of the text, so that nothing that a verification prints can be forged by the evidence.
 
 import assert from 'node:assert/strict'
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { openBeside } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 
-/** Ends its line in every way there is, forges another, clears the screen, and turns the direction. */
+/** Ends its line in every possible way, forges another, clears the screen, and changes the direction. */
 const evil = 'x\nFORGED\rFORGED\u001b[2J\u0085FORGED\u2028FORGED\u2029FORGED\u202eFORGED\u009b1A\u0000\u2066'
 
 const folder = temporaryFolder()
@@ -58,7 +58,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** As somebody leaves it who can write the file and knows what is printed of it. */
+/** Makes the changes of an attacker who can write the file and knows what is printed of it. */
 async function spoilControlPlane(): Promise<void> {
   const control = openBeside(join(folder, 'control.db'))
   const { tenant_id } = await control
@@ -108,16 +108,16 @@ async function spoilControlPlane(): Promise<void> {
   await control.destroy()
 }
 
-/** A line of a chain that hashes as it says. */
+/** A line of a chain with a correct hash. */
 function exportLine(fields: Record<string, unknown>): string {
   const entry = { prev_hash: '0'.repeat(64), ...fields }
   return canonicalize({ ...entry, hash: hashOf(canonicalize(entry) ?? '') }) ?? ''
 }
 
-/** Words behind each command. Null, with the reason, for one that is not run. */
+/** Arguments of each command. Null, with the reason, for one that is not run. */
 const walks: Readonly<Record<string, readonly string[] | { readonly not: string }>> = {
   serve: { not: 'it is the service; what it logs is JSON' },
-  demo: { not: 'it shows what it made itself' },
+  demo: { not: 'it shows only its own data' },
   'ledger export': { not: 'it writes a document, byte for byte: see print.ts' },
   'audit export': { not: 'as above' },
   'org create': [evil],
@@ -158,6 +158,8 @@ const walks: Readonly<Record<string, readonly string[] | { readonly not: string 
   usage: [],
   'anomalies list': [],
   'anomalies get': [evil],
+  'incidents list': ['--service', evil],
+  'incidents show': [evil],
 }
 
 const leavesOf = (command: Command): Command[] =>
@@ -168,7 +170,7 @@ const pathOf = (command: Command): string =>
 
 const paths = leavesOf(buildProgram()).map(pathOf)
 
-test('every command is walked here, or says why not', () => {
+test('every command is tested here, or says why not', () => {
   assert.deepEqual(
     paths.filter((path) => !(path in walks)),
     [],
@@ -185,14 +187,14 @@ function assertHarmless({ err, out }: Ended, what: string): void {
 for (const path of paths) {
   const words = walks[path]
   if (words === undefined || 'not' in words) continue
-  test(`lethe ${path} lets nothing that it prints break its line or steer the terminal`, async () => {
+  test(`lethe ${path} prints no text that breaks its line or controls the terminal`, async () => {
     const ended = await runLethe(env, [...path.split(' '), ...words.map(withoutNul)])
     assert.notEqual(`${ended.out}${ended.err}`, '')
     assertHarmless(ended, path)
   })
 }
 
-test('the evidence that is broken is named in one line, offline and in the data folder', async () => {
+test('broken evidence is named in one line, offline and in the data folder', async () => {
   for (const words of [[ledger], []]) {
     const ended = await runLethe(env, ['ledger', 'verify', ...words])
     assert.equal(ended.code, 1)
@@ -202,12 +204,12 @@ test('the evidence that is broken is named in one line, offline and in the data 
   }
 })
 
-/** The system takes no such character in a word. */
+/** The system does not accept this character in an argument. */
 const withoutNul = (word: string) => word.replaceAll('\u0000', '')
 
 /**
- * These write what is theirs alone: colours of a chart, the demo's page, the first
- * steps, a cursor that goes up.
+ * These print only text of their own: colours of a chart, the demo's guide, the first steps, a cursor that
+ * moves up.
  */
 const writers = [
   'server/cli/print.ts',
@@ -217,7 +219,7 @@ const writers = [
   'server/cli/client/follow.ts',
 ]
 
-test('no command writes to a stream but through print.ts', () => {
+test('commands write to streams only through print.ts', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const direct = globSync('server/cli/**/*.ts', { cwd: root })
     .filter((path) => !path.endsWith('.test.ts'))

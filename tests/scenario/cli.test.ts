@@ -1,5 +1,5 @@
-// The command line as an operator meets it: a first start, a later one, tokens beside a running service, and
-// the ways a start or a stop can go wrong. Every command is a process of its own.
+// The command line as an operator uses it: a first start, a later one, tokens beside a running service, and
+// the ways in which a start or a stop can fail. Every command runs in its own process.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -30,7 +30,7 @@ const environment = (dataDir: string, more: Record<string, string> = {}) => ({
   ...more,
 })
 
-/** Runs a command to its end. */
+/** Runs a command until it ends. */
 const lethe = (env: Record<string, string | undefined>, ...words: string[]) => runLethe(env, words)
 
 /** Starts the service and waits until it listens; `out` is what it has printed so far. */
@@ -73,7 +73,7 @@ async function me(
 test('a first start prints an owner token once, and a later one keeps it and prints none', async () => {
   const env = environment(newDataDir())
   const first = await serve(env)
-  const token = /shown this once: (\S+)/.exec(first.printed.out)?.[1]
+  const token = /shown only once: (\S+)/.exec(first.printed.out)?.[1]
   assert.ok(token)
   assert.match(first.printed.out, /OTEL_EXPORTER_OTLP_ENDPOINT=http/)
   assert.deepEqual((await me(first.address, token)).body.role, 'owner')
@@ -81,13 +81,13 @@ test('a first start prints an owner token once, and a later one keeps it and pri
   assert.equal(await first.ended, 0)
 
   const second = await serve(env)
-  assert.doesNotMatch(second.printed.out, /shown this once/)
+  assert.doesNotMatch(second.printed.out, /shown only once/)
   assert.equal((await me(second.address, token)).status, 200)
   second.stop('SIGTERM')
   assert.equal(await second.ended, 0)
 })
 
-test('a first start on a taken port fails with a sentence and gives nothing away; the next one prints the token', async () => {
+test('a first start on a used port fails with a sentence and prints no token; the next one prints the token', async () => {
   const dataDir = newDataDir()
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
@@ -98,12 +98,12 @@ test('a first start on a taken port fails with a sentence and gives nothing away
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_PORT/)
   const service = await serve(environment(dataDir))
-  assert.match(service.printed.out, /shown this once: lethe_owner_/)
+  assert.match(service.printed.out, /shown only once: lethe_owner_/)
   service.stop('SIGTERM')
   await service.ended
 })
 
-test('the bootstrap variables found the organisation and its owner, whose secret is printed nowhere', async () => {
+test('the bootstrap variables create the organisation and its owner, whose secret is not printed', async () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
   const dataDir = newDataDir()
   const service = await serve(
@@ -126,7 +126,7 @@ test('the bootstrap variables found the organisation and its owner, whose secret
   await service.ended
 })
 
-test('tokens are made, listed and revoked beside a running service, which knows with its next request', async () => {
+test('tokens are created, listed and revoked beside a running service, which applies it at its next request', async () => {
   const env = environment(newDataDir(), { LETHE_BOOTSTRAP_ORG: 'acme' })
   const service = await serve(env)
   const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
@@ -149,12 +149,12 @@ test('tokens are made, listed and revoked beside a running service, which knows 
     body: JSON.stringify({ name: 'child', role: 'viewer' }),
   })
   const { token: childToken } = (await child.json()) as { token: string }
-  assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(1 made with it work\)/)
+  assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(working descendants: 1\)/)
   const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
-  assert.match(alone.out, /1 descendants still work; --with-descendants revokes them/)
+  assert.match(alone.out, /descendants that still work: 1; --with-descendants revokes them/)
   assert.equal((await me(service.address, childToken)).status, 200)
   const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
-  assert.match(whole.out, /1 descendants are revoked too$/)
+  assert.match(whole.out, /descendants revoked too: 1$/)
   assert.equal((await me(service.address, childToken)).status, 401)
 
   const owner = await lethe(env, 'org', 'create', 'globex')
@@ -179,7 +179,7 @@ test('tokens are made, listed and revoked beside a running service, which knows 
   await service.ended
 })
 
-test('a second service on the same folder is refused with a sentence, and the first goes on', async () => {
+test('a second service on the same folder is refused with a sentence, and the first continues', async () => {
   const env = environment(newDataDir())
   const first = await serve(env)
   const second = await lethe(env, 'serve')
@@ -190,7 +190,7 @@ test('a second service on the same folder is refused with a sentence, and the fi
   assert.equal(await first.ended, 0)
 })
 
-test('one Ctrl-C that arrives twice still drains: the request under way is answered', async () => {
+test('one Ctrl-C that arrives twice still drains: the request in progress gets its response', async () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
   const env = environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: secret, LETHE_COMMIT_DELAY_MS: '400' })
   const service = await serve(env)
@@ -207,7 +207,7 @@ test('one Ctrl-C that arrives twice still drains: the request under way is answe
   assert.equal(await service.ended, 0)
 })
 
-test('the command of a clone says its version through a link, from any folder and before anything is installed', async () => {
+test('the command of a clone prints its version through a link, from any folder and before the installation', async () => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
   const clone = newFolder()
   for (const path of ['lethe', 'package.json', 'scripts']) {
@@ -228,7 +228,7 @@ test('output that can’t be written is a sentence and a failure', async () => {
   assert.match(ended.stderr, /^lethe: the output can't be written: ENOSPC/)
 })
 
-test('a mistyped data folder is not made by looking into it', async () => {
+test('a command does not create a mistyped data folder', async () => {
   const refused = await lethe(environment(newDataDir()), 'token', 'list', '--org', 'acme')
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_DATA_DIR/)
@@ -311,14 +311,14 @@ test('points come from standard input too, are drawn with their band, and a pict
   assert.doesNotMatch(undrawn.out, /┤/, 'nothing is drawn where no terminal shows it')
 })
 
-test('labels of a file tell what was found, missed and false, and deploys are drawn beside', async () => {
+test('labels of a file show what was found, missed and false, and deploys are drawn too', async () => {
   const env = environment(newDataDir())
   const [picture, deploys] = [join(newFolder(), 'points.svg'), join(newFolder(), 'deploys.csv')]
   const lines = Array.from({ length: 600 }, (_, i) => {
-    const isOdd = i >= 250 && i < 256
+    const isOdd = i >= 500 && i < 506
     const isLabelled = isOdd || (i >= 400 && i < 410)
-    const isFalse = i >= 500 && i < 506
-    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (isOdd || isFalse ? 80 : 0)},${isLabelled ? 1 : 0}`
+    const isFalse = i >= 250 && i < 256
+    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (isOdd ? 300 : isFalse ? 80 : 0)},${isLabelled ? 1 : 0}`
   })
   writeFileSync(deploys, 'deployed,version\n2026-09-12T08:00:00Z,2.3.1\n')
   const words = ['detect', '--csv', '-', '--no-chart', '--svg', picture, '--deploys', deploys]
@@ -333,7 +333,7 @@ test('labels of a file tell what was found, missed and false, and deploys are dr
   assert.match(refused.err, /Line 2: write it as timestamp,value,label with a label of 0 or 1/)
 })
 
-test('a reader that closes the pipe ends a command without a word', async () => {
+test('a reader that closes the pipe ends a command without a message', async () => {
   const rows = Array.from({ length: 60_000 }, (_, i) => `${1_789_128_000 + i * 60},${i % 7}`)
   const child = spawn(process.execPath, [...nodeWords, 'detect', '--csv', '-', '--scores'], {
     env: environment(newDataDir()),
@@ -350,7 +350,7 @@ test('a reader that closes the pipe ends a command without a word', async () => 
   assert.deepEqual([code, err], [141, ''])
 })
 
-test('a file is searched with the holidays of its place, and a day that is none is told with its place', async () => {
+test('a file is searched with given holidays, and an invalid day is reported with its location', async () => {
   const env = environment(newDataDir())
   const file = join(newFolder(), 'office.csv')
   const lines = Array.from({ length: 56 * 24 }, (_, i) => {

@@ -1,5 +1,5 @@
 // The whole service against its own clock: set back between a backup and an erasure, wrong when an
-// organisation was founded, and a year ahead for one pass. What is erased, and what still holds it,
+// organisation was founded, and a year ahead for one pass. What is erased, and which backups still have it,
 // never depends on a date.
 
 import assert from 'node:assert/strict'
@@ -18,7 +18,7 @@ const acme = newOrganisations()[0] ?? assert.fail()
 const globex = newOrganisations()[1] ?? assert.fail()
 
 let service: InProcess
-/** How wrong the clock is while the organisations are founded. */
+/** Error of the clock while the organisations are founded. */
 let foundedMs = 0
 
 beforeEach(async () => {
@@ -66,7 +66,7 @@ async function visibleRows(own = acme): Promise<number> {
   return [...counted.values()].reduce((sum, n) => sum + n, 0)
 }
 
-/** Asks for an erasure of everything acme has and carries it out; answers its id. */
+/** Requests an erasure of everything acme has and carries it out; returns its id. */
 async function erase(): Promise<string> {
   const { body, status } = await service.ask('POST', '/usage/storage/deletions', {
     secret: acme.secrets[0],
@@ -88,7 +88,7 @@ async function backUp(keepDays = 3650): Promise<string> {
   return (await service.backUp(keepDays)) ?? assert.fail('The backup failed.')
 }
 
-/** Ids of the backups that the certificate names, and until when the request says that they hold. */
+/** Ids of the backups that the certificate names, and until when the request says that they exist. */
 async function holdingOf(requestId: string) {
   const { certificate } = await read(`/usage/storage/deletions/${requestId}/certificate`)
   const ids = certificate.backups.map(({ backup_id }: { backup_id: string }) => backup_id).sort()
@@ -108,7 +108,7 @@ test('a certificate names exactly the backups taken before the erasure, wherever
     await service.setClock(byMs)
     const id = await erase()
     assert.equal(await rows(), 0)
-    // Taken by a clock that is right again, and so at a time before or after the erasure's.
+    // Taken with a correct clock, and so at a time before or after the erasure's.
     await service.setClock(-byMs)
     const after = idOf(await backUp())
     const { clearBy, ids } = await holdingOf(id)
@@ -131,7 +131,9 @@ test('what was erased stays erased after a restore, although a fast clock founde
   assert.equal(await rows(globex), 6, 'the neighbour has what the backup had')
 })
 
-/** The two ways to erase by date, and a deletion that waits for its date: rows and backups that are left. */
+/**
+ * The two ways to erase by date, and a deletion that waits for its date: the rows and backups that are left.
+ */
 async function left() {
   const { status } = await read(`/usage/storage/deletions/${delayed}`)
   return { rows: await rows(), isBackedUp: existsSync(backup), delayed: status }
@@ -139,7 +141,7 @@ async function left() {
 let backup = ''
 let delayed = ''
 
-/** Retention of a week, a backup for 30 days, and an erasure that is to begin in 30 days. */
+/** Retention of a week, a backup for 30 days, and an erasure that begins in 30 days. */
 async function startDated(): Promise<void> {
   await start()
   await send()
@@ -147,7 +149,7 @@ async function startDated(): Promise<void> {
   const set = await service.ask('PUT', '/usage/storage/retention', { secret: acme.secrets[0], json: rule })
   assert.equal(set.status, 200)
   for (const _ of ['asked for', 'carried out']) await service.round(null)
-  assert.equal(await rows(), 3, 'what was older than a week went by the right clock')
+  assert.equal(await rows(), 3, 'rows older than a week were erased while the clock was right')
   backup = await backUp(30)
   const asked = await service.ask('POST', '/usage/storage/deletions', {
     secret: acme.secrets[0],
@@ -168,7 +170,7 @@ async function clockSaid() {
   return ready.body.clock
 }
 
-test('a clock that is a year ahead for one pass erases nothing by its date, until somebody says that it is right', async () => {
+test('a clock that is a year ahead for one pass erases nothing by its date until the operator confirms it', async () => {
   await startDated()
   assert.equal(await clockSaid(), 'ok')
   await service.setClock(yearMs)
@@ -184,11 +186,11 @@ test('a clock that is a year ahead for one pass erases nothing by its date, unti
   await service.advance(40 * dayMs)
   await service.round(null)
   assert.deepEqual(await left(), untouched)
-  // Of another day than the clock has: what somebody confirmed while it was wrong.
+  // Of another day than the clock has: a confirmation from while it was wrong.
   await confirmClock(service.control, service.nowMs() + yearMs)
   await service.round(null)
   assert.deepEqual(await left(), untouched)
-  // What was asked for by a person goes on.
+  // A person's request continues.
   await send(globex)
   await confirmClock(service.control, service.nowMs())
   await service.round(null)
@@ -198,7 +200,7 @@ test('a clock that is a year ahead for one pass erases nothing by its date, unti
   assert.equal(await rows(globex), 6)
 })
 
-test('a pause of the clock stops no erasure that a person asks for, and no backup', async () => {
+test('a clock in doubt stops no erasure that a person requests, and no backup', async () => {
   await start()
   await send()
   await service.setClock(-yearMs)
@@ -209,7 +211,7 @@ test('a pause of the clock stops no erasure that a person asks for, and no backu
   assert.equal(await rows(), 0)
 })
 
-test('time that passes, and a clock that is corrected by less than a day, is no jump', async () => {
+test('time that passes, and a correction of less than a day, are not a jump of the clock', async () => {
   await startDated()
   for (let day = 0; day < 40; day++) {
     await service.advance(dayMs)

@@ -1,4 +1,4 @@
-// The command line as a process of its own, run to its end.
+// Runs the command line in its own process until it ends.
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ export interface Ended {
   readonly err: string
 }
 
-/** `input` is what it reads on standard input; empty where absent. */
+/** `input` is its standard input; empty where absent. */
 export function runLethe(
   env: Readonly<Record<string, string | undefined>>,
   words: readonly string[],

@@ -1,6 +1,6 @@
-// The service in a process of its own, for tests that kill it. It creates what it is told to on an empty
-// folder, prints its address as a line of JSON, and can be told to stand still for good at a named failpoint,
-// saying so, so that the killer knows exactly where it strikes.
+// The service in its own process, for tests that kill it. It creates the given organisations on an empty
+// folder, prints its address as a line of JSON, and can pause forever at a named failpoint and report it, so
+// that the test knows exactly where it kills.
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
@@ -10,7 +10,7 @@ import { silent } from '../fixtures.ts'
 
 export interface ChildOptions {
   readonly dataDir: string
-  /** Failpoint to stand still at, and at which of its occurrences (1 is the first). */
+  /** Failpoint at which to pause, and at which of its occurrences (1 is the first). */
   readonly standStill: { readonly point: string; readonly occurrence: number } | null
   /** Organisations to create, each with an owner token of this secret. */
   readonly organisations: readonly { readonly tenantId: string; readonly secret: string }[]

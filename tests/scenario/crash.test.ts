@@ -1,6 +1,6 @@
-// kill -9 while telemetry comes in, and at every step of an erasure. Afterwards the service is started again
-// on the same folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are
-// whole, and SIGTERM loses nothing either.
+// kill -9 during ingest, and at every step of an erasure. Then the service is started again on the same
+// folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are complete;
+// SIGTERM loses nothing either.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -29,7 +29,7 @@ after(() => {
 
 interface Service {
   readonly address: string
-  /** Resolves when the child stands at its failpoint. */
+  /** Resolves when the child is paused at its failpoint. */
   readonly standing: Promise<string>
   kill(): Promise<void>
   terminate(): Promise<number | null>
@@ -124,9 +124,7 @@ async function statusOf(
   return (await answer.json()) as { status: string; detail: Record<string, unknown> }
 }
 
-/**
- * Asks again until the request is completed, as long as Retry-After would have a client do a few dozen times.
- */
+/** Repeats the request until it is completed, with a limit. */
 async function completed(service: Service, requestId: string): Promise<Record<string, unknown>> {
   for (let tries = 0; tries < 20_000; tries++) {
     const { status, detail } = await statusOf(service, requestId)
@@ -174,7 +172,7 @@ describe('kill -9 during ingest', () => {
   }
 })
 
-test('SIGTERM answers what was accepted, loses nothing, and ends with 0', async () => {
+test('SIGTERM completes accepted requests, loses nothing, and ends with 0', async () => {
   const dataDir = newFolder()
   const options = { dataDir, standStill: null, organisations: [acme] }
   const service = await start(options)
@@ -197,7 +195,7 @@ test('SIGTERM answers what was accepted, loses nothing, and ends with 0', async 
 })
 
 describe('kill -9 during an erasure', () => {
-  /** A range that ends inside the second week: the first is dropped whole, the second rewritten. */
+  /** A range that ends inside the second week: the first week is dropped, the second rewritten. */
   const endHour = 10 * 24 + 5
   const range = {
     scope: 'range',

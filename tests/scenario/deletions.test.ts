@@ -1,7 +1,7 @@
-// Erasing over HTTP as the interface words it: what the answers hold, that a request can be repeated
-// without harm, that nobody sees another organisation's, and that what a 202 promises is so: hidden
-// at once, gone in the end, and nothing else with it. The erasure can be held before it begins, so
-// that a test sees it under way.
+// Erasing over HTTP as the interface defines it: the content of responses, that a request can be repeated
+// safely, that nobody sees another organisation's requests, and that a 202 keeps its promise: hidden at once,
+// removed at the end, and nothing else with it. The erasure can be paused before it begins, so that a test
+// sees it in progress.
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
@@ -42,7 +42,7 @@ function erase(json: object, sent: Sent = {}): Promise<Answer> {
   return service.send('POST', deletionsUrl, { ...sent, json: { confirm: 'acme', ...json } })
 }
 
-test('a 202 holds the nine fields of the interface, says where to look, and has already hidden the range', async () => {
+test('a 202 has the nine fields of the interface and a location, and the range is already hidden', async () => {
   barrier.close()
   const answer = await erase({ scope: 'range', range_start: instant(1), range_end: instant(2) })
   const body = JSON.parse(answer.text)
@@ -91,7 +91,7 @@ test('a 202 holds the nine fields of the interface, says where to look, and has 
   assert.deepEqual(await minutesOfEverySignal(service, 'globex'), [0, 1, 2, 3, 4])
 })
 
-test('an identical request returns the one under way, until that one is done', async () => {
+test('an identical request returns the one in progress, until that one is completed', async () => {
   barrier.close()
   const json = { scope: 'range', range_start: instant(10), range_end: instant(11) }
   const first = requestIn(await erase(json), 202)
@@ -113,7 +113,7 @@ test('an identical request returns the one under way, until that one is done', a
   assert.notEqual(next.request_id, first.request_id)
 })
 
-test('an Idempotency-Key stands for one request of one organisation, also when it is done', async () => {
+test('an Idempotency-Key means one request of one organisation, also after its completion', async () => {
   const json = { scope: 'range', range_start: instant(12), range_end: instant(13) }
   const headers = { 'idempotency-key': 'order-66' }
   const first = requestIn(await erase(json, { headers }), 202)
@@ -125,7 +125,7 @@ test('an Idempotency-Key stands for one request of one organisation, also when i
   assert.notEqual(requestIn(foreign, 202).request_id, first.request_id)
 })
 
-test('a range without a start erases everything before its end, and its end is not in it', async () => {
+test('a range without a start erases everything before its end, and excludes its end', async () => {
   const request = await eraseCompletely(service, { scope: 'range', confirm: 'acme', range_end: instant(2) })
   assert.deepEqual([request.range_start, request.range_end], [null, instant(2)])
   assert.deepEqual(await minutesOfEverySignal(service, 'acme'), [2, 3, 4])
@@ -146,7 +146,7 @@ test('an erasure of one signal leaves the others', async () => {
   assert.deepEqual([logs.length, spans.length, readings.length], [2, 3, 3])
 })
 
-test('while everything is being erased nothing more can be selected', async () => {
+test('during a full erasure no other deletion can be requested', async () => {
   barrier.close()
   const all = requestIn(await erase({ scope: 'all' }), 202)
   assert.deepEqual([all.scope, all.status, all.range_start, all.range_end], ['all', 'running', null, null])
@@ -160,10 +160,10 @@ test('while everything is being erased nothing more can be selected', async () =
   assert.deepEqual(await minutesOfEverySignal(service, 'globex'), [0, 1, 2, 3, 4])
   await sendSample(service, 'acme/ingest', [minute(5)])
   const { logs, spans, storedRows } = await readSample(service, 'acme/viewer')
-  assert.deepEqual([logs.length, spans.length, storedRows], [1, 1, 3], 'what comes afterwards is kept')
+  assert.deepEqual([logs.length, spans.length, storedRows], [1, 1, 3], 'later telemetry is kept')
 })
 
-test('a request can be read alone and in its list, newest first, page by page', async () => {
+test('a request can be read by its id and in the list, newest first, in pages', async () => {
   const whole = await service.read(`${deletionsUrl}?limit=500`, pageOf(DeletionRequest))
   const ids = whole.items.map(({ request_id }) => request_id)
   assert.ok(ids.length >= 6)
@@ -181,7 +181,10 @@ test('a request can be read alone and in its list, newest first, page by page', 
     const alone = await service.read(`${deletionsUrl}/${item.request_id}`, DeletionRequest)
     const { steps, ...detail } = alone.detail
     assert.deepEqual({ ...alone, detail }, item)
-    assert.ok(Array.isArray(steps) && steps.length === item.detail.steps_total, 'alone it shows its steps')
+    assert.ok(
+      Array.isArray(steps) && steps.length === item.detail.steps_total,
+      'read by its id it shows its steps',
+    )
   }
   const completed = await service.read(`${deletionsUrl}?status=completed&limit=500`, pageOf(DeletionRequest))
   assert.deepEqual(
@@ -216,7 +219,7 @@ test('every request is in the ledger from its first state to its last, and in th
   }
 })
 
-test('a list refuses a limit, a cursor, a status or a name that is not its own', async () => {
+test('a list refuses an invalid limit, cursor or status, and an unknown parameter', async () => {
   const cursorOf = (position: unknown) => Buffer.from(JSON.stringify(position)).toString('base64url')
   const queries: [string, string][] = [
     ['limit=0', 'query.limit greater_than_equal'],
@@ -246,7 +249,7 @@ test('a list refuses a limit, a cursor, a status or a name that is not its own',
   }
 })
 
-test('another organisation’s request answers byte for byte like one that does not exist', async () => {
+test('the response for another organisation’s request equals that for one that does not exist, byte for byte', async () => {
   const unknown = await service.send('GET', `${deletionsUrl}/del_${'0'.repeat(26)}`)
   const [own] = (await service.read(deletionsUrl, pageOf(DeletionRequest), 'globex/owner')).items
   const foreignId = own?.request_id ?? assert.fail('globex has a request of its own')
@@ -266,7 +269,7 @@ test('another organisation’s request answers byte for byte like one that does 
   assert.ok(page.items.every(({ request_id }) => request_id < foreignId && !isOfGlobex.has(request_id)))
 })
 
-test('what is no HTTP at all is refused in the same shape, and the connection ends', async () => {
+test('input that is not HTTP is refused in the same form, and the connection ends', async () => {
   const { hostname, port } = new URL(service.address)
   const heads = [
     ['FOO / HTTP/1.1\r\n\r\n', 400, 'bad_request'],
@@ -282,7 +285,7 @@ test('what is no HTTP at all is refused in the same shape, and the connection en
   }
 })
 
-test('an address answers a method it does not have with those it has, and no address with 404', async () => {
+test('an unsupported method returns the supported ones, and an unknown address returns 404', async () => {
   const send = (method: string, path: string) => service.send(method, path)
   for (const [method, path, allow] of [
     ['PUT', deletionsUrl, 'GET, HEAD, POST'],

@@ -1,7 +1,8 @@
-// Detectors over HTTP as the interface words them, and one story from end to end: spans with an incident come
-// in over OTLP, a detector says what it found and why; some of what it learnt from is erased, and what it
-// expected is gone; the time range itself is erased, and then the anomaly, its numbers and its values are
-// gone, and the hole that is left raises nothing, where a hole that nobody erased does.
+// Detectors over HTTP as the interface defines them, and one case from end to end: spans with an incident
+// arrive over OTLP, and a detector reports the anomaly with its reason; a part of what it learnt from is
+// erased, and the expected values are removed; then the time range itself is erased, and the anomaly with its
+// numbers and values is removed. The gap that an erasure leaves raises nothing, while a gap without an
+// erasure does.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -10,6 +11,7 @@ import { DeletionPreview } from '../../contract/deletion.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
 import { AnomalyWithContext } from '../../contract/detection-context.ts'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
+import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -73,7 +75,7 @@ function patch(id: string, json: unknown, sent: Sent = {}): Promise<Answer> {
   return service.send('PATCH', `${url}/${id}`, { as: 'acme/member', ...sent, json })
 }
 
-test('a patched detector has the thirteen fields of the interface, with what was changed and nothing else', async () => {
+test('a patched detector has the thirteen fields of the interface, and only the given ones are changed', async () => {
   const created = await create()
   const answer = await patch(created.id, { name: 'Mail queue', window_minutes: 120 })
   const body = JSON.parse(answer.text)
@@ -91,7 +93,7 @@ test('an empty object changes nothing', async () => {
   assert.deepEqual(detectorIn(answer), created)
 })
 
-test('params and scope are replaced whole, or merged where the media type says so', async () => {
+test('params and scope are replaced completely, or merged with the media type for merging', async () => {
   const created = await create()
   const merged = await patch(
     created.id,
@@ -109,7 +111,7 @@ test('params and scope are replaced whole, or merged where the media type says s
   assert.deepEqual(replaced.scope, {})
 })
 
-test('all problems of a patch come in one answer, and it then changes nothing', async () => {
+test('all problems of a patch come in one response, and it changes nothing', async () => {
   const created = await create()
   const json = {
     id: 'det_mine',
@@ -146,7 +148,7 @@ test('all problems of a patch come in one answer, and it then changes nothing', 
   assert.deepEqual(await service.read(`${url}/${created.id}`, Detector), created)
 })
 
-test('another organisation’s detector answers byte for byte like one that does not exist', async () => {
+test('the response for another organisation’s detector equals that for one that does not exist, byte for byte', async () => {
   const created = await create()
   for (const [method, path, json] of [
     ['PATCH', '', { name: 'Mine' }],
@@ -163,7 +165,7 @@ test('another organisation’s detector answers byte for byte like one that does
   assert.deepEqual(await service.read(`${url}/${created.id}`, Detector), created)
 })
 
-test('a patch that was meant for an earlier version is refused', async () => {
+test('a patch for an earlier version is refused', async () => {
   const created = await create()
   const { headers } = await service.send('GET', `${url}/${created.id}`)
   const etag = headers.get('etag') ?? assert.fail('no ETag')
@@ -174,7 +176,7 @@ test('a patch that was meant for an earlier version is refused', async () => {
   assert.equal((await service.read(`${url}/${created.id}`, Detector)).name, 'First')
 })
 
-test('of a system detector the name, the metric and the method are fixed, and it cannot be deleted', async () => {
+test('name, metric and method of a system detector are fixed, and it cannot be deleted', async () => {
   const { items } = await service.read(`${url}?limit=500`, pageOf(Detector))
   const system = items.find(({ is_system }) => is_system) ?? assert.fail('every organisation has some')
   for (const json of [
@@ -192,8 +194,8 @@ test('of a system detector the name, the metric and the method are fixed, and it
 const nowMinute = systemClock.nowNs() / minuteNs
 const historyMinutes = 180
 /**
- * Six minutes in which requests fail, and six in which none come, by minutes before now: after
- * the first, up to the last.
+ * Six minutes in which requests fail, and six without requests, in minutes before now: after the first, up to
+ * the last.
  */
 const failing = { from: 40, until: 34 }
 const pausing = { from: 60, until: 54 }
@@ -205,13 +207,13 @@ function isWithin(ago: number, { from, until }: { from: number; until: number })
 }
 
 /**
- * Ten requests a minute; eight of ten fail for a while where `fails`, and for another
- * none come where `pauses`.
+ * Ten requests a minute; where `fails`, eight of ten fail for a while, and where `pauses`, there are none for
+ * a while.
  */
 function requestsOf(name: string, { fails = false, pauses = false }): object {
   const spans: object[] = []
-  // Two minutes into the future, so that the last complete minute is never an empty one,
-  // however slow the machine.
+  // Two minutes into the future, so that the last complete minute is never empty, however slow the machine
+  // is.
   for (let ago = historyMinutes; ago >= -2; ago--) {
     if (pauses && isWithin(ago, pausing)) continue
     for (let i = 0; i < 10; i++) {
@@ -233,7 +235,7 @@ function requestsOf(name: string, { fails = false, pauses = false }): object {
   return { resourceSpans: [{ resource, scopeSpans: [{ spans }] }] }
 }
 
-/** Runs a detector now; one that the schedule is just running is asked again. */
+/** Runs a detector now; retries while the schedule is running it. */
 async function run(id: string): Promise<Detector> {
   const answer = await waitFor(
     () => service.send('POST', `${url}/${id}/run`),
@@ -246,7 +248,7 @@ function anomaliesOf(detectorId: string): Promise<{ items: Anomaly[] }> {
   return service.read(`/anomalies?detector_id=${detectorId}`, pageOf(Anomaly), 'acme/viewer')
 }
 
-/** The incident's minutes of a metric of checkout, between the minute before it and the one after. */
+/** The minutes of the incident of a metric of checkout, with the minute before and after. */
 async function incidentPoints(metric: string) {
   const range = `start=${formatInstant(startNs - minuteNs)}&end=${formatInstant(endNs + minuteNs)}`
   const path = `/telemetry/series?metric=${metric}&service=checkout&step_seconds=60&${range}`
@@ -257,7 +259,7 @@ async function incidentPoints(metric: string) {
   return points.slice(1, -1)
 }
 
-/** Tries the detector of errors on the half hour before the incident, and the incident. */
+/** Previews the detector of errors on the half hour before the incident, and the incident. */
 function sendPreview(as: NonNullable<Sent['as']>): Promise<Answer> {
   const json = {
     metric_key: 'spans.error_ratio',
@@ -283,7 +285,7 @@ const startAndGroup = ({ group, started_at }: Pick<Anomaly, 'group' | 'started_a
   started_at,
 })
 
-test('a method that compares peers is neither created nor tried without a group, and says so', async () => {
+test('creating and previewing a method that compares peers without a group is refused with the reason', async () => {
   const alone = { name: 'Odd one', metric_key: 'spans.latency_p95', method_key: 'peer_outlier' }
   const range = { start: formatInstant(startNs - 60n * minuteNs), end: formatInstant(endNs) }
   for (const [path, json] of [
@@ -299,7 +301,28 @@ test('a method that compares peers is neither created nor tried without a group,
   }
 })
 
-test('an incident is found and explained, and erased with the telemetry it was seen in', async () => {
+/** The incident of an anomaly, listed and alone, which nobody else may read. */
+async function incidentOf(anomaly: Anomaly): Promise<Incident> {
+  const { items } = await service.read('/incidents?service=checkout&limit=1', pageOf(Incident))
+  const [incident] = items
+  assert.ok(incident)
+  assert.deepEqual(incident.anomaly_ids, [anomaly.id])
+  assert.equal(incident.origin.service, 'checkout')
+  assert.match(incident.origin.why[0] ?? '', /additional failures began in checkout/)
+  const whole = await service.read(`/incidents/${incident.id}`, IncidentWithMembers)
+  assert.deepEqual([whole.title, whole.members[0]?.reason], [incident.title, anomaly.reason])
+  const foreign = await service.send('GET', `/incidents/${incident.id}`, { as: 'globex/owner' })
+  const unknown = await service.send('GET', '/incidents/inc_nobody', { as: 'globex/owner' })
+  assert.deepEqual([foreign.status, foreign.text], [404, unknown.text])
+  const others = await service.read('/incidents', pageOf(Incident), 'globex/owner')
+  assert.deepEqual(others.items, [])
+  for (const query of ['state=ended', 'cursor=x', 'range_start=yesterday', 'limit=501', 'colour=red']) {
+    assert.equal((await service.send('GET', `/incidents?${query}`)).status, 422, query)
+  }
+  return incident
+}
+
+test('an incident is found and explained, and its anomaly is erased with the telemetry', async () => {
   for (const [name, kind] of [
     ['checkout', { fails: true }],
     ['payment', { pauses: true }],
@@ -340,6 +363,7 @@ test('an incident is found and explained, and erased with the telemetry it was s
   assert.equal((await service.send('GET', `/anomalies/${found.id}`, { as: 'globex/owner' })).status, 404)
   const { context } = await service.read(`/anomalies/${found.id}`, AnomalyWithContext)
   assert.equal(context.contributors?.summary, '48 of 60 requests failed')
+  const incident = await incidentOf(found)
   await service.read(context.links.series, SeriesAnswer)
   assert.deepEqual((await tryOut()).anomalies.map(startAndGroup), [startAndGroup(found)])
   assert.deepEqual((await tryOut('globex/member')).anomalies, [])
@@ -359,7 +383,7 @@ test('an incident is found and explained, and erased with the telemetry it was s
   assert.deepEqual(
     await service.read(`/anomalies/${found.id}`, Anomaly),
     { ...found, expected: null, lower: null, upper: null, score: 0, reason },
-    'that something was seen stays, what was expected was learnt from what is gone',
+    'the anomaly stays; its expected values were learnt from erased telemetry and are removed',
   )
 
   const verdict = { verdict: 'real', note: 'the import of 4711' }
@@ -374,6 +398,8 @@ test('an incident is found and explained, and erased with the telemetry it was s
   })
   assert.equal(request.detail.rows_erased, 6 * 10 * 3 + 1, 'spans of three services, and the anomaly')
   assertRefused(await service.send('GET', `/anomalies/${found.id}`), 404, 'not_found')
+  assertRefused(await service.send('GET', `/incidents/${incident.id}`), 404, 'not_found')
+  assert.deepEqual((await service.read('/incidents?service=checkout', pageOf(Incident))).items, [])
   assert.deepEqual((await anomaliesOf(errors.id)).items, [])
   for (const metric of ['spans.error_ratio', 'spans.rate']) {
     assert.deepEqual(await incidentPoints(metric), Array(6).fill({ value: null, erased: true }))
@@ -388,7 +414,7 @@ test('an incident is found and explained, and erased with the telemetry it was s
   assert.ok(gone.every((point) => point.value === null))
 })
 
-test('the hole an erasure leaves raises nothing, where a hole that nobody erased does', async () => {
+test('the gap of an erasure raises nothing, while a gap without an erasure does', async () => {
   const silence = await create({
     name: 'Silence',
     metric_key: 'spans.rate',
@@ -410,7 +436,7 @@ test('the hole an erasure leaves raises nothing, where a hole that nobody erased
         value: 0,
       },
     ],
-    'the erased hole is unknown, not silent',
+    'the erased gap is unknown, not missing data',
   )
   const { items } = await service.read(`${url}?limit=500`, pageOf(Detector))
   const errors = items.find(({ name }) => name === 'Errors') ?? assert.fail('it was created before')

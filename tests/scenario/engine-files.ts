@@ -1,7 +1,6 @@
-// What the engine's column files say when they are unpacked: a search for bytes that looked only at
-// compressed ones would miss most of them. The format is ClickHouse's: blocks of a 16-byte checksum, a byte
-// for the codec, the compressed size (this header of nine bytes included), the unpacked size, both
-// little-endian, and the data.
+// Decompresses the engine's column files: a search that looked only at compressed bytes would miss most
+// texts. The format is ClickHouse's: blocks of a 16-byte checksum, a byte for the codec, the compressed size
+// (including this header of nine bytes), the uncompressed size, both little-endian, and the data.
 
 import { zstdDecompressSync } from 'node:zlib'
 
@@ -9,8 +8,8 @@ const checksumBytes = 16
 const headerBytes = 9
 
 /**
- * Unpacked blocks one after the other; what isn't such a block ends it. Codecs that are no plain LZ4,
- * ZSTD or none are left out.
+ * Decompressed blocks one after the other, until something that isn't such a block. Codecs other than plain
+ * LZ4, ZSTD or none are left out.
  */
 export function unpackColumns(file: Buffer): Buffer {
   const blocks: Buffer[] = []
@@ -31,14 +30,14 @@ function unpack(codec: number, data: Buffer, unpackedBytes: number): Buffer | nu
   if (codec === 0x02) return data
   if (codec === 0x82) return unpackLz4(data, unpackedBytes)
   if (codec === 0x90) return zstdDecompressSync(data)
-  // 0x91: several codecs, such as Delta before ZSTD; the last one packed is the outermost.
+  // 0x91: several codecs, such as Delta before ZSTD; the codec applied last is the outermost.
   if (codec === 0x91) return unpackSeveral(data, unpackedBytes)
   return null
 }
 
 /**
- * Codecs in the order they were applied, then a block of the last one. What Delta made of
- * a number stays as it is.
+ * Codecs in the order in which they were applied, then a block of the last one. What Delta made of a number
+ * is not undone.
  */
 function unpackSeveral(data: Buffer, unpackedBytes: number): Buffer | null {
   const count = data.readUInt8(0)
@@ -49,8 +48,8 @@ function unpackSeveral(data: Buffer, unpackedBytes: number): Buffer | null {
 }
 
 /**
- * LZ4 block format: a token's high four bits count literals, its low four bits what is
- * repeated, from a 16-bit distance.
+ * LZ4 block format: a token's high four bits count literals, its low four bits count repeated bytes, from a
+ * 16-bit distance.
  */
 function unpackLz4(data: Buffer, unpackedBytes: number): Buffer {
   const out = Buffer.alloc(unpackedBytes)
@@ -69,7 +68,7 @@ function unpackLz4(data: Buffer, unpackedBytes: number): Buffer {
     if (from >= data.length) break
     const distance = data.readUInt16LE(from)
     from += 2
-    // Byte by byte: what is repeated may overlap what it makes.
+    // Byte by byte, because the repeated bytes may overlap the new ones.
     for (let left = lengthFrom(token & 15) + 4; left > 0; left--, to++) out[to] = out[to - distance] ?? 0
   }
   return out

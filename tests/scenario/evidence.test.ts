@@ -1,6 +1,6 @@
-// Evidence as its readers meet it: an owner who exports both chains, an auditor with nothing but the files
-// and the published keys, an operator with the command line beside the running service, and an
-// organisation that leaves.
+// Evidence as its readers use it: an owner who exports both chains, an auditor with only the files and the
+// published keys, an operator with the command line beside the running service, and an organisation that is
+// removed.
 
 import assert from 'node:assert/strict'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -53,12 +53,12 @@ async function storeLog(tenant: 'acme' | 'globex') {
   assert.equal(answer.status, 200, answer.text)
 }
 
-/** Runs a command to its end, in the service's own folder where no other is named. */
+/** Runs a command until it ends, in the service's own folder unless another one is given. */
 function lethe(words: readonly string[], folder = dataDir): Promise<Ended> {
   return runLethe({ PATH: process.env.PATH, LETHE_DATA_DIR: folder }, words)
 }
 
-test('the public keys are for everybody, say nothing secret, and may be kept for a while', async () => {
+test('the public keys are readable by everybody, contain no secret, and may be cached', async () => {
   const answer = await fetch(`${service.address}/.well-known/jwks.json`)
   assert.equal(answer.status, 200)
   assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
@@ -69,7 +69,7 @@ test('the public keys are for everybody, say nothing secret, and may be kept for
   assert.ok(!Object.hasOwn(JSON.parse(text).keys[0], 'd'))
 })
 
-test('an export is for owners and admins, takes no parameters, and is of one’s own organisation', async () => {
+test('an export is for owners and admins, has no parameters, and is of the own organisation', async () => {
   for (const url of Object.values(address)) {
     for (const role of ['member', 'viewer', 'ingest'] as const) {
       assertRefused(await service.send('GET', url, { as: `acme/${role}` }), 403, 'role_not_permitted')
@@ -87,7 +87,7 @@ test('an export is for owners and admins, takes no parameters, and is of one’s
   )
 })
 
-test('an auditor far away checks the files with the published keys, and is told where they are not given', async () => {
+test('an auditor elsewhere verifies the files with the published keys; without keys the command says so', async () => {
   for (const chain of ['ledger', 'audit'] as const) {
     const sound = await lethe([chain, 'verify', file(chain), '--jwks', keysFile], elsewhere)
     assert.equal(sound.code, 0, sound.out + sound.err)
@@ -100,7 +100,7 @@ test('an auditor far away checks the files with the published keys, and is told 
   assert.equal(swapped.code, 1)
 })
 
-test('one changed byte in a file is named, and so is a key that is not the service’s', async () => {
+test('a changed byte in a file is reported, and so is a key of another service', async () => {
   const bytes = readFileSync(file('ledger'))
   const at = bytes.indexOf('completed')
   assert.ok(at > 0)
@@ -121,7 +121,7 @@ test('one changed byte in a file is named, and so is a key that is not the servi
   assert.match(untrusted.out, /not a trusted one/)
 })
 
-test('the operator checks the live store beside the service, and a row that was changed is named', async () => {
+test('the operator verifies the chains beside the running service, and a changed row is reported', async () => {
   for (const chain of ['ledger', 'audit']) {
     const sound = await lethe([chain, 'verify'])
     assert.equal(sound.code, 0, sound.out)
@@ -147,7 +147,7 @@ test('the operator checks the live store beside the service, and a row that was 
   assert.equal((await lethe(['ledger', 'export', '--org', 'nobody'])).code, 1)
 })
 
-test('a rotated key signs from now on, and the files of before still hold with the keys of now', async () => {
+test('after a rotation the new key signs, and older files are still valid with the current keys', async () => {
   const rotated = await lethe(['keys', 'rotate'])
   assert.equal(rotated.code, 0, rotated.err)
   const list = await lethe(['keys', 'list'])
@@ -158,10 +158,10 @@ test('a rotated key signs from now on, and the files of before still hold with t
   assert.match((await lethe(['ledger', 'verify', file('now')])).out, new RegExp(`signed by ${rotated.out}`))
   assert.equal((await lethe(['ledger', 'verify', file('ledger')])).code, 0)
   const old = await lethe(['ledger', 'verify', file('now'), '--jwks', keysFile])
-  assert.equal(old.code, 1, 'keys that were pinned before don’t vouch for a new one')
+  assert.equal(old.code, 1, 'keys that were saved before the rotation don’t verify a new signature')
 })
 
-test('an organisation leaves: nothing of its telemetry is left, its chains stay, its neighbour is untouched', async () => {
+test('after the removal of an organisation none of its telemetry is left, its chains stay, and its neighbour is unchanged', async () => {
   await storeLog('acme')
   const removal = { json: { confirm: 'acme' } }
   assertRefused(
@@ -192,7 +192,7 @@ test('an organisation leaves: nothing of its telemetry is left, its chains stay,
     assert.equal(
       (await lethe([chain, 'verify', file(chain), '--live'])).code,
       0,
-      'it continues what was exported before',
+      'it continues the earlier export',
     )
   }
   assert.match(readFileSync(file('audit-after'), 'utf8'), /"organisation\.removed"/)

@@ -1,6 +1,6 @@
-// The examples of the contract, sent to a real service: each body is taken as it is written, and where it is
-// answered with success, the answer has the fields that the example of the answer shows. Ids in paths are
-// those of the examples, which this service does not have, so some operations answer that there is nothing.
+// The examples of the contract, sent to a real service: each body is accepted as it is, and where the
+// response is a success, it has the fields of the example. Ids in paths are those of the examples, which this
+// service does not have, so some operations return 404.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -29,8 +29,8 @@ const withExample = everyOperation.filter(
 )
 
 /**
- * Statuses of an example that is valid: success, or that this service has nothing under the ids of the
- * example. Retention waits (202), because the example of the policy has asked for a second person before.
+ * Status of each valid example: success, or 404 because the service has nothing with the ids of the example.
+ * Retention waits (202), because the example of the policy has required a second person before.
  */
 const expected: Readonly<Record<string, number>> = {
   'POST /organisation/remove': 409,
@@ -53,7 +53,7 @@ const expected: Readonly<Record<string, number>> = {
   'POST /v1/traces': 200,
 }
 
-test('every example of a body is named here with its status', () => {
+test('every example of a body is listed here with its status', () => {
   const names = withExample.map(({ method, path }) => `${method} ${path}`)
   assert.deepEqual(names.sort(), Object.keys(expected).sort())
 })
@@ -72,7 +72,7 @@ async function send(operation: Operation) {
 
 for (const operation of withExample) {
   const name = `${operation.method} ${operation.path}`
-  test(`${name} takes its example`, async () => {
+  test(`${name} accepts its example`, async () => {
     const { status, text } = await send(operation)
     assert.equal(status, expected[name], text)
     const success = operation.results[status]

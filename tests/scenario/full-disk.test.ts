@@ -1,6 +1,6 @@
-// The service on a disk without room, a real one of some megabytes: what is refused and how, what is taken
-// all the same, that an erasure frees the disk or waits and never says what isn't so, and how a service
-// starts, logs and ends there.
+// The service on a full disk, a real one of some megabytes: what is refused and how, what is still accepted,
+// that an erasure frees the disk or waits and never reports something false, and how a service starts, logs
+// and ends there.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -74,11 +74,11 @@ describe('a running service', { skip }, () => {
     disk?.remove()
   })
   const parts = async () => {
-    if (disk === null || opened === null) assert.fail('there is no disk')
+    if (disk === null || opened === null) assert.fail('the disk is missing')
     return { disk, service: await opened }
   }
 
-  test('telemetry is refused so that it is repeated, and an erasure is taken that frees the disk', async () => {
+  test('telemetry is refused so that clients retry, and an erasure is accepted that frees the disk', async () => {
     const { disk, service } = await parts()
     for (const as of ['acme/owner', 'globex/owner'] as const) {
       for (let at = 0; at < 4; at++) await send(service, as, bulkyLogs(mondayNs + BigInt(at) * weekNs, 1500))
@@ -94,7 +94,7 @@ describe('a running service', { skip }, () => {
     assert.match(JSON.parse(unready.text).detail, /The disk is full/)
     assert.match((await service.send('GET', '/metrics')).text, /^lethe_disk_writable 0$/m)
     const before = await storedLogs(service, 'acme/owner')
-    assert.ok(before >= 6000, 'what is there can be read')
+    assert.ok(before >= 6000, 'stored telemetry can be read')
 
     const hold = await service.send('POST', '/usage/storage/holds', {
       json: {
@@ -160,7 +160,7 @@ describe('a running service', { skip }, () => {
   })
 })
 
-describe('a service in a process of its own', { skip }, () => {
+describe('a service in its own process', { skip }, () => {
   const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
   const childProgram = fileURLToPath(new URL('uncaught-child.ts', import.meta.url))
   const running = new Set<ChildProcess>()
@@ -204,7 +204,7 @@ describe('a service in a process of its own', { skip }, () => {
     return { child, said, ended, address }
   }
 
-  /** Waits until `/readyz` says so, which takes as long as the machine is busy. */
+  /** Polls until `/readyz` has the status, for as long as a busy machine needs. */
   async function assertReaches(address: string, wanted: string): Promise<void> {
     let status: string | undefined
     for (let tries = 0; tries < 6000 && status !== wanted; tries++) {
@@ -215,7 +215,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.equal(status, wanted)
   }
 
-  test('it starts on a full disk by letting the reserve go, and says so', async () => {
+  test('it starts on a full disk by releasing the reserve, and says so', async () => {
     const disk = newDisk(96 * mebibyte)
     const env = { LETHE_DATA_DIR: disk.folder, LETHE_RESERVE_MB: '16' }
     const first = start(program, env)
@@ -231,7 +231,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.equal((await second.ended).code, 0, second.said.err)
   })
 
-  test('a start without any room ends with a sentence that names the disk, and one with room follows', async () => {
+  test('a start without any room ends with a sentence that names the disk, and a later one with room succeeds', async () => {
     const disk = newDisk(64 * mebibyte)
     const env = { LETHE_DATA_DIR: disk.folder, LETHE_RESERVE_MB: '0', LETHE_LOG_LEVEL: 'silent' }
     disk.fill()
@@ -239,7 +239,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.equal((await without.ended).code, 1)
     assert.match(without.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
     assert.equal(without.said.err.trim().split('\n').length, 1)
-    // As much as lets the telemetry engine be made, and not the control plane.
+    // Room for creating the telemetry engine, but not for the control plane.
     disk.free()
     const first = start(program, { ...env, LETHE_LOG_LEVEL: 'info' })
     await assertReaches(await first.address(), 'ok')
@@ -253,7 +253,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.match(half.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
   })
 
-  test('on a disk that turns read-only it says so, writes nothing, can be read, and ends when it is told to', {
+  test('on a disk that becomes read-only it says so, writes nothing, can be read, and stops on request', {
     skip: whyNoBreakingDisk() ?? false,
   }, async () => {
     const disk = openBreakingDisk(256 * mebibyte)
@@ -279,15 +279,15 @@ describe('a service in a process of its own', { skip }, () => {
       assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '10'], path)
     }
     const { rows } = (await (await ask('/usage/storage')).json()) as { rows: number }
-    assert.equal(rows, 1, 'what is there is shown: nothing was taken that would hide it')
+    assert.equal(rows, 1, 'stored telemetry is shown: no request was accepted that would hide it')
     service.child.kill('SIGTERM')
     assert.equal((await service.ended).signal, null, service.said.err)
     const again = start(program, { LETHE_DATA_DIR: disk.folder, ...settings })
     assert.equal((await again.ended).code, 1)
-    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ takes no writes/m)
+    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ refuses writes/m)
   })
 
-  test('it goes on where its log is on a full disk', async () => {
+  test('it continues where its log is on a full disk', async () => {
     const logs = newDisk(mebibyte)
     logs.fill()
     const folder = temporaryFolder()
@@ -303,7 +303,7 @@ describe('a service in a process of its own', { skip }, () => {
     assert.deepEqual(await service.ended, { code: 0, signal: null }, service.said.err)
   })
 
-  test('an error that nobody caught ends it at once, and folder and port are free', async () => {
+  test('an uncaught error ends it at once, and folder and port are free', async () => {
     const folder = temporaryFolder()
     cleanUp.push(() => rmSync(folder, { recursive: true, force: true }))
     const port = String(await freePort())
@@ -312,7 +312,7 @@ describe('a service in a process of its own', { skip }, () => {
     await dying.address()
     dying.child.stdin?.write('die\n')
     assert.equal((await dying.ended).signal, 'SIGKILL')
-    assert.match(dying.said.err, /nobody catches this/)
+    assert.match(dying.said.err, /an uncaught error of the test/)
     const next = start(program, env)
     await assertReaches(await next.address(), 'ok')
     next.child.kill('SIGTERM')

@@ -1,5 +1,5 @@
-// A gRPC client below any SDK: bytes in, bytes or a status out, so that a test can send what no exporter
-// would and sees the details that exporters keep to themselves.
+// A gRPC client without an SDK: bytes in, bytes or a status out, so that a test can send what no exporter
+// would send and reads details that exporters don't show.
 
 import { Client, compressionAlgorithms, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
@@ -31,7 +31,7 @@ interface GrpcAnswer {
   readonly retrySeconds: number | null
   /** Of google.rpc.ErrorInfo; null for a success. */
   readonly reason: string | null
-  /** Records left out of a success, and why. */
+  /** Rejected records of a success, and the reason. */
   readonly partial: { readonly rejected: number; readonly message: string } | null
 }
 

@@ -1,6 +1,6 @@
-// What a client can do to the service by HTTP/2 alone, frame by frame: calls taken back as soon as they are
-// made, headers without an end, PING and SETTINGS without a call. Each ends its own connection, and a
-// neighbour's exports are taken meanwhile.
+// What a client can do to the service with HTTP/2 frames alone: calls cancelled as soon as they are made,
+// endless headers, PING and SETTINGS without a call. Each ends its own connection, and a neighbour's exports
+// are accepted meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
@@ -47,7 +47,7 @@ function callHeaders(): Buffer {
   )
 }
 
-/** Calls that are taken back at once, numbered from the first one of the connection. */
+/** Calls that are cancelled at once, numbered from the first one of the connection. */
 function takenBack(from: number, count: number): Buffer[] {
   return Array.from({ length: count }, (_, i) => 2 * (from + i) + 1).flatMap((id) => [
     frame('headers', flags.endHeaders, id, callHeaders()),
@@ -55,7 +55,7 @@ function takenBack(from: number, count: number): Buffer[] {
   ])
 }
 
-test('calls that all time out at once are no attack, and those that go on being taken back end the connection', async () => {
+test('calls that all time out at once are not an attack; calls that are cancelled again and again end the connection', async () => {
   attacker = new RawHttp2(addressOf())
   await attacker.send(takenBack(0, 150))
   await neighbourExports()
@@ -65,7 +65,7 @@ test('calls that all time out at once are no attack, and those that go on being 
   await neighbourExports()
 })
 
-test('headers without an end end the connection', async () => {
+test('endless headers end the connection', async () => {
   attacker = new RawHttp2(addressOf())
   const more = Array.from({ length: 100 }, () =>
     frame('continuation', flags.none, 1, headerBlock([['x-more', 'more']])),
@@ -75,7 +75,7 @@ test('headers without an end end the connection', async () => {
   await neighbourExports()
 })
 
-test('headers beyond their bound are refused, and hold nothing up', async () => {
+test('headers above their limit are refused, and block nothing', async () => {
   attacker = new RawHttp2(addressOf())
   const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, 'x'.repeat(100)]))
   const block = Buffer.concat([callHeaders(), headerBlock(Object.entries(many))])
@@ -100,7 +100,7 @@ for (const [what, flood] of [
   })
 }
 
-test('a client that speaks no HTTP/2 is ended', async () => {
+test('the connection of a client without HTTP/2 is closed', async () => {
   attacker = new RawHttp2(addressOf())
   await attacker.send([Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(10))])
   await attacker.closed()

@@ -1,5 +1,5 @@
-// Stopping with gRPC open: a call that waits for its commit is answered, a connection that only stands there
-// holds nothing up, and whoever comes later is told to come again.
+// Stopping with open gRPC connections: a call that waits for its commit gets its response, an idle connection
+// delays nothing, and later calls are refused for a retry.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-test('what was taken is committed and answered before the service is gone', async () => {
+test('accepted telemetry is committed and answered before the service exits', async () => {
   const address = service.app.grpcAddress() ?? assert.fail('no gRPC')
   const [idle, client] = [new GrpcClient(address), new GrpcClient(address)]
   const secret = service.secretOf('acme/ingest')
@@ -41,7 +41,7 @@ test('what was taken is committed and answered before the service is gone', asyn
   client.close()
 })
 
-test('a port that is taken is told by its setting, before anything is served', async () => {
+test('a used port is reported with its setting, before anything is served', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const address = taken.address()

@@ -1,8 +1,8 @@
-// What an operator's legal hold covers, against everything that the people of the organisation can do:
-// for random telemetry, anomalies and a random hold, every operation of the route table that a role may
-// call, with valid inputs and in random order, leaves the held rows as they were, and the held anomalies
-// as they were or with what they said kept beside them. A route without an entry here fails, so that a
-// new one is thought about.
+// What an operator's legal hold covers, against everything that people of the organisation can do: for random
+// telemetry, anomalies and a random hold, every operation of the route table that a role may call, with valid
+// inputs and in random order, leaves the held rows unchanged, and the held anomalies unchanged or with their
+// earlier versions stored. A route without an entry here fails the test, so that each new route is
+// considered.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -34,7 +34,7 @@ import { sampleExport } from './telemetry.ts'
 
 const hourNs = 3_600_000_000_000n
 const hours = 24 * 20
-/** So many hours ago, in whole hours, so that a day of history lies before whatever is held. */
+/** A start at a whole hour, early enough that a day of history is before the held time. */
 const startNs = (systemClock.nowNs() / hourNs - BigInt(hours)) * hourNs
 const atHour = (hour: number) => startNs + BigInt(hour) * hourNs
 const wire = (ns: bigint) => formatInstant(ns)
@@ -129,13 +129,13 @@ interface Held {
   readonly range: TimeRange
 }
 
-/** An organisation of its own, with a token of every role. */
+/** A separate organisation, with a token of every role. */
 class Organisation {
   readonly place: TenantPlace
   held: Held
   readonly holdId: string
   readonly detectorId: string
-  /** Asked for so far. */
+  /** Number of erasures requested so far. */
   erasures = 0
   readonly #secrets: ReadonlyMap<Role, string>
 
@@ -258,14 +258,14 @@ class Organisation {
     return { status: answer.status, text: await answer.text() }
   }
 
-  /** The body of an answer that has to be a success. */
+  /** The body of a response that must be a success. */
   async json(method: string, path: string, json?: unknown) {
     const { status, text } = await this.send(method, path, json === undefined ? {} : { json })
     assert.ok(status < 300, `${method} ${path}: ${status} ${text}`)
     return JSON.parse(text)
   }
 
-  /** Count and hash of every held row, past everything that hides. */
+  /** Count and hash of every held row, including hidden ones. */
   async heldRows(): Promise<Record<string, string>> {
     const found: Record<string, string> = {}
     for (const { name, signal, timeColumn } of tables) {
@@ -293,7 +293,7 @@ class Organisation {
     return new Map(held.map((row) => [row.id, JSON.stringify(row)]))
   }
 
-  /** Everything that an anomaly says or said. */
+  /** All versions of an anomaly. */
   async saidOf(id: string): Promise<string[]> {
     const versions = await control
       .selectFrom('held_anomaly_versions')
@@ -309,7 +309,7 @@ interface Operation {
   readonly json?: unknown
 }
 
-/** What a role does with the route: valid inputs, and ids of what is there. */
+/** A call of the route by a role: valid inputs, and existing ids. */
 type Entry = (org: Organisation) => Promise<Operation> | Operation
 
 const read =
@@ -318,23 +318,23 @@ const read =
 
 const lately = `range_start=${wire(startNs)}&range_end=${wire(systemClock.nowNs())}`
 
-/** One that is held, has ended and has a verdict: no run changes it. */
+/** An anomaly that is held, has ended and has a verdict, so no run changes it. */
 const anAnomaly = ({ place }: Organisation) => `ano_${place.tenantId}_0`
 
-/** A deletion that waits, so that something can be decided about it. */
+/** A deletion that waits, so that it can be decided. */
 async function aDeletion(org: Organisation): Promise<string> {
   const { items } = await org.json('GET', '/usage/storage/deletions?limit=1')
   if (items[0] !== undefined) return items[0].request_id
   return (await org.json('POST', '/usage/storage/deletions', deletionOf(org, 60))).request_id
 }
 
-/** One that waits for a second person, where the policy asks for one; no change has the id otherwise. */
+/** A change that waits for a second person, where the policy requires one; otherwise an unknown id. */
 async function aRetentionChange(org: Organisation): Promise<string> {
   const { pending } = await org.json('GET', '/usage/storage/retention')
   return pending?.[0]?.id ?? 'none'
 }
 
-/** By turns all until now, and what lies right beside the held time. */
+/** In turn everything until now, and the time right beside the held time. */
 const deletionOf = ({ erasures, held: { range }, place }: Organisation, delay_minutes = 0) => ({
   scope: 'range',
   confirm: place.tenantId,
@@ -481,20 +481,20 @@ const entries: Readonly<Record<string, Entry>> = {
   'POST /v1/metrics': () => ({ path: '/v1/metrics', json: sampleExport('metrics', [atHour(1)]) }),
   'POST /v1/logs': () => ({ path: '/v1/logs', json: sampleExport('logs', [atHour(1)]) }),
   'POST /v1/traces': () => ({ path: '/v1/traces', json: sampleExport('traces', [atHour(1)]) }),
-  // Adds rows as the routes of OpenTelemetry do; its form is binary, and its own tests have it.
+  // Stores rows like the OTLP routes; its form is binary, and it has other tests.
   'POST /api/v1/write': () => ({ path: '/api/v1/write', json: {} }),
 }
 
-/** Of these a held row that is there may get company. */
+/** Routes that may add rows to held time. */
 const adding = new Set(['POST /v1/metrics', 'POST /v1/logs', 'POST /v1/traces'])
 
-/** A role calls a route; retention and erasures are then carried out, and a detector run follows. */
+/** A role calls a route; then retention and erasures are carried out, and a detector runs. */
 interface Step {
   readonly route: string
   readonly role: Role
 }
 
-/** What only reads is read once. */
+/** Routes that only read are called once. */
 function rolesFor(method: string, access: readonly Role[]): readonly Role[] {
   return method === 'GET' ? access.slice(0, 1) : access
 }
@@ -525,7 +525,7 @@ async function carryOut(org: Organisation, { role, route }: Step): Promise<void>
 
 let serial = 0
 
-test('nothing that the people of an organisation do changes what an operator’s hold keeps', async () => {
+test('no action of the people of an organisation changes what an operator’s hold keeps', async () => {
   const runs = fc.asyncProperty(worlds, fc.integer(), async (world, order) => {
     const org = await Organisation.found(++serial, world)
     const said = await org.heldAnomalies()
@@ -542,7 +542,10 @@ test('nothing that the people of an organisation do changes what an operator’s
       await app.round()
       assert.deepEqual(await org.heldRows(), rows, what)
       for (const [id, before] of said) {
-        assert.ok((await org.saidOf(id)).includes(before), `${what}: ${before} is not among what is kept`)
+        assert.ok(
+          (await org.saidOf(id)).includes(before),
+          `${what}: ${before} is not among the stored versions`,
+        )
       }
     }
     const { items } = await org.json('GET', '/anomalies/detectors?limit=500')
@@ -557,11 +560,11 @@ const everything: World = {
     { signals: ['logs'], from: 10, length: 5, isOpen: false, isJudged: true },
     { signals: ['metrics', 'traces'], from: 300, length: 5, isOpen: true, isJudged: false },
   ],
-  // Of time in which there is nothing: the hold that matters comes while the erasure is at work.
+  // A hold on time without telemetry: the relevant hold is placed while the erasure is in progress.
   hold: { signals: ['logs'], from: null, until: 0 },
 }
 
-/** Where the service is between two acts of an erasure. */
+/** Points between two actions of an erasure. */
 const moments = [
   'fenced',
   'planned',
@@ -574,7 +577,7 @@ const moments = [
 ]
 
 for (const moment of moments) {
-  test(`a hold that is placed while an erasure is at "${moment}" keeps all that is left then, or is refused`, async (t) => {
+  test(`a hold placed while an erasure is at "${moment}" keeps all that is left then, or is refused`, async (t) => {
     const org = await Organisation.found(++serial, everything)
     org.held = { signals, range: { startNs: null, endNs: null } }
     let kept: readonly unknown[] | null = null

@@ -1,5 +1,5 @@
-// The holidays of a detector over HTTP: an office closed on a Wednesday is tried without them and with them,
-// somebody mends a mistyped one, and what goes wrong on a holiday is found and explained as such.
+// The holidays of a detector over HTTP: an office that is closed on a Wednesday is previewed without and with
+// holidays, a mistyped holiday is corrected, and an incident on a holiday is found and explained.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -11,9 +11,7 @@ import { placesOf, problemsOf, type Service, startService } from './service.ts'
 
 const url = '/anomalies/detectors'
 const hourMs = 3_600_000
-/**
- * Monday, seven weeks and a half before the end; by the clock of Berlin it is two hours later all the while.
- */
+/** Monday, seven and a half weeks before the end; in Berlin it is two hours later all the time. */
 const firstMs = Date.UTC(2026, 8, 7)
 const holiday = '2026-10-21'
 const detector = {
@@ -23,7 +21,7 @@ const detector = {
   window_minutes: 42 * 1440,
   schedule_minutes: 60,
 }
-/** By the week from the beginning, so that no weekend is news. */
+/** By the hour of the week, so that no weekend is unusual. */
 const office = { season: 'hour_of_week', timezone: 'Europe/Berlin' }
 
 let service: Service
@@ -57,7 +55,7 @@ async function tryWith(params: object): Promise<DetectorPreview> {
   return DetectorPreview.parse(JSON.parse(answer.text))
 }
 
-test('a preview takes the quiet of a closed office for an incident, and with its holidays only what is one', async () => {
+test('a preview reports the closed office as an incident without holidays, and with them only the real incident', async () => {
   const [closed] = (await tryWith({})).anomalies
   assert.equal(closed?.started_at, '2026-10-21T06:00:00Z')
   assert.match(closed?.reason ?? '', /expected .* for a Wednesday/)
@@ -75,7 +73,7 @@ test('a preview takes the quiet of a closed office for an incident, and with its
   assert.ok(upperAt('2026-10-21T07:00:00Z') > 450, 'the first holiday may turn out to be a working day')
 })
 
-test('a day that is none is refused at its place by create, patch and preview, and the rest is kept', async () => {
+test('an invalid day is refused with its location by create, patch and preview, and nothing else changes', async () => {
   const holidays = ['2026-12-25', '25.12.2026', '2026-02-30']
   const wrong = ['body.params.holidays.1 value_error', 'body.params.holidays.2 value_error']
   const range = { start: '2026-10-20T20:00:00Z', end: '2026-10-21T22:00:00Z' }
@@ -110,7 +108,7 @@ test('a day that is none is refused at its place by create, patch and preview, a
   })
 })
 
-test('the catalogue explains the list to whoever draws a form from it', async () => {
+test('the catalogue describes the list for forms', async () => {
   const { items } = await service.read('/anomalies/methods', pageOf(DetectionMethod))
   const { params_schema } =
     items.find(({ method_key }) => method_key === 'seasonal_band') ?? assert.fail('gone')

@@ -1,4 +1,4 @@
-// An HTTP/2 client below any library, so that a test can send what no client would.
+// An HTTP/2 client without a library, so that a test can send what no client would send.
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -24,7 +24,7 @@ export class RawHttp2 {
     this.#socket.write(Buffer.concat([preface, frame('settings', flags.none, 0)]))
   }
 
-  /** Resolves when the frames are gone, or the connection is. */
+  /** Resolves when the frames are written, or the connection is closed. */
   async send(frames: readonly Buffer[]): Promise<void> {
     if (this.isClosed) return
     const sent = new Promise<void>((resolve) => this.#socket.write(Buffer.concat(frames), () => resolve()))

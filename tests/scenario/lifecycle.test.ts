@@ -1,7 +1,6 @@
-// The life of a deletion over HTTP beside the straight way: waiting, being cancelled, approved,
-// rejected, held, tried again and counted again. What is refused changes nothing. acme decides alone
-// and is told to wait; globex asks a second person for everything. Attempts are made to fail and to
-// wait where a test says so.
+// The life of a deletion over HTTP beyond the simple case: waiting, cancelled, approved, rejected, held,
+// retried and verified again. Refusals change nothing. acme decides alone and with delays; globex requires a
+// second person for everything. Attempts fail and wait where a test requests it.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
@@ -38,7 +37,7 @@ before(async () => {
   service = await startService({
     async failpoint(name) {
       await barrier.failpoint(name)
-      if (name === 'fenced' && isFailing) throw new Error('the test says so')
+      if (name === 'fenced' && isFailing) throw new Error('the test makes it fail')
     },
   })
   for (const tenant of tenants)
@@ -50,7 +49,7 @@ afterEach(() => {
   barrier.open()
 })
 
-/** Asks for the erasure of one minute. */
+/** Requests the erasure of one minute. */
 function erase(at: number, more: object = {}, as: Who = 'acme/owner'): Promise<Answer> {
   const confirm = as.split('/')[0]
   const json = { scope: 'range', confirm, range_start: instant(at), range_end: instant(at + 1), ...more }
@@ -72,7 +71,7 @@ async function waitUntil(
   )
 }
 
-/** The states a request went through, and the acts that the audit log has of it. */
+/** The states that a request went through, and its actions in the audit log. */
 async function recordOf(id: string, as: Who = 'acme/owner') {
   const ledger = await service.read('/ledger?limit=500', pageOf(LedgerEntry), as)
   const audit = await service.read('/audit-log?limit=500', pageOf(AuditEntry), as)
@@ -89,7 +88,7 @@ async function recordOf(id: string, as: Who = 'acme/owner') {
 }
 
 describe('a deletion with a delay', () => {
-  test('is hidden at 202, waits, and gives everything back when it is cancelled, also what arrived meanwhile', async () => {
+  test('is hidden at the 202, waits, and shows everything again when it is cancelled, also rows that arrived meanwhile', async () => {
     const answer = await erase(0, { delay_minutes: 60 })
     const request = requestIn(answer, 202)
     assert.equal(request.status, 'scheduled')
@@ -113,7 +112,7 @@ describe('a deletion with a delay', () => {
     }
   })
 
-  test('is one of only so many that may be open; a cancelled one is open no more', async () => {
+  test('counts towards the limit of open requests until it is cancelled', async () => {
     const ids: string[] = []
     for (let at = 0; at < openRequestsMax; at++) {
       ids.push(requestIn(await erase(100 + at, { delay_minutes: 43_200 }), 202).request_id)
@@ -127,7 +126,7 @@ describe('a deletion with a delay', () => {
     await waitUntilCompleted(service, request_id, 'acme/owner')
   })
 
-  test('takes no delay that is none', async () => {
+  test('refuses invalid delays', async () => {
     for (const delay_minutes of [-1, 0.5, 43_201, '60', null]) {
       const [place = ''] = placesOf(problemsOf(await erase(0, { delay_minutes })))
       assert.match(place, /^body\.delay_minutes /)
@@ -135,7 +134,7 @@ describe('a deletion with a delay', () => {
   })
 })
 
-test('what is at work can’t be cancelled, approved, tried again or counted', async () => {
+test('a deletion in progress can’t be cancelled, approved, retried or verified', async () => {
   barrier.close()
   const { request_id } = requestIn(await erase(200), 202)
   for (const verb of ['cancel', 'approve', 'retry', 'verify']) {
@@ -150,7 +149,7 @@ test('what is at work can’t be cancelled, approved, tried again or counted', a
   }
 })
 
-test('what could not be carried out says so, stays hidden and refused, and goes on when it is tried again', async () => {
+test('a failed deletion says so, stays hidden and fenced, and continues when it is retried', async () => {
   isFailing = true
   const { request_id } = requestIn(await erase(1), 202)
   const ended = await waitUntil(request_id, 'incomplete')
@@ -171,7 +170,7 @@ test('what could not be carried out says so, stays hidden and refused, and goes 
   assert.deepEqual(acts, ['deletion.requested', 'deletion.read_back', 'deletion.start', 'deletion.completed'])
 })
 
-test('a new count of a completed deletion finds nothing, and what arrives later neither undoes nor hides anything', async () => {
+test('a new verification of a completed deletion finds nothing; later telemetry is neither hidden nor counted', async () => {
   const { request_id } = requestIn(await erase(2), 202)
   await waitUntilCompleted(service, request_id, 'acme/owner')
   const verify = async () => ReadBackResult.parse(JSON.parse((await decide(request_id, 'verify')).text))
@@ -185,7 +184,7 @@ test('a new count of a completed deletion finds nothing, and what arrives later 
 })
 
 describe('a legal hold', () => {
-  test('keeps what it covers, unseen, until it is released; then the deletion goes on by itself', async () => {
+  test('keeps what it covers, hidden, until it is released; then the deletion continues', async () => {
     const placed = await service.send('POST', holds, {
       json: { case_ref: 'case 7', range_start: instant(4), range_end: instant(5), signals: ['logs'] },
     })
@@ -218,7 +217,7 @@ describe('a legal hold', () => {
     assert.deepEqual((await recordOf(hold.hold_id)).acts, ['legal_hold.placed', 'legal_hold.released'])
   })
 
-  test('of all of it lets the deletion be cancelled', async () => {
+  test('of the whole selection allows cancelling the deletion', async () => {
     const placed = await service.send('POST', holds, { json: { case_ref: 'case 8', range_end: instant(4) } })
     const { hold_id } = LegalHold.parse(JSON.parse(placed.text))
     const { request_id } = requestIn(await erase(3), 202)
@@ -236,7 +235,7 @@ describe('a legal hold', () => {
     assert.equal((await service.read(`${holds}?active=false&limit=1`, pageOf(LegalHold))).items.length, 1)
   })
 
-  test('that makes no sense is refused with all that is wrong with it', async () => {
+  test('that is invalid is refused with all its problems', async () => {
     const json = { case_ref: '', range_start: instant(2), range_end: instant(2), signals: [], extra: 1 }
     assert.deepEqual(placesOf(problemsOf(await service.send('POST', holds, { json }))), [
       'body.case_ref string_too_short',
@@ -254,7 +253,7 @@ describe('a retention rule', () => {
   const rule = () => service.read(deletionsUrl, Retention)
   const whole = { metrics_days: 3650, logs_days: 3000, traces_days: null }
 
-  test('is put whole: a rule that leaves a signal out is refused and changes nothing', async () => {
+  test('is put as a whole: a rule without a signal is refused and changes nothing', async () => {
     const put = (json: unknown) => service.send('PUT', deletionsUrl, { json })
     const set = await put(whole)
     assert.equal(set.status, 200, set.text)
@@ -273,7 +272,7 @@ describe('a retention rule', () => {
     assert.deepEqual(await rule(), { metrics_days: null, logs_days: null, traces_days: null })
   })
 
-  test('is changed in part by a PATCH, which leaves what it does not name', async () => {
+  test('is changed in part by a PATCH, which does not change absent fields', async () => {
     assert.equal((await service.send('PUT', deletionsUrl, { json: whole })).status, 200)
     const merge = { 'content-type': 'application/merge-patch+json' }
     for (const [json, headers, after] of [
@@ -299,7 +298,7 @@ describe('a retention rule', () => {
 describe('a second person', () => {
   const as = 'globex/owner'
 
-  test('is asked for by the owner alone; stricter at once, looser a day later', async () => {
+  test('is required by the owner only; a stricter rule applies at once, a looser one a day later', async () => {
     const put = (approval: string, who: Who = as) =>
       service.send('PUT', policy, { as: who, json: { approval } })
     assertRefused(await put('every_deletion', 'globex/admin'), 403, 'role_not_permitted')
@@ -325,7 +324,7 @@ describe('a second person', () => {
       assert.equal(DeletionPolicy.parse(JSON.parse(answer.text)).approval, approval)
     }
     const looser = DeletionPolicy.parse(JSON.parse((await put('all')).text))
-    assert.equal(looser.pending?.approval, 'full_erasures', 'an old word')
+    assert.equal(looser.pending?.approval, 'full_erasures', 'an old name')
     const loosened = DeletionPolicy.parse(JSON.parse((await put('none')).text))
     assert.deepEqual([loosened.approval, loosened.pending?.approval], ['every_deletion', 'none'])
     assert.ok(loosened.pending !== null)
@@ -334,7 +333,7 @@ describe('a second person', () => {
     assert.equal((await service.read(policy, DeletionPolicy)).approval, 'none', 'acme’s is its own')
   })
 
-  test('approves what somebody else asked for, and nothing is hidden before', async () => {
+  test('approves another person’s request, and nothing is hidden before', async () => {
     const answer = await erase(0, {}, as)
     const request = requestIn(answer, 202)
     assert.deepEqual([request.status, request.hidden_at], ['awaiting_approval', null])
@@ -342,7 +341,7 @@ describe('a second person', () => {
     assert.equal(
       requestIn(await erase(0, {}, 'globex/admin'), 200).status,
       'awaiting_approval',
-      'asking is not approving',
+      'the requester cannot approve',
     )
     assertRefused(await decide(request.request_id, 'approve', { as }), 403, 'own_request')
     const approved = requestIn(await decide(request.request_id, 'approve', { as: 'globex/admin' }), 200)
@@ -355,7 +354,7 @@ describe('a second person', () => {
     assert.deepEqual(acts, ['deletion.requested', 'deletion.approve', 'deletion.completed'])
   })
 
-  test('is not the same person with another token', async () => {
+  test('must not be the same person with another token', async () => {
     const make = async (name: string, headers: Sent['headers'] = {}) => {
       const sent = { as, headers, json: { name, role: 'admin' } } as const
       const { token } = CreatedAccessToken.parse(

@@ -1,5 +1,5 @@
-// Two listeners of one service: the main one for clients, the admin one for whoever runs the service. And
-// what the service counts of those who come without a valid token, over HTTP and gRPC together.
+// Two listeners of one service: the main one for clients, the admin one for people who run the service. And
+// the counting of requests without a valid token, over HTTP and gRPC together.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -30,7 +30,7 @@ const statusOf = async (address: string, path: string) => {
 }
 
 describe('the admin listener', () => {
-  test('has the pages of whoever runs the service, and the main one has health alone', async () => {
+  test('has the pages for people who run the service, and the main one has only health', async () => {
     for (const path of [
       '/metrics',
       '/docs',
@@ -50,7 +50,7 @@ describe('the admin listener', () => {
     assert.doesNotMatch(await page.text(), /docs|openapi/)
   })
 
-  test('describes the operations of the main one and has none of them', async () => {
+  test('describes the operations of the main one and serves none of them', async () => {
     const { paths } = (await (await fetch(`${admin}/openapi.json`)).json()) as {
       paths: Record<string, unknown>
     }
@@ -61,7 +61,7 @@ describe('the admin listener', () => {
     assert.equal((await fetch(`${admin}/metrics`, { method: 'POST' })).status, 405)
   })
 
-  test('names its setting where its port is taken', async () => {
+  test('names its setting where its port is used', async () => {
     const config = readConfig({ LETHE_ADMIN_PORT: new URL(admin).port, LETHE_PORT: '0' })
     const clients = new ClientLimits({
       clock: systemClock,
@@ -80,7 +80,7 @@ describe('the admin listener', () => {
   })
 })
 
-test('wrong tokens are counted over both protocols together, throttled, and keep no valid one out', async () => {
+test('wrong tokens are counted over both protocols together and throttled, and do not block valid ones', async () => {
   const grpc = new GrpcClient(service.app.grpcAddress() ?? assert.fail('no gRPC'))
   try {
     const body = encodeProto('logs', { resourceLogs: [] })

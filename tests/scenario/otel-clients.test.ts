@@ -1,6 +1,6 @@
-// Clients nobody here wrote: the OpenTelemetry SDK's exporters send, and what people can read over HTTP has
-// to be what was sent, to the nanosecond, in both encodings, compressed or not. Two organisations send the
-// very same, so each has to see it exactly once, and an erasure of one has to leave the other's.
+// Clients that are not ours: exporters of the OpenTelemetry SDK send, and what people read over HTTP must be
+// what was sent, to the nanosecond, in both encodings, compressed or not. Two organisations send the same, so
+// each must see it exactly once, and an erasure of one must leave the other's.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -27,7 +27,7 @@ const atNs = nsOf(at)
 
 interface Variant extends Pick<SdkRun, 'encoding' | 'isCompressed' | 'service' | 'traceId'> {}
 
-/** The last digit of the trace id tells the variants apart. */
+/** The last digit of the trace id identifies the variant. */
 const variants: readonly Variant[] = (['protobuf', 'json', 'grpc'] as const).flatMap((encoding, i) =>
   [false, true].map((isCompressed, j) => ({
     encoding,
@@ -67,7 +67,7 @@ function later(byNs: number): string {
 
 const resource = (name: string) => ({ 'service.name': name, 'process.pid': '7' })
 
-/** When an instrument's point was taken for the first or second export of a variant. */
+/** Time of an instrument's point in the first or second export of a variant. */
 function sentAtNs(name: string, instrument: string, flush: 0 | 1): bigint {
   const scopes = reports.get(`acme ${name}`)?.metrics[flush]?.scopeMetrics ?? []
   const metric = scopes
@@ -88,7 +88,7 @@ async function valuesOf(name: string, metric: string, more: string): Promise<(nu
 }
 
 for (const { service: name, traceId } of variants) {
-  test(`${name}: a log record comes back as it was written`, async () => {
+  test(`${name}: a log record is read as it was written`, async () => {
     const { items } = await service.read(`/telemetry/logs?service=${name}`, pageOf(LogRecord), 'acme/viewer')
     assert.deepEqual(items, [
       {
@@ -106,7 +106,7 @@ for (const { service: name, traceId } of variants) {
     ])
   })
 
-  test(`${name}: a trace comes back with parent, child, event and link`, async () => {
+  test(`${name}: a trace is read with parent, child, event and link`, async () => {
     const trace = await service.read(`/telemetry/traces/${traceId}`, Trace, 'acme/member')
     const head = { trace_id: traceId, service: name, resource_attributes: resource(name) }
     const root: z.infer<typeof Span> = {
@@ -148,7 +148,7 @@ for (const { service: name, traceId } of variants) {
     assert.deepEqual(items, [child, root])
   })
 
-  test(`${name}: every kind of metric comes back with its values`, async () => {
+  test(`${name}: every kind of metric is read with its values`, async () => {
     const read = (metric: string, more: string) => valuesOf(name, metric, more)
     assert.deepEqual(
       new Set(await read('temperature', 'attribute=room%3Dcold&attribute=shelf%3D5')),
@@ -164,7 +164,7 @@ for (const { service: name, traceId } of variants) {
   })
 }
 
-test('the catalogue names every instrument, its kind, unit and services, and when it was last seen', async () => {
+test('the catalogue has every instrument with its kind, unit, services and last time', async () => {
   const { items } = await service.read('/telemetry/metrics', pageOf(MetricEntry))
   const services = variants.map((variant) => variant.service).sort()
   const entry = (metric: string, kind: string, unit: string, description = '') => {
@@ -187,7 +187,7 @@ test('the catalogue names every instrument, its kind, unit and services, and whe
   )
 })
 
-/** What an organisation is shown of log records and spans, and how many rows it stores per signal. */
+/** Log records and spans that an organisation reads, and its number of stored rows per signal. */
 async function viewOf(tenant: Tenant) {
   const as = `${tenant}/viewer` as const
   const [logs, spans, services, storage] = await Promise.all([
@@ -212,7 +212,7 @@ test('two organisations that send the same see it once each', async () => {
   assert.deepEqual(globex, acme)
 })
 
-test('an exporter with a wrong token is told so, for every signal, and nothing of it is kept', async () => {
+test('an exporter with a wrong token gets an error for every signal, and nothing is stored', async () => {
   const before = await viewOf('acme')
   for (const encoding of ['protobuf', 'json', 'grpc'] as const) {
     for (const secret of ['not-a-token-of-anybody', service.secretOf('acme/viewer')]) {
@@ -230,7 +230,7 @@ test('an exporter with a wrong token is told so, for every signal, and nothing o
   assert.deepEqual(await viewOf('acme'), before)
 })
 
-test('a full erasure hides at its 202 everything one organisation sent, and leaves the other’s', async () => {
+test('a full erasure hides at its 202 everything that one organisation sent, and nothing of the other’s', async () => {
   const before = await viewOf('globex')
   const json = { scope: 'all', confirm: 'acme' }
   const answer = await service.send('POST', '/usage/storage/deletions', { as: 'acme/admin', json })

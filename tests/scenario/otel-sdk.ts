@@ -1,7 +1,7 @@
-// The OpenTelemetry JavaScript SDK with its own exporters, as an application has it: meters, loggers and
-// tracers on batching processors, flushed at the end. Log records and spans have times and ids of the
-// caller's choosing, so two runs send the very same ones; metric points get their times from the SDK, and
-// come back as they were sent.
+// The OpenTelemetry JavaScript SDK with its own exporters, as an application uses it: meters, loggers and
+// tracers with batching processors, flushed at the end. The caller chooses times and ids of log records and
+// spans, so two runs send the same ones; metric points get their times from the SDK and are returned as they
+// were sent.
 
 import { Metadata } from '@grpc/grpc-js'
 import {
@@ -37,7 +37,7 @@ import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentele
 export type Encoding = 'protobuf' | 'json' | 'grpc'
 
 export interface SdkRun {
-  /** Of OTLP/HTTP, or of OTLP/gRPC where that is the encoding. */
+  /** Address of OTLP/HTTP, or of OTLP/gRPC where that is the encoding. */
   readonly address: string
   readonly secret: string
   readonly encoding: Encoding
@@ -46,14 +46,14 @@ export interface SdkRun {
   readonly service: string
   /** Hex digits of the trace id; the ids of the two spans follow from them. */
   readonly traceId: string
-  /** When the log record was written and the first span began; everything else is a little later. */
+  /** Time of the log record and start of the first span; everything else is a little later. */
   readonly at: HrTime
 }
 
 export interface SdkReport {
-  /** What the metric reader collected, flush by flush. */
+  /** What the metric reader collected, per flush. */
   readonly metrics: readonly ResourceMetrics[]
-  /** Exports that the service refused, as the exporters tell of them. */
+  /** Exports that the service refused, as the exporters report them. */
   readonly failures: readonly Error[]
 }
 
@@ -65,7 +65,7 @@ interface Exporter<T> {
   forceFlush?(): Promise<void>
 }
 
-/** Passes everything on, and keeps what went and what failed. */
+/** Passes everything on, and stores what was sent and what failed. */
 class WatchedExporter<T> implements Exporter<T> {
   readonly sent: T[] = []
   readonly #inner: Exporter<T>
@@ -80,7 +80,7 @@ class WatchedExporter<T> implements Exporter<T> {
     this.sent.push(items)
     this.#inner.export(items, (result) => {
       if (result.error !== undefined) this.#failures.push(result.error)
-      // What failed is told in the report, and would be told to the whole process otherwise.
+      // Failures are in the report; otherwise the SDK would report them to the whole process.
       done({ code: 0 })
     })
   }
@@ -95,8 +95,8 @@ class WatchedExporter<T> implements Exporter<T> {
 }
 
 /**
- * Sends one of everything, flushed and shut down when this resolves. Never rejects for
- * what the service refuses.
+ * Sends one of everything; flushed and shut down when this resolves. Never rejects because of a refusal of
+ * the service.
  */
 export async function sendWithSdk(run: SdkRun): Promise<SdkReport> {
   const failures: Error[] = []

@@ -1,7 +1,7 @@
-// OTLP over HTTP from clients that are broken, hostile or unlucky: cut, altered and oversized bodies,
-// compression bombs, types and codings nobody offered, connections that end early, erasures at work. Every
-// refusal has the status body of the specification in the encoding of the request, the service lives on, and
-// at the end it stores as many records as it acknowledged: no more and no fewer.
+// OTLP over HTTP from broken, hostile or unlucky clients: cut, altered and oversized bodies, compression
+// bombs, unsupported types and encodings, connections that end early, erasures in progress. Every refusal has
+// the status body of the specification in the encoding of the request, the service keeps running, and at the
+// end it stores exactly the records that it acknowledged.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -25,11 +25,11 @@ const encodings = ['protobuf', 'json'] as const
 const times = [0n, 1n, 2n].map((minute) => mondayNs + minute * minuteNs)
 
 let service: Service
-/** While set, an erasure tells that its range is fenced, and waits. */
+/** While set, an erasure reports that its range is fenced, and waits. */
 let held: { readonly fenced: () => void; readonly until: Promise<void> } | null = null
-/** Records of globex that were taken. */
+/** Records of globex that were accepted. */
 let foreignRecords = 0
-/** Records that 200s said were taken, over the whole file. */
+/** Records that responses of 200 acknowledged, over the whole file. */
 const acknowledged: Record<Signal, number> = { metrics: 0, logs: 0, traces: 0 }
 
 before(async () => {
@@ -65,7 +65,7 @@ function post({ signal = 'logs', encoding = 'protobuf', body, headers = {} }: Ex
 
 const Status = z.strictObject({ code: z.int(), message: z.string().min(1) })
 
-/** The google.rpc.Status of a refusal, in the encoding of its request. Answers its message. */
+/** Checks the google.rpc.Status of a refusal, in the encoding of its request. Returns its message. */
 function assertStatus(answer: Answer, encoding: OtlpEncoding, status: number, code: number): string {
   assert.equal(answer.status, status, answer.text)
   assert.equal(answer.headers.get('content-type'), mediaTypes[encoding])
@@ -77,7 +77,10 @@ function assertStatus(answer: Answer, encoding: OtlpEncoding, status: number, co
 
 const rejectedNames = { metrics: 'rejectedDataPoints', logs: 'rejectedLogRecords', traces: 'rejectedSpans' }
 
-/** What a 200 says was left out, and why. Fails on a body that isn't the response of the specification. */
+/**
+ * The rejected records in a 200, and the reason. Fails where the body isn't the response of the
+ * specification.
+ */
 function rejectedBy(answer: Answer, signal: Signal, encoding: OtlpEncoding): { count: number; why: string } {
   assert.equal(answer.status, 200, answer.text)
   assert.equal(answer.headers.get('content-type'), mediaTypes[encoding])
@@ -105,7 +108,7 @@ function countRecords(value: unknown): number {
   )
 }
 
-/** Posts a whole message, which has to be taken but for what the answer leaves out. */
+/** Posts a complete message, which must be accepted except for the rejected records in the response. */
 async function postMessage(signal: Signal, encoding: OtlpEncoding, message: object) {
   const answer = await post({ signal, encoding, body: encode(signal, encoding, message) })
   const rejected = rejectedBy(answer, signal, encoding)
@@ -113,7 +116,7 @@ async function postMessage(signal: Signal, encoding: OtlpEncoding, message: obje
   return rejected
 }
 
-/** The service's own count of what it took, from its metrics page. */
+/** The service's own count of accepted records, from its metrics page. */
 async function acceptedTotals(): Promise<Record<string, number>> {
   const page = await service.send('GET', '/metrics')
   const lines = page.text.matchAll(/^lethe_ingest_records_accepted_total\{signal="(\w+)"\} (\d+)$/gm)
@@ -127,7 +130,7 @@ async function storedRows(): Promise<Record<string, number>> {
 
 for (const encoding of encodings) {
   for (const signal of signals) {
-    test(`${signal} in ${encoding}: whole messages of any content are taken, and what is left out is counted`, async () => {
+    test(`${signal} in ${encoding}: complete messages with any content are accepted, and rejected records are counted`, async () => {
       assert.deepEqual(await postMessage(signal, encoding, sampleExport(signal, times)), {
         count: 0,
         why: '',
@@ -143,7 +146,7 @@ for (const encoding of encodings) {
   }
 }
 
-test('bad records are left out by number and reason, and the good ones beside them are kept', async () => {
+test('bad records are rejected with number and reason, and the good ones beside them are stored', async () => {
   for (const encoding of encodings) {
     for (const signal of ['metrics', 'traces'] as const) {
       const earlier = (await storedRows())[signal] ?? 0
@@ -156,13 +159,13 @@ test('bad records are left out by number and reason, and the good ones beside th
   }
 })
 
-test('a body cut anywhere is refused or taken, never half taken without saying so', async () => {
+test('a body cut anywhere is refused or accepted, never half accepted without a report', async () => {
   for (const encoding of encodings) {
     for (const signal of signals) {
       const body = encode(signal, encoding, sampleExport(signal, times))
       for (let length = 0; length < body.length; length += 7) {
         const answer = await post({ signal, encoding, body: body.subarray(0, length) })
-        // A protobuf message cut between two resources is a shorter message; there is only one here.
+        // A protobuf message cut between two resources is a valid shorter message; there is only one here.
         if (length === 0 && encoding === 'protobuf') rejectedBy(answer, signal, encoding)
         else assertStatus(answer, encoding, 400, 3)
       }
@@ -170,7 +173,7 @@ test('a body cut anywhere is refused or taken, never half taken without saying s
   }
 })
 
-test('a body altered anywhere is refused or taken, and the service lives on', async () => {
+test('a body altered anywhere is refused or accepted, and the service keeps running', async () => {
   const alteration = fc.record({
     signal: fc.constantFrom(...signals),
     encoding: fc.constantFrom(...encodings),
@@ -193,7 +196,7 @@ test('a body altered anywhere is refused or taken, and the service lives on', as
   )
 })
 
-test('a body as large as the limit is taken whole, and one byte more is refused', async () => {
+test('a body as large as the limit is accepted, and one byte more is refused', async () => {
   const record = sampleExport('logs', times)
   const text = JSON.stringify(record)
   const full = await post({ encoding: 'json', body: Buffer.from(text.padEnd(limitBytes)) })
@@ -207,7 +210,7 @@ test('a body as large as the limit is taken whole, and one byte more is refused'
   await postMessage('logs', 'protobuf', sampleExport('logs', many))
 })
 
-test('gzip is taken, and its limit is on what comes out', async () => {
+test('gzip is accepted, and the limit applies to the decompressed body', async () => {
   for (const encoding of encodings) {
     const message = sampleExport('logs', times)
     for (const coding of ['gzip', 'GZIP', 'identity']) {
@@ -223,9 +226,9 @@ test('gzip is taken, and its limit is on what comes out', async () => {
   }
 })
 
-test('compression bombs end early: many at once cost little memory', async () => {
-  // A thousand members of a mebibyte each: a body of one megabyte that would come out as one gigabyte. And
-  // one of three kilobytes that goes wrong behind the limit, when nobody listens any more.
+test('decompression stops at the limit: many bombs at once need little memory', async () => {
+  // A thousand members of a mebibyte each: a body of one megabyte that decompresses to one gigabyte. And one
+  // of three kilobytes that is invalid after the limit, when nothing reads it any more.
   const member = gzipSync(Buffer.alloc(limitBytes))
   const bomb = Buffer.concat(Array.from({ length: Math.floor(limitBytes / member.length) }, () => member))
   const broken = Buffer.concat([member, member, member, Buffer.from('not gzip at all')])
@@ -253,7 +256,7 @@ test('a kilobyte of gzip that nests half a million arrays is refused before it i
   }
 })
 
-test('what calls itself gzip and is not is refused', async () => {
+test('a body with a wrong gzip header is refused', async () => {
   const good = gzipSync(encode('logs', 'protobuf', sampleExport('logs', times)))
   const altered = Buffer.from(good)
   altered[good.length >> 1] = (altered[good.length >> 1] ?? 0) ^ 0xff
@@ -273,7 +276,7 @@ test('what calls itself gzip and is not is refused', async () => {
   }
 })
 
-test('a coding or a media type that is not offered is refused with 415', async () => {
+test('an unsupported encoding or media type is refused with 415', async () => {
   for (const encoding of encodings) {
     const body = encode('logs', encoding, sampleExport('logs', times))
     for (const coding of ['deflate', 'br', 'zstd', 'gzip, gzip', 'snappy', 'compress']) {
@@ -295,7 +298,7 @@ test('a coding or a media type that is not offered is refused with 415', async (
   }
 })
 
-test('media types are compared without parameters and in any case', async () => {
+test('media types are compared without parameters and case-insensitively', async () => {
   const body = encode('logs', 'json', sampleExport('logs', times))
   for (const type of ['application/json; charset=utf-8', 'Application/JSON']) {
     rejectedBy(await post({ body, headers: { 'content-type': type } }), 'logs', 'json')
@@ -303,7 +306,7 @@ test('media types are compared without parameters and in any case', async () => 
   }
 })
 
-test('an empty protobuf body is an empty request, an empty JSON body is none', async () => {
+test('an empty protobuf body is an empty request, and an empty JSON body is invalid', async () => {
   for (const signal of signals) {
     const empty = await post({ signal, body: Buffer.alloc(0) })
     assert.deepEqual([empty.status, empty.bytes.length], [200, 0])
@@ -316,7 +319,7 @@ test('an empty protobuf body is an empty request, an empty JSON body is none', a
   }
 })
 
-test('a sender that hangs up in the middle of a body leaves nothing behind', async () => {
+test('a sender that disconnects during a body leaves nothing stored', async () => {
   const { hostname, port } = new URL(service.address)
   const unzipped = encode('logs', 'protobuf', sampleExport('logs', times))
   for (const [body, coding] of [
@@ -337,8 +340,7 @@ test('a sender that hangs up in the middle of a body leaves nothing behind', asy
 })
 
 /**
- * Begins to erase a range of acme's and stops once it is fenced; `finish` lets it go on and waits for its
- * end.
+ * Begins to erase a range of acme's and pauses when it is fenced; `finish` continues and waits for its end.
  */
 async function eraseUpToFence(range: object): Promise<{ finish: () => Promise<unknown> }> {
   const goOn = Promise.withResolvers<void>()
@@ -357,7 +359,7 @@ async function eraseUpToFence(range: object): Promise<{ finish: () => Promise<un
   }
 }
 
-test('while a range is being erased its telemetry is refused for later, and nothing else', async () => {
+test('while a range is being erased its telemetry is refused for a retry, and no other', async () => {
   const range = { range_start: '2026-06-01T00:00:00Z', range_end: '2026-06-02T00:00:00Z' }
   const sample = sampleExport('logs', [BigInt(Date.UTC(2026, 5, 1, 12)) * 1_000_000n])
   const { finish } = await eraseUpToFence(range)

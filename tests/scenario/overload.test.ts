@@ -1,6 +1,6 @@
-// Ten times more at once than the writer may hold, over all three protocols: what is buffered stays within
-// its bound, nobody is answered anything but success or a refusal that says when to come back, and what was
-// acknowledged is there, once. Whoever repeats as told gets through.
+// Ten times more load at once than the writer can buffer, over all three protocols: buffers stay within their
+// limit, every response is success or a refusal with a time for a retry, and acknowledged rows exist once. A
+// client that retries as told succeeds.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -16,11 +16,11 @@ import { mondayNs } from './telemetry.ts'
 const boundBytes = 1 << 20
 const clientCount = 48
 /**
- * Rows of one request; some 190 KB of them in the writer, so that five fit and the crowd
- * offers ten times as much.
+ * Rows of one request; about 190 KB of them in the writer, so that five fit, and the clients send ten times
+ * as much.
  */
 const rowsEach = 500
-/** Requests that each client has to get through. */
+/** Number of requests for which each client must get a success. */
 const requestsEach = 3
 const note = 'x'.repeat(150)
 
@@ -37,7 +37,7 @@ after(async () => {
 
 interface Try {
   readonly isStored: boolean
-  /** Null where nothing says when to come back. */
+  /** Null where the response has no time for a retry. */
   readonly retrySeconds: number | null
   readonly what: string
 }
@@ -90,7 +90,7 @@ async function gauge(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? assert.fail(`no ${name}`))
 }
 
-test('ten times the bound at once: bounded, refused with a time to come back, and nothing acknowledged is lost', async () => {
+test('with ten times the limit at once, buffers stay limited, refusals have a retry time, and no acknowledged row is lost', async () => {
   const tries: Try[] = []
   let isOver = false
   const client = async (index: number) => {
@@ -101,7 +101,7 @@ test('ten times the bound at once: bounded, refused with a time to come back, an
         tries.push(one)
         if (one.isStored) break
         assert.equal(one.retrySeconds, 1, one.what)
-        // Far sooner than told, as the worst of clients would.
+        // Far earlier than told, as a bad client would.
         await systemClock.sleep(30)
       }
     }
@@ -129,7 +129,7 @@ test('ten times the bound at once: bounded, refused with a time to come back, an
     )
   }
   for (const [name, peak] of Object.entries(peaks)) assert.ok(peak <= boundBytes, `${name} reached ${peak}`)
-  assert.ok(peaks.lethe_ingest_buffered_bytes > boundBytes / 2, 'the bound was never near')
+  assert.ok(peaks.lethe_ingest_buffered_bytes > boundBytes / 2, 'the limit was never approached')
 
   const place = (await service.app.tenancy.findOrganisation('acme')) ?? assert.fail()
   const rows = await service.app
@@ -150,7 +150,7 @@ test('ten times the bound at once: bounded, refused with a time to come back, an
   assert.equal(await gauge('lethe_ingest_body_bytes'), 0)
 })
 
-test('a request larger than the bound gets through when it is alone', async () => {
+test('a request larger than the limit succeeds when it is alone', async () => {
   const names = Array.from({ length: 14 }, (_, i) => `large_${i}`)
   const metrics = names.map((name) => ({
     name,

@@ -1,6 +1,6 @@
-// Previewing an erasure over HTTP: what the answer holds, that it is about nobody else's telemetry, that it
-// takes what an erasure takes and nothing more, that it changes nothing, and that an erasure which names it
-// is refused once it no longer holds.
+// Previewing an erasure over HTTP: the content of the response, that it contains nothing about others, that
+// it accepts what an erasure accepts and nothing more, that it changes nothing, and that an erasure which
+// names it is refused when it is stale.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -39,7 +39,7 @@ function previewIn(answer: Answer): DeletionPreview {
 
 const erase = (json: object) => service.send('POST', deletionsUrl, { json: { confirm: 'acme', ...json } })
 
-test('a preview tells what would be erased of one’s own, and until when it holds', async () => {
+test('a preview has what would be erased of the own organisation, and its expiry', async () => {
   const json = { scope: 'range', range_start: '2026-01-05T01:01:00+01:00', range_end: instant(3) }
   const answer = await ask(json)
   assert.equal(answer.headers.get('cache-control'), 'no-store')
@@ -78,7 +78,7 @@ test('a preview tells what would be erased of one’s own, and until when it hol
   assert.equal(previewIn(await ask({ scope: 'all' }, 'globex/admin')).rows, 15)
 })
 
-test('a preview changes nothing: nothing is hidden, erased, on the ledger or on the audit log', async () => {
+test('a preview changes nothing: nothing is hidden, erased, or written to the ledger or the audit log', async () => {
   const look = async () => ({
     acme: await readSample(service, 'acme/viewer'),
     requests: await service.read(deletionsUrl, pageOf(DeletionRequest)),
@@ -91,7 +91,7 @@ test('a preview changes nothing: nothing is hidden, erased, on the ledger or on 
   assert.deepEqual(await look(), before)
 })
 
-test('a preview takes the body of the erasure as it is, and the erasure takes it with the preview’s id', async () => {
+test('a preview accepts the body of the erasure unchanged, and the erasure accepts it with the preview’s id', async () => {
   const json = {
     scope: 'range',
     range_start: instant(3),
@@ -115,7 +115,7 @@ test('a preview takes the body of the erasure as it is, and the erasure takes it
   assert.equal((await service.send('POST', `${deletionsUrl}/${request.id}/cancel`, { as })).status, 200)
 })
 
-test('a preview takes what an erasure takes, and says all that is wrong at once', async () => {
+test('a preview accepts what an erasure accepts, and reports all problems at once', async () => {
   const problems = async (json: unknown) => placesOf(problemsOf(await ask(json)))
   assert.deepEqual(await problems({}), ['body.scope missing'])
   assert.deepEqual(await problems({ scope: 'range' }), ['body.range_end missing'])
@@ -141,10 +141,10 @@ test('a preview takes what an erasure takes, and says all that is wrong at once'
     'body.delay_minutes greater_than_equal',
     'body.reason enum',
   ])
-  assert.deepEqual(await service.read('/audit-log', pageOf(AuditEntry)), audited, 'nothing was asked for')
+  assert.deepEqual(await service.read('/audit-log', pageOf(AuditEntry)), audited, 'no erasure was requested')
 })
 
-test('only owners and admins may preview, and every other method and body is refused by its kind', async () => {
+test('only owners and admins may preview, and every other method and body is refused', async () => {
   for (const role of ['member', 'viewer', 'ingest'] as const) {
     assertRefused(await ask({ scope: 'all' }, `acme/${role}`), 403, 'role_not_permitted')
   }
@@ -155,7 +155,7 @@ test('only owners and admins may preview, and every other method and body is ref
   assertRefused(plain, 415, 'unsupported_media_type')
 })
 
-test('an erasure that names its preview is carried out, and one that names an older one brings a new preview', async () => {
+test('an erasure that names its preview is carried out, and one that names a stale one returns a new preview', async () => {
   const json = { scope: 'range', range_start: instant(4), range_end: instant(5) }
   const { preview_id } = previewIn(await ask(json))
   const foreign = previewIn(await ask(json, 'globex/owner'))
@@ -171,7 +171,7 @@ test('an erasure that names its preview is carried out, and one that names an ol
   assert.deepEqual(
     (await service.read(deletionsUrl, pageOf(DeletionRequest))).items,
     [],
-    'nothing was asked for so far',
+    'no erasure was requested so far',
   )
   const done = await eraseCompletely(service, { confirm: 'acme', ...json, preview_id })
   assert.equal(done.detail.rows_erased, 3)

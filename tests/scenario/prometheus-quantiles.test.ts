@@ -1,6 +1,6 @@
 // Debian's Prometheus as the oracle of rates and quantiles: the same samples of a classic histogram are
-// written to it and to the service, and what PromQL makes of them is what the series must show. Samples lie
-// on the edges of the steps, so that a range of Prometheus and a step of ours see the same.
+// written to it and to the service, and the series must show what PromQL computes. Samples are at the edges
+// of the steps, so that a range of Prometheus and a step of ours contain the same samples.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -35,12 +35,12 @@ const end = start + steps * stepSeconds
 interface Sender {
   readonly labels: Readonly<Record<string, string>>
   readonly bounds: readonly string[]
-  /** What comes into a bucket, not counting those below it, between two samples. */
+  /** Observations added to a bucket, without those of the buckets below it, between two samples. */
   readonly added: (bucket: number, nth: number) => number
   readonly fromSeconds: number
   readonly untilSeconds: number
   readonly restartsAt?: number
-  /** What is in each bucket before the first sample. */
+  /** Content of each bucket before the first sample. */
   readonly inherited?: number
 }
 
@@ -69,7 +69,7 @@ const senders: readonly Sender[] = [
     bounds: ['0.005', '0.5', '1', '2.5', '+Inf'],
     added: uneven(3),
   },
-  // Seen for five minutes across two steps. Near zero the rules of Prometheus before 2.51 are not ours.
+  // Exists for five minutes across two steps. Near zero the rules of Prometheus before 2.51 differ from ours.
   {
     inherited: 100,
     fromSeconds: 135,
@@ -115,7 +115,7 @@ const QueryAnswer = z.object({
   data: z.object({ result: z.array(z.object({ value: z.tuple([z.number(), z.string()]) })) }),
 })
 
-describe('what PromQL makes of a classic histogram is what its series show', {
+describe('series of a classic histogram show what PromQL computes', {
   skip: isInstalled ? false : 'prometheus is not installed',
 }, () => {
   let service: Service
@@ -150,7 +150,7 @@ describe('what PromQL makes of a classic histogram is what its series show', {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** What Prometheus answers at the end of each step. */
+  /** What Prometheus returns at the end of each step. */
   async function there(query: string): Promise<(number | null)[]> {
     const edges = Array.from({ length: steps }, (_, i) => start + (i + 1) * stepSeconds)
     return Promise.all(
@@ -179,7 +179,7 @@ describe('what PromQL makes of a classic histogram is what its series show', {
     assert.equal(theirs.filter((value) => value !== null).length, steps, `${what} has no value there`)
   }
 
-  test('every quantile of the whole, of a route and of an instance, by either name', async () => {
+  test('every quantile of all, of a route and of an instance, by either name', async () => {
     const quantiles = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const
     const filters = [
       ['', ''],
@@ -200,7 +200,7 @@ describe('what PromQL makes of a classic histogram is what its series show', {
     }
   })
 
-  test('rate, increase and mean of the family, and of each counter alone', async () => {
+  test('rate, increase and mean of the histogram, and of each counter alone', async () => {
     const range = `[${stepSeconds}s]`
     const rate = await there(`sum(rate(${family}_count${range}))`)
     const increase = await there(`sum(increase(${family}_count${range}))`)
@@ -221,7 +221,7 @@ describe('what PromQL makes of a classic histogram is what its series show', {
     )
   })
 
-  test('what it can’t be read as is said, and it is listed as the histogram that it is', async () => {
+  test('an unsupported aggregation is refused with the reason, and it is listed as a histogram', async () => {
     const answer = await service.send('GET', `/telemetry/series?metric=${family}&aggregation=max&start=-`)
     assert.equal(answer.status, 422)
     const range = `start=${new Date(start * 1000).toISOString()}&end=${new Date(end * 1000).toISOString()}`

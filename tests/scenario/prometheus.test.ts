@@ -1,6 +1,6 @@
-// Debian's Prometheus as the client: it scrapes the service's own metrics page and writes to it, so what its
-// own database has of a series is what we must have, sample for sample. It runs where it is installed; on a
-// machine without it these tests say so and are skipped.
+// Debian's Prometheus as the client: it scrapes the service's own metrics page and writes to it, so the
+// service must have every sample of a series that Prometheus has. Runs only where Prometheus is installed;
+// elsewhere these tests are skipped with the reason.
 
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -65,7 +65,7 @@ describe('Prometheus writes to the service', {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('what it has of a counter and of a gauge is here, sample for sample, with labels, service and instance', async () => {
+  test('the service has each of its samples of a counter and a gauge, with labels, service and instance', async () => {
     const writer = writerOf('acme')
     for (const [metric, table] of [
       ['lethe_ingest_records_accepted_total', 'otel_metrics_sum'],
@@ -84,7 +84,7 @@ describe('Prometheus writes to the service', {
     }
   })
 
-  test('a scrape arrives whole: every series of it has one row', async () => {
+  test('a scrape arrives completely: every series has one row', async () => {
     const writer = writerOf('acme')
     const here = await waitFor(
       () => samplesHere(service, 'acme', 'otel_metrics_gauge', 'scrape_samples_scraped'),
@@ -105,7 +105,7 @@ describe('Prometheus writes to the service', {
         )
         return counts.flat().reduce((sum, { n }) => sum + Number(n), 0)
       },
-      // Beside what was scraped Prometheus writes five series of its own about the scrape.
+      // Besides the scraped series, Prometheus writes five series of its own about the scrape.
       (found) => found >= Number(scrape.value) + 5,
     )
     assert.equal(rows, Number(scrape.value) + 5, writer.output)
@@ -121,7 +121,7 @@ describe('Prometheus writes to the service', {
     assert.ok(items.every(({ services }) => services.join() === 'lethe'))
   })
 
-  test('a series that ended is marked so, and nothing was left out on the way', async () => {
+  test('a series that ended is marked so, and nothing was rejected', async () => {
     const writer = writerOf('acme')
     const marked = (flags: number) =>
       service.app
@@ -130,7 +130,7 @@ describe('Prometheus writes to the service', {
           (from) =>
             sql`SELECT Value AS value FROM ${from('otel_metrics_gauge')} WHERE MetricName = 'up' AND Flags = ${String(flags)}`,
         )
-    assert.ok((await marked(0)).length > 0, 'it was there before')
+    assert.ok((await marked(0)).length > 0, 'it existed before')
     assert.equal((await marked(1)).length, 0)
     writeFileSync(writer.configPath, configOf(service, writer.tenant, false))
     writer.process.kill('SIGHUP')
@@ -144,7 +144,7 @@ describe('Prometheus writes to the service', {
     assert.doesNotMatch(writer.output, /non-recoverable error|server returned HTTP status/)
   })
 
-  test('an erasure of one organisation takes what its Prometheus wrote and leaves the other’s', async () => {
+  test('an erasure of one organisation removes what its Prometheus wrote and keeps the other’s', async () => {
     const before = await samplesHere(service, 'globex', 'otel_metrics_gauge', 'up')
     assert.ok(before.length > 0)
     assert.ok((await samplesHere(service, 'acme', 'otel_metrics_gauge', 'up')).length > 0)
@@ -154,7 +154,7 @@ describe('Prometheus writes to the service', {
     assert.ok(before.every(({ key }) => keys.includes(key)))
   })
 
-  test('it repeats what an erasure keeps out for a moment, and loses none of it', async () => {
+  test('it retries what an erasure refuses for a moment, and loses none of it', async () => {
     const writer = writerOf('globex')
     const end = new Date().toISOString()
     const answer = await service.send('POST', '/usage/storage/deletions', {
@@ -230,9 +230,9 @@ function configOf(service: Service, tenant: Tenant, isScraping: boolean): string
     scrape_timeout: '500ms',
     static_configs: [{ targets: isScraping ? [host] : [] }],
   }
-  // Prometheus reads YAML, of which JSON is a part.
+  // Prometheus reads YAML, and JSON is valid YAML.
   return JSON.stringify({
-    // The job stays: only of a target that goes away does Prometheus say that its series ended.
+    // The job stays, because Prometheus marks the end of a series only for a target that disappears.
     scrape_configs: [scrape],
     remote_write: [
       {

@@ -1,6 +1,6 @@
-// The other two ways in, by the letter: what OTLP/gRPC and Prometheus remote write answer to what real
-// clients send when all is well and to what they never send. Both go the same way as OTLP/HTTP, so a fence, a
-// range that refuses late telemetry and a limit on size hold for them alike.
+// The other two protocols in detail: the responses of OTLP/gRPC and Prometheus remote write to real clients
+// and to input that real clients never send. Both use the same path as OTLP/HTTP, so a fence, a range that
+// refuses late telemetry and a size limit apply to them too.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -34,7 +34,7 @@ const mondayMs = Number(mondayNs / 1_000_000n)
 
 let service: Service
 let grpc: GrpcClient
-/** Holds the next erasure before it begins to erase, until it is opened. */
+/** Pauses the next erasure before it begins to erase, until it is opened. */
 let door: { readonly reached: Promise<void>; readonly open: () => void } | null = null
 let reach = () => {}
 let opened: Promise<void> = Promise.resolve()
@@ -91,7 +91,7 @@ function writeBytes(version: Version, body: Uint8Array, sent: Sent = {}): Promis
   return service.send('POST', '/api/v1/write', { as: 'acme/ingest', body, ...sent, headers })
 }
 
-/** Samples, histograms and exemplars that the answer says are stored. */
+/** Samples, histograms and exemplars that the response reports as stored. */
 function writtenOf({ headers }: Answer): (string | null)[] {
   return ['samples', 'histograms', 'exemplars'].map((kind) =>
     headers.get(`x-prometheus-remote-write-${kind}-written`),
@@ -105,7 +105,7 @@ async function storedRows(as: Who = 'acme/owner'): Promise<number> {
 describe('OTLP/gRPC', () => {
   const secret = () => service.secretOf('acme/ingest')
 
-  test('an empty request is a success without a word', async () => {
+  test('an empty request is a success with an empty response', async () => {
     for (const signal of ['metrics', 'logs', 'traces'] as const) {
       assert.deepEqual(await grpc.export(signal, Buffer.alloc(0), secret()), {
         code: 0,
@@ -117,7 +117,7 @@ describe('OTLP/gRPC', () => {
     }
   })
 
-  test('what can not be stored is counted in partial_success, and the rest is stored', async () => {
+  test('records that cannot be stored are counted in partial_success, and the rest is stored', async () => {
     const before = await storedRows()
     const dataPoints = [{ timeUnixNano: String(mondayNs), asInt: '1' }, { asInt: '2' }]
     const body = encodeProto('metrics', {
@@ -128,7 +128,7 @@ describe('OTLP/gRPC', () => {
     assert.equal(await storedRows(), before + 1)
   })
 
-  test('refusals have the codes of the specification, and only what may be repeated says when', async () => {
+  test('refusals have the codes of the specification, and only those for a retry have a time', async () => {
     const before = await storedRows()
     const cases = [
       ['no token', 16, () => grpc.export('logs', Buffer.alloc(0), null)],
@@ -152,7 +152,7 @@ describe('OTLP/gRPC', () => {
     assert.equal(await storedRows(), before)
   })
 
-  test('a message as large as allowed is read whole', async () => {
+  test('a message as large as allowed is read completely', async () => {
     const body = 'x'.repeat(bodyLimitBytes - 200)
     const logRecords = [{ timeUnixNano: String(mondayNs), body: { stringValue: body } }]
     const bytes = encodeProto('logs', { resourceLogs: [{ scopeLogs: [{ logRecords }] }] })
@@ -161,7 +161,7 @@ describe('OTLP/gRPC', () => {
     assert.equal(answer.code, 0, answer.message)
   })
 
-  test('a small compressed message is read, and one that blows up past the limit is not', async () => {
+  test('a small compressed message is read, and one that decompresses beyond the limit is not', async () => {
     const zipped = new GrpcClient(service.app.grpcAddress() ?? '', { isCompressed: true })
     assert.equal((await zipped.export('metrics', sample([1]), secret())).code, 0)
     const bomb = await zipped.export('logs', Buffer.alloc(bodyLimitBytes * 20), secret())
@@ -179,7 +179,7 @@ describe('OTLP/gRPC', () => {
     assert.equal(message, errorCatalogue.token_revoked.sentence)
   })
 
-  test('a refusal of who asks says which one it is: no token, none that can be read, an unknown one', async () => {
+  test('an authentication error says which one it is: no token, an unreadable token, an unknown token', async () => {
     const reasonOf = async (sent: Parameters<GrpcClient['export']>[2]) =>
       (await grpc.export('logs', Buffer.alloc(0), sent)).reason
     assert.equal(await reasonOf(null), 'UNAUTHENTICATED')
@@ -191,7 +191,7 @@ describe('OTLP/gRPC', () => {
 
 describe('remote write', () => {
   for (const version of versions) {
-    test(`${version}: all of it stored is 204, with counts and no body`, async () => {
+    test(`${version}: a completely stored request is 204, with counts and no body`, async () => {
       const before = await storedRows('globex/owner')
       const histograms = [{ countInt: 1, sum: 1, schema: 0, timestamp: mondayMs, zeroCountInt: 1 }]
       const exemplars = [{ labels: { trace_id: 'a' }, value: 1, timestamp: mondayMs }]
@@ -202,7 +202,7 @@ describe('remote write', () => {
       assert.equal(await storedRows('globex/owner'), before + 4)
     })
 
-    test(`${version}: a part that can not be stored is 400 with the reasons, and the rest is stored`, async () => {
+    test(`${version}: a request with unstorable records is 400 with the reasons, and the rest is stored`, async () => {
       const before = await storedRows()
       const answer = await write(version, [series([1]), series([2], { labels: { job: 'shop' } })])
       assert.equal(answer.status, 400)
@@ -216,7 +216,7 @@ describe('remote write', () => {
       assert.equal(await storedRows(), before + 1)
     })
 
-    test(`${version}: what can not be read as such a request is 400, and nothing of it is stored`, async () => {
+    test(`${version}: a request that cannot be parsed is 400, and nothing of it is stored`, async () => {
       const before = await storedRows()
       const whole = encodeRequest(version, [series([1])])
       const bodies = {
@@ -233,7 +233,7 @@ describe('remote write', () => {
       assert.equal(await storedRows(), before)
     })
 
-    test(`${version}: a small body that declares more than the limit is refused unopened`, async () => {
+    test(`${version}: a small body that declares more than the limit is refused before decompression`, async () => {
       const answer = await writeBytes(version, compress(Buffer.alloc(bodyLimitBytes + 1)))
       assert.equal(answer.status, 413)
       assert.ok(compress(Buffer.alloc(bodyLimitBytes + 1)).length < bodyLimitBytes / 10)
@@ -258,7 +258,7 @@ describe('remote write', () => {
     }
   })
 
-  test('a body without a Content-Encoding is Snappy, as the protocol has no other', async () => {
+  test('a body without a Content-Encoding is read as Snappy, the only one of the protocol', async () => {
     for (const version of versions) {
       const body = compress(encodeRequest(version, [series([1])]))
       const answer = await writeBytes(version, body, { headers: { 'content-encoding': null } })
@@ -269,7 +269,7 @@ describe('remote write', () => {
     }
   })
 
-  test('what came in is read by the labels that Prometheus gave it', async () => {
+  test('samples are read by the labels that Prometheus gave them', async () => {
     const of = (instance: string, value: number): TestSeries => ({
       labels: { __name__: 'go_goroutines', instance, job: 'prod/api' },
       samples: [{ value, timestamp: mondayMs }],
@@ -294,7 +294,7 @@ describe('remote write', () => {
     ])
   })
 
-  test('the ways that senders write the content type are all read', async () => {
+  test('all common spellings of the content type are accepted', async () => {
     const cases = [
       ['1.0', 'application/x-protobuf;proto=prometheus.WriteRequest'],
       ['1.0', 'Application/X-Protobuf; proto="prometheus.WriteRequest"; charset=utf-8'],
@@ -312,7 +312,7 @@ describe('Basic authentication', () => {
   const basic = (user: string, password: string) =>
     `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-  test('every way in takes a token as the password of any user, by the same rules as a bearer', async () => {
+  test('every ingest protocol accepts a token as the password of any user, by the same rules as a bearer', async () => {
     const sender = service.secretOf('acme/ingest')
     const body = compress(encodeRequest('1.0', [series([1])]))
     const remoteWrite = async (authorization: string) =>
@@ -346,7 +346,7 @@ describe('Basic authentication', () => {
     assert.deepEqual([await remoteWrite(viewer), await otlp(viewer), await overGrpc(viewer)], [403, 403, 7])
   })
 
-  test('no other operation takes it: what reads and erases asks for a bearer', async () => {
+  test('no other operation accepts it: reading and erasing require a bearer', async () => {
     const headers = { authorization: basic('acme', service.secretOf('acme/owner')) }
     for (const [method, path] of [
       ['GET', '/me'],
@@ -366,7 +366,7 @@ describe('Basic authentication', () => {
 describe('an erasure', () => {
   const range = { scope: 'range', confirm: 'acme', range_end: formatInstant(mondayNs + 30n * minuteNs) }
 
-  test('keeps every way in out of its range while it works, to be repeated, and no other organisation’s', async () => {
+  test('makes every protocol refuse its range for a retry while it is in progress, and no other organisation’s', async () => {
     const held = closeDoor()
     const answer = await service.send('POST', '/usage/storage/deletions', { json: range })
     assert.equal(answer.status, 202, answer.text)
@@ -389,7 +389,7 @@ describe('an erasure', () => {
     assert.equal((await grpc.export('metrics', sample([1]), secret)).code, 0)
   })
 
-  test('that refuses late telemetry has it left out by every way in, with the reason, and takes the rest', async () => {
+  test('with refuse_late makes every protocol reject late telemetry with the reason, and accept the rest', async () => {
     const secret = service.secretOf('acme/ingest')
     await eraseCompletely(service, { ...range, refuse_late: true })
     assert.deepEqual((await readSample(service, 'acme/owner')).readings, [])

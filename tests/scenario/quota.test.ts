@@ -1,5 +1,5 @@
-// Quotas as senders and operators meet them: set by the command line beside a running service, kept over
-// every protocol, told in each protocol's own words, and still there after a restart.
+// Quotas for senders and operators: set by the command line beside a running service, applied to every
+// protocol, reported in each protocol's form, and kept over a restart.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -61,7 +61,7 @@ function sendGrpc(tenant: Tenant, count: number) {
   return grpc.export('logs', encodeProto('logs', records(count)), service.secretOf(`${tenant}/ingest`))
 }
 
-test('without a quota there is none, and what is sent is counted by what it was', async () => {
+test('without a quota nothing is refused, and accepted telemetry is counted', async () => {
   const bytes = Buffer.byteLength(JSON.stringify(records(3)))
   assert.equal((await sendHttp('globex', 3)).status, 200)
   const { limits, today, days } = await usageOf('globex')
@@ -70,14 +70,14 @@ test('without a quota there is none, and what is sent is counted by what it was'
   assert.deepEqual(days, [today])
 })
 
-test('over its rows a second an organisation is refused by every protocol, in its words, and nobody else is', async () => {
+test('above its rows a second an organisation is refused by every protocol, and no other organisation is', async () => {
   const set = await lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', '1'])
   assert.deepEqual([set.code, set.err], [0, ''])
   assert.match(set.out, /rows per second: 1\nbytes per day: {3}unlimited/)
   assert.equal(
     (await sendHttp('acme', 200)).status,
     200,
-    'a full bucket lets a large one through, and is in debt then',
+    'a full bucket accepts a large request, and is then in debt',
   )
   const stored = await storedOf('acme')
 
@@ -110,12 +110,12 @@ test('over its rows a second an organisation is refused by every protocol, in it
   assert.equal((await sendGrpc('globex', 500)).code, 0)
 })
 
-test('a lifted quota lets the next request through', async () => {
+test('after the quota is removed the next request is accepted', async () => {
   assert.equal((await lethe(['quota', 'set', '--org', 'acme', '--rows-per-second', 'unlimited'])).code, 0)
   assert.equal((await sendGrpc('acme', 100)).code, 0)
 })
 
-test('a crowd at once gets exactly the bytes of the day, and a restart does not give it more', async () => {
+test('many requests at once get exactly the bytes of the day, and a restart does not add more', async () => {
   const body = records(10)
   const size = Buffer.byteLength(JSON.stringify(body))
   const { today } = await usageOf('acme')
@@ -138,7 +138,7 @@ test('a crowd at once gets exactly the bytes of the day, and a restart does not 
   assert.equal((await usageOf('acme')).today.bytes, limit)
 })
 
-test('after kill -9 the day goes on with every byte that was acknowledged', async () => {
+test('after kill -9 the day continues with every acknowledged byte counted', async () => {
   const dataDir = temporaryFolder()
   const secret = 'acme-owner-secret-of-32-characters!'
   const send = (address: string) =>
@@ -176,7 +176,7 @@ async function startChild(options: ChildOptions) {
   return { child, ended, address: JSON.parse(line).address as string }
 }
 
-test('the command line refuses what is no limit, and who is no organisation', async () => {
+test('the command line refuses an invalid limit and an unknown organisation', async () => {
   const cases = [
     [['--org', 'acme'], /Name the limit to change/],
     [['--org', 'acme', '--rows-per-second', '0'], /--rows-per-second must be an integer from 1/],

@@ -1,7 +1,7 @@
-// The README's first minutes, as a reader has them who pastes block after block: the service in a terminal of
-// its own, everything else in another, in a copy of the project with a data folder, a home and ports of its
-// own. The blocks of docs/deletion.md follow in the same terminal. All blocks run as they are written; those
-// that are not run are listed here.
+// The first minutes with the README, as a reader has them who pastes block after block: the service in one
+// terminal, everything else in another, in a copy of the project with its own data folder, home and ports.
+// The blocks of docs/deletion.md follow in the same terminal. All blocks run as they are written; those that
+// are not run are listed here.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -15,13 +15,13 @@ import { temporaryFolder } from '../fixtures.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The block that is given a terminal of its own. */
+/** The block that gets its own terminal. */
 const service = 'npm start\n'
 
-/** Blocks that are not run, by how they begin, and why. */
+/** Beginnings of blocks that are not run, and why. */
 const notRun: Readonly<Record<string, string>> = {
   'npm run demo':
-    'two weeks of telemetry take minutes, and the demo has tests of its own; `npm test` is what runs this',
+    'two weeks of telemetry take minutes, and the demo has other tests; `npm test` runs this test',
 }
 
 const folder = temporaryFolder()
@@ -40,7 +40,7 @@ function blocksOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
-/** What a clone has, with the dependencies of this one. */
+/** The files of a clone, with the dependencies of this one. */
 function makeClone(): void {
   mkdirSync(clone)
   for (const path of ['package.json', 'package-lock.json', 'lethe', 'scripts', 'contract', 'server']) {
@@ -70,7 +70,7 @@ async function environment(): Promise<Record<string, string | undefined>> {
   }
 }
 
-/** Ends when the service is ready; fails where it ends before. */
+/** Resolves when the service is ready; fails where it ends before. */
 async function startInTerminal(env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const child = spawn('bash', ['-c', service], { cwd: clone, env, detached: true, stdio: 'pipe' })
   terminal = child
@@ -86,7 +86,7 @@ async function startInTerminal(env: Readonly<Record<string, string | undefined>>
   }
 }
 
-/** Runs blocks in one shell, as they are pasted into one. */
+/** Runs blocks in one shell, as a person pastes them. */
 function paste(
   blocks: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -99,16 +99,16 @@ function paste(
   })
 }
 
-test('pasting the README and docs/deletion.md block by block gives a log record, erasures and certificates that hold', async () => {
+test('pasting the README and docs/deletion.md block by block stores a log record, erases and gives valid certificates', async () => {
   const blocks = blocksOf(readFileSync(join(root, 'README.md'), 'utf8'))
   for (const begin of Object.keys(notRun)) {
     assert.ok(
       blocks.some((block) => block.startsWith(begin)),
-      `there is no block ${begin} any more`,
+      `the block ${begin} no longer exists`,
     )
   }
   const wanted = blocks.filter((block) => !Object.keys(notRun).some((begin) => block.startsWith(begin)))
-  assert.equal(wanted[0], service, 'the first thing to do is to start the service')
+  assert.equal(wanted[0], service, 'the first block starts the service')
   makeClone()
   const env = await environment()
   await startInTerminal(env)
@@ -122,6 +122,6 @@ test('pasting the README and docs/deletion.md block by block gives a log record,
   assert.match(out, /Nothing is erased/)
   assert.match(out, /completed {2}100 %/)
   assert.match(out, /"scope":"range"/)
-  assert.equal(out.match(/certificate\.json: the certificate holds/g)?.length, 2)
+  assert.equal(out.match(/certificate\.json: the certificate is valid/g)?.length, 2)
   assert.match(readFileSync(join(clone, 'certificate.html'), 'utf8'), /<html/i)
 })

@@ -1,6 +1,6 @@
-// Who may do what, over HTTP: one row per address and method, held both ways against what is registered, then
-// every kind of caller against every row. A new route without a row fails here, and so does a row without its
-// route; so nobody can open a door by forgetting to say for whom.
+// Access over HTTP: one row per address and method, compared in both directions with the registered routes,
+// then every kind of caller against every row. A new route without a row fails here, and so does a row
+// without a route, so access cannot be left undecided by mistake.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -20,15 +20,15 @@ import { type Answer, assertRefused, type Service, startService } from './servic
 interface Row {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly url: string
-  /** Null for files that aren't ours to guard. */
+  /** Null for files without access control. */
   readonly access: Access | null
-  /** What those who may call get for an empty object, unknown ids and no parameters. */
+  /** The status that callers with access get for an empty object, unknown ids and no parameters. */
   readonly status: number
   /** Absent from the reference page on purpose. */
   readonly isHidden?: true
 }
 
-const chiefs: readonly Role[] = ['owner', 'admin']
+const administrators: readonly Role[] = ['owner', 'admin']
 const editors: readonly Role[] = ['owner', 'admin', 'member']
 const readers: readonly Role[] = ['owner', 'admin', 'member', 'viewer']
 const senders: readonly Role[] = ['owner', 'admin', 'member', 'ingest']
@@ -45,37 +45,57 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/docs/scalar.js', access: 'public', status: 200, isHidden: true },
   { method: 'GET', url: '/docs/start.js', access: 'public', status: 200, isHidden: true },
   { method: 'GET', url: '/me', access: roles, status: 200 },
-  { method: 'GET', url: '/tokens', access: chiefs, status: 200 },
-  { method: 'POST', url: '/tokens', access: chiefs, status: 422 },
-  { method: 'DELETE', url: '/tokens/:token_id', access: chiefs, status: 404 },
+  { method: 'GET', url: '/tokens', access: administrators, status: 200 },
+  { method: 'POST', url: '/tokens', access: administrators, status: 422 },
+  { method: 'DELETE', url: '/tokens/:token_id', access: administrators, status: 404 },
   { method: 'POST', url: '/organisation/remove', access: ['owner'], status: 422 },
-  { method: 'GET', url: '/audit-log', access: chiefs, status: 200 },
-  { method: 'GET', url: '/audit-log/export', access: chiefs, status: 200 },
-  { method: 'GET', url: '/ledger', access: chiefs, status: 200 },
-  { method: 'GET', url: '/ledger/export', access: chiefs, status: 200 },
+  { method: 'GET', url: '/audit-log', access: administrators, status: 200 },
+  { method: 'GET', url: '/audit-log/export', access: administrators, status: 200 },
+  { method: 'GET', url: '/ledger', access: administrators, status: 200 },
+  { method: 'GET', url: '/ledger/export', access: administrators, status: 200 },
   { method: 'GET', url: '/usage/storage', access: readers, status: 200 },
   { method: 'GET', url: '/usage/ingest', access: readers, status: 200 },
-  { method: 'POST', url: '/usage/storage/deletions', access: chiefs, status: 422 },
-  { method: 'POST', url: '/usage/storage/deletions/preview', access: chiefs, status: 422 },
-  { method: 'GET', url: '/usage/storage/deletions', access: chiefs, status: 200 },
-  { method: 'GET', url: '/usage/storage/deletions/:request_id', access: chiefs, status: 404 },
-  { method: 'GET', url: '/usage/storage/deletions/:request_id/certificate', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/deletions/:request_id/cancel', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/deletions/:request_id/approve', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/deletions/:request_id/reject', access: chiefs, status: 422 },
-  { method: 'POST', url: '/usage/storage/deletions/:request_id/retry', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/deletions/:request_id/verify', access: chiefs, status: 404 },
-  { method: 'GET', url: '/usage/storage/deletion-policy', access: chiefs, status: 200 },
+  { method: 'POST', url: '/usage/storage/deletions', access: administrators, status: 422 },
+  { method: 'POST', url: '/usage/storage/deletions/preview', access: administrators, status: 422 },
+  { method: 'GET', url: '/usage/storage/deletions', access: administrators, status: 200 },
+  { method: 'GET', url: '/usage/storage/deletions/:request_id', access: administrators, status: 404 },
+  {
+    method: 'GET',
+    url: '/usage/storage/deletions/:request_id/certificate',
+    access: administrators,
+    status: 404,
+  },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/cancel', access: administrators, status: 404 },
+  {
+    method: 'POST',
+    url: '/usage/storage/deletions/:request_id/approve',
+    access: administrators,
+    status: 404,
+  },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/reject', access: administrators, status: 422 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/retry', access: administrators, status: 404 },
+  { method: 'POST', url: '/usage/storage/deletions/:request_id/verify', access: administrators, status: 404 },
+  { method: 'GET', url: '/usage/storage/deletion-policy', access: administrators, status: 200 },
   { method: 'PUT', url: '/usage/storage/deletion-policy', access: ['owner'], status: 422 },
-  { method: 'GET', url: '/usage/storage/holds', access: chiefs, status: 200 },
-  { method: 'POST', url: '/usage/storage/holds', access: chiefs, status: 422 },
-  { method: 'GET', url: '/usage/storage/holds/:hold_id', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/holds/:hold_id/release', access: chiefs, status: 404 },
+  { method: 'GET', url: '/usage/storage/holds', access: administrators, status: 200 },
+  { method: 'POST', url: '/usage/storage/holds', access: administrators, status: 422 },
+  { method: 'GET', url: '/usage/storage/holds/:hold_id', access: administrators, status: 404 },
+  { method: 'POST', url: '/usage/storage/holds/:hold_id/release', access: administrators, status: 404 },
   { method: 'GET', url: '/usage/storage/retention', access: readers, status: 200 },
-  { method: 'PUT', url: '/usage/storage/retention', access: chiefs, status: 422 },
-  { method: 'PATCH', url: '/usage/storage/retention', access: chiefs, status: 200 },
-  { method: 'POST', url: '/usage/storage/retention/changes/:change_id/approve', access: chiefs, status: 404 },
-  { method: 'POST', url: '/usage/storage/retention/changes/:change_id/reject', access: chiefs, status: 422 },
+  { method: 'PUT', url: '/usage/storage/retention', access: administrators, status: 422 },
+  { method: 'PATCH', url: '/usage/storage/retention', access: administrators, status: 200 },
+  {
+    method: 'POST',
+    url: '/usage/storage/retention/changes/:change_id/approve',
+    access: administrators,
+    status: 404,
+  },
+  {
+    method: 'POST',
+    url: '/usage/storage/retention/changes/:change_id/reject',
+    access: administrators,
+    status: 422,
+  },
   { method: 'GET', url: '/telemetry/series', access: readers, status: 422 },
   { method: 'GET', url: '/telemetry/logs', access: readers, status: 200 },
   { method: 'GET', url: '/telemetry/spans', access: readers, status: 200 },
@@ -117,11 +137,11 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** Each stranger has an address of its own: what one address may try is bounded. */
+/** Each stranger has its own address, because the tries of one address are limited. */
 let addresses = 0
 const fromNewAddress = () => ({ 'x-forwarded-for': `192.0.2.${++addresses % 256}` })
 
-/** An address whose ids nobody has. */
+/** An address with unknown ids. */
 function pathOf({ url }: Row): string {
   return url.replace(':trace_id', '0123456789abcdef0123456789abcdef').replace(/:[a-z_]+/, 'nobody-has-this')
 }
@@ -130,7 +150,7 @@ function isExport({ url }: Row): boolean {
   return url.startsWith('/v1/')
 }
 
-/** An empty object to what takes a body, under any authorization; null for none. */
+/** Sends an empty object to routes with a body, under any authorization; null for none. */
 function call(row: Row, authorization: string | null, method: string = row.method): Promise<Answer> {
   const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH'
   return service.send(method, pathOf(row), {
@@ -139,7 +159,7 @@ function call(row: Row, authorization: string | null, method: string = row.metho
   })
 }
 
-/** Exporters read google.rpc.Status; everybody else reads our catalogue. `code` of the catalogue. */
+/** Exporters read google.rpc.Status; all others read our catalogue. `code` is the code of the catalogue. */
 function assertRefusedBy(row: Row, answer: Answer, code: ErrorCode): void {
   const { sentence, status } = errorCatalogue[code]
   assert.equal(answer.headers.has('www-authenticate'), status === 401)
@@ -164,7 +184,7 @@ test('the table and the registered routes are the same, method by method and rol
   assert.deepEqual(registered.sort(), expected.sort())
 })
 
-test('what is declared in the contract is served, and nothing else, for the same roles', () => {
+test('exactly the operations of the contract are served, for the same roles', () => {
   const served = [...service.app.http.routeTable].flatMap(([url, methods]) =>
     [...methods]
       .filter(([method]) => method !== 'HEAD')
@@ -176,7 +196,7 @@ test('what is declared in the contract is served, and nothing else, for the same
   assert.deepEqual(served.sort(), declared.sort())
 })
 
-test('HEAD is there exactly where GET is, for the same roles', () => {
+test('HEAD exists exactly where GET does, for the same roles', () => {
   for (const [url, methods] of service.app.http.routeTable) {
     assert.equal(methods.has('HEAD'), methods.has('GET'), url)
     if (methods.has('GET')) assert.deepEqual(methods.get('HEAD'), methods.get('GET'), url)
@@ -184,7 +204,7 @@ test('HEAD is there exactly where GET is, for the same roles', () => {
 })
 
 for (const role of roles) {
-  test(`a token with the role ${role} is let in exactly where the table says so`, async () => {
+  test(`a token with the role ${role} has access exactly where the table says so`, async () => {
     const authorization = `Bearer ${service.secretOf(`acme/${role}`)}`
     for (const row of guarded) {
       const answer = await call(row, authorization)
@@ -197,7 +217,7 @@ for (const role of roles) {
   })
 }
 
-test('what is open to everyone asks for no token, and minds none that it does not know', async () => {
+test('public routes need no token, and ignore an unknown one', async () => {
   for (const row of open) {
     for (const authorization of [null, 'Bearer nobody-has-this']) {
       const answer = await call(row, authorization)
@@ -233,7 +253,7 @@ interface Stranger {
   readonly name: string
   readonly authorizationOf: () => Promise<string | null>
   readonly code: ErrorCode
-  /** Of RFC 6750; null where nothing was sent that could be wrong. */
+  /** The error code of RFC 6750; null where no token was sent. */
   readonly error: string | null
 }
 
@@ -266,7 +286,7 @@ const strangers: readonly Stranger[] = [
 ]
 
 for (const { name, authorizationOf, code, error } of strangers) {
-  test(`${name} is refused by every guarded route, in words of its own that are the same everywhere`, async () => {
+  test(`${name} is refused by every guarded route, with the same error everywhere`, async () => {
     const authorization = await authorizationOf()
     const seen = new Set<string>()
     for (const row of guarded) {
@@ -276,11 +296,11 @@ for (const { name, authorizationOf, code, error } of strangers) {
       seen.add(isExport(row) ? challenge : `${challenge} ${answer.text}`)
       assert.equal(/error="(\w+)", error_description="[\w ]+"$/.exec(challenge)?.[1] ?? null, error)
     }
-    assert.equal(seen.size, 2, 'exporters read another form')
+    assert.equal(seen.size, 2, 'exporters get another form')
   })
 }
 
-test('a part of a revoked token, and its hash, are as unknown as any other secret', async () => {
+test('a part of a revoked token, and its hash, are unknown secrets', async () => {
   const authorization = await endedToken('revoked')
   const hash = createHash('sha256').update(authorization.slice('Bearer '.length)).digest('hex')
   for (const other of [authorization.slice(0, -1), `${authorization}x`, `Bearer ${hash}`]) {
@@ -289,7 +309,7 @@ test('a part of a revoked token, and its hash, are as unknown as any other secre
   }
 })
 
-test('only a whole secret under the scheme Bearer authenticates', async () => {
+test('only a complete secret with the scheme Bearer authenticates', async () => {
   const secret = service.secretOf('acme/owner')
   const statusOf = async (authorization: string) =>
     (await service.send('GET', '/me', { headers: { authorization } })).status
@@ -321,7 +341,7 @@ test('a secret in the address does not authenticate', async () => {
   assertRefused(answer, 401, 'unauthenticated')
 })
 
-test('those without the right learn nothing from the body they sent', async () => {
+test('callers without access learn nothing from the body they sent', async () => {
   const bodies = ['{', '{"scope":"all","confirm":"acme"}', 'x'.repeat(100_000)]
   for (const body of bodies) {
     const headers = { 'content-type': 'application/json' }
@@ -351,7 +371,7 @@ test('an export with protobuf is refused with a protobuf status', async () => {
   }
 })
 
-test('an admin neither makes an owner token nor revokes one', async () => {
+test('an admin can neither create nor revoke an owner token', async () => {
   const owner = { name: 'mine', role: 'owner' }
   assertRefused(
     await service.send('POST', '/tokens', { as: 'acme/admin', json: owner }),
@@ -406,15 +426,15 @@ const OpenApi = z.looseObject({
   components: z.looseObject({ schemas: z.record(z.string(), Schema) }),
 })
 
-/** The schema itself, or the component that it refers to. */
+/** The schema itself, or the component that it references. */
 function resolve({ components }: z.output<typeof OpenApi>, schema: unknown): z.output<typeof Schema> {
   const { $ref, ...own } = Schema.parse(schema)
   if ($ref === undefined) return own
   const name = /^#\/components\/schemas\/(\w+)$/.exec($ref)?.[1] ?? assert.fail($ref)
-  return components.schemas[name] ?? assert.fail(`${name} is not there`)
+  return components.schemas[name] ?? assert.fail(`${name} is missing`)
 }
 
-test('the reference lists every route that is not hidden, and nothing else', async () => {
+test('the reference lists every route that is not hidden, and no other', async () => {
   const document = await service.read('/openapi.json', OpenApi)
   assert.match(document.openapi, /^3\.1\.\d$/)
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
@@ -426,7 +446,7 @@ test('the reference lists every route that is not hidden, and nothing else', asy
   assert.deepEqual(documented.sort(), expected.sort())
 })
 
-test('the reference says where a token is needed, and names every part of a path', async () => {
+test('the reference says where a token is needed, and has every path parameter', async () => {
   const { paths } = await service.read('/openapi.json', OpenApi)
   for (const row of rows.filter(({ isHidden }) => isHidden === undefined)) {
     const path = row.url.replace(/:([a-z_]+)/g, '{$1}')
@@ -443,7 +463,7 @@ test('the reference says where a token is needed, and names every part of a path
   }
 })
 
-test('the root address tells a program where to go on, and a browser on a page that loads and runs nothing', async () => {
+test('the root address links to the other pages, as JSON or as a page that loads and runs nothing', async () => {
   const plain = await service.send('GET', '/', { headers: { authorization: null } })
   assert.match(plain.headers.get('content-type') ?? '', /^application\/json/)
   const { name, version, ...links } = JSON.parse(plain.text)
@@ -471,7 +491,7 @@ test('the root address tells a program where to go on, and a browser on a page t
   assert.doesNotMatch(`${plain.text}${page.text}`, /acme|globex|lethe_/)
 })
 
-test('the reference calls one thing one name, and has the old names as deprecated ones', async () => {
+test('the reference uses one name per idea, and has the old names as deprecated ones', async () => {
   const document = await service.read('/openapi.json', OpenApi)
   const { paths } = document
   const fields = Object.entries(paths).flatMap(([path, operations]) =>

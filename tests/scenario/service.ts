@@ -1,4 +1,4 @@
-// The real service in this process, as a client over HTTP meets it: a port the system chose, a throw-away
+// The real service in this process, used over HTTP as by a client: a port that the system chose, a temporary
 // data folder, the machine's own clock. Two organisations, acme and globex, each with a token of every role.
 // One service per test file, because the embedded engine allows one data folder per process.
 
@@ -22,11 +22,11 @@ export type Tenant = (typeof tenants)[number]
 export type Who = `${Tenant}/${Role}`
 
 interface ServiceOptions {
-  /** Settings that mean something to the test, by their environment variable. */
+  /** Settings that matter for the test, by their environment variable. */
   readonly settings?: Readonly<Record<string, string>>
-  /** The machine's own where absent. */
+  /** The machine's own clock where absent. */
   readonly clock?: Clock
-  /** Told of every step of an erasure; one that doesn't resolve holds the erasure there. */
+  /** Called at every step of an erasure; the erasure waits for its promise. */
   readonly failpoint?: Failpoint
 }
 
@@ -37,7 +37,7 @@ export interface Sent {
   readonly json?: unknown
   /** Sent as these bytes or this text, with the content type in `headers` or none at all. */
   readonly body?: string | Uint8Array
-  /** These win over what `as` and `json` bring; null leaves one out. */
+  /** These override what `as` and `json` set; null removes one. */
   readonly headers?: Readonly<Record<string, string | null>>
 }
 
@@ -51,21 +51,21 @@ export interface Answer {
 export interface Service {
   readonly app: App
   readonly address: string
-  /** The data folder: everything the service keeps. */
+  /** The data folder: everything that the service stores. */
   readonly folder: string
   /** The secret of a token. */
   secretOf(who: Who): string
   send(method: string, path: string, sent?: Sent): Promise<Answer>
-  /** Sends a GET, which has to answer 200, and reads its body by the contract. */
+  /** Sends a GET, which must return 200, and parses its body by the contract. */
   read<T extends z.ZodType>(path: string, body: T, as?: Who): Promise<z.output<T>>
   /**
-   * Fails where an error escaped since the start, because a test would otherwise survive
-   * what the service wouldn't.
+   * Fails if an uncaught error occurred since the start, because the test process would survive it and the
+   * service would not.
    */
   stop(): Promise<void>
 }
 
-/** Errors that nobody caught: outside a test they would have ended the process. */
+/** Uncaught errors: outside a test they would have ended the process. */
 const escaped: unknown[] = []
 process.on('uncaughtExceptionMonitor', (error) => escaped.push(error))
 process.on('unhandledRejection', (reason) => escaped.push(reason))
@@ -104,7 +104,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     async stop() {
       await app.close()
       rmSync(folder, { recursive: true, force: true })
-      assert.deepEqual(escaped, [], 'an error escaped that would have ended the service')
+      assert.deepEqual(escaped, [], 'an uncaught error would have ended the service')
     },
   }
 }
@@ -138,7 +138,7 @@ function requestOf(method: string, secret: string, { json, body, headers = {} }:
     ...(json !== undefined && { 'content-type': 'application/json' }),
     ...headers,
   }
-  // As bytes, because to a text `fetch` adds a content type of its own.
+  // As bytes, because `fetch` adds a content type to a text.
   const bytes = json === undefined ? body : JSON.stringify(json)
   return {
     method,
@@ -153,8 +153,8 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /**
- * The problems of a validation answer, which has to have the five fields of the interface and no other. Says
- * in its failure what came instead.
+ * The problems of a validation response, which must have the five fields of the interface and no other. A
+ * failure shows what came instead.
  */
 export function problemsOf(answer: Answer): ValidationProblem[] {
   assert.equal(answer.status, 422, answer.text)
@@ -169,12 +169,12 @@ export function problemsOf(answer: Answer): ValidationProblem[] {
   return detail
 }
 
-/** The place and type of each problem, such as `body.confirm missing`, in alphabetical order. */
+/** Location and type of each problem, such as `body.confirm missing`, in alphabetical order. */
 export function placesOf(problems: readonly ValidationProblem[]): string[] {
   return problems.map(({ loc, type }) => `${loc.join('.')} ${type}`).sort()
 }
 
-/** A refusal has its status, its stable code, a sentence, and nothing else. */
+/** Checks that a refusal has its status, its stable code, a sentence, and nothing else. */
 export function assertRefused(answer: Answer, status: number, code: string): void {
   assert.equal(answer.status, status, answer.text)
   const body = JSON.parse(answer.text)
@@ -186,17 +186,23 @@ export function assertRefused(answer: Answer, status: number, code: string): voi
 const triesMax = 1000
 const pauseMs = 10
 
-/** Asks until the answer is wanted, at most ten seconds of tries; then fails with the last one. */
+/**
+ * Repeats a call until its result is wanted, for at most ten seconds of tries; then fails with the last
+ * result.
+ */
 export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
   for (let tries = 1; ; tries++) {
     const answer = await ask()
     if (isWanted(answer)) return answer
-    assert.ok(tries < triesMax, `It did not come about; the last answer was ${JSON.stringify(answer)}`)
+    assert.ok(
+      tries < triesMax,
+      `The expected result did not occur; the last one was ${JSON.stringify(answer)}`,
+    )
     await systemClock.sleep(pauseMs)
   }
 }
 
-/** Asks for an erasure, which has to be taken, and waits until the service says it is completed. */
+/** Requests an erasure, which must be accepted, and waits until the service reports it as completed. */
 export async function eraseCompletely(
   service: Service,
   body: Readonly<Record<string, unknown>>,

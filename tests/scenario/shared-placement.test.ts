@@ -1,6 +1,6 @@
-// Erasing while both organisations of a shared placement go on sending: the eraser swaps partitions under the
-// writer's feet, again and again, and at the end the neighbour has exactly the rows it was acknowledged, and
-// the organisation that erased has none in what it erased.
+// Erasing while both organisations of a shared placement keep sending: the eraser swaps partitions while the
+// writer writes, again and again; at the end the neighbour has exactly its acknowledged rows, and the erasing
+// organisation has none in the erased range.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -56,7 +56,7 @@ function ask(tenantId: string, path: string, body?: unknown): Promise<Response> 
   })
 }
 
-/** Sends batches over the two weeks until told to stop; answers how many rows were acknowledged. */
+/** Sends batches over the two weeks until it is stopped; returns the number of acknowledged rows. */
 async function keepSending(tenantId: string, stop: AbortSignal): Promise<number> {
   let acknowledged = 0
   for (let hour = 0; !stop.aborted; hour += 50) {
@@ -93,7 +93,7 @@ async function usage(tenantId: string): Promise<{ rows: number; oldest: string |
   return (await (await ask(tenantId, '/usage/storage')).json()) as { rows: number; oldest: string | null }
 }
 
-test('a neighbour that sends while its partitions are swapped keeps exactly what it was acknowledged', async () => {
+test('a neighbour that sends while its partitions are swapped keeps exactly its acknowledged rows', async () => {
   const stop = new AbortController()
   const senders = [neighbour, neighbour, erasing].map((tenantId) => keepSending(tenantId, stop.signal))
   for (let round = 1; round <= rounds; round++) await eraseBefore(60 * round)
@@ -104,6 +104,6 @@ test('a neighbour that sends while its partitions are swapped keeps exactly what
 
   await eraseBefore(60 * rounds + 1)
   const left = await usage(erasing)
-  assert.ok(left.rows > 0, 'what lies after the range is still there')
+  assert.ok(left.rows > 0, 'rows after the range still exist')
   assert.ok(Date.parse(left.oldest ?? '') >= mondayMs + (60 * rounds + 1) * hourMs)
 })

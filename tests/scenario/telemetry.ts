@@ -1,6 +1,6 @@
-// A little telemetry that is easy to recognise, put in and read back over HTTP: one gauge reading, one log
+// A little telemetry that is easy to recognise, stored and read back over HTTP: one gauge value, one log
 // record and one span per instant. Two organisations that send the same instants have the same telemetry, so
-// whatever one of them is shown of the other can't be told from its own except by counting.
+// telemetry of the other one could only be noticed by counting.
 
 import assert from 'node:assert/strict'
 import type { z } from 'zod'
@@ -44,7 +44,7 @@ export function sampleExport(signal: Signal, timesNs: readonly bigint[]): object
   return { resourceMetrics: [{ resource, scopeMetrics: [{ metrics }] }] }
 }
 
-/** Sends all three signals; each has to be taken whole. */
+/** Sends all three signals; each must be accepted completely. */
 export async function sendSample(service: Service, as: Who, timesNs: readonly bigint[]): Promise<void> {
   for (const signal of ['metrics', 'logs', 'traces'] as const) {
     const answer = await service.send('POST', `/v1/${signal}`, { as, json: sampleExport(signal, timesNs) })
@@ -61,8 +61,8 @@ export interface Readable {
 }
 
 /**
- * What a person of the organisation can read within an hour of Monday's start, and how
- * many rows it stores in all.
+ * What a person of the organisation can read within an hour of Monday's start, and the number of all its
+ * stored rows.
  */
 export async function readSample(service: Service, as: Who): Promise<Readable> {
   const range = `range_start=${formatInstant(mondayNs)}&range_end=${formatInstant(mondayNs + 60n * minuteNs)}&limit=500`

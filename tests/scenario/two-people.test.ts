@@ -1,6 +1,6 @@
-// One person with one token against an organisation whose erasures need two, through every door at once:
-// ranges beside each other, delays, late rows, retention, the rule itself, the end of the organisation, and
-// tokens made for the purpose. globex stands beside acme and decides alone.
+// One person with one token against an organisation whose erasures need two people, with every operation that
+// erases: adjacent ranges, delays, late rows, retention, the rule itself, the removal of the organisation,
+// and tokens created for the purpose. globex beside acme decides alone.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -27,7 +27,7 @@ const retention = '/usage/storage/retention'
 const day = (at: number) => formatInstant(mondayNs + BigInt(at) * 1440n * minuteNs)
 
 let service: Service
-/** What acme holds before anybody tries: a record in each of the first days of three months. */
+/** What acme has before the first try: a record on each of the first days of three months. */
 const dayOf = [0, 31, 62]
 
 before(async () => {
@@ -56,7 +56,7 @@ const setRule = async (approval: string) => {
   return DeletionPolicy.parse(JSON.parse(answer.text))
 }
 
-test('the policy says what two people are told apart by, and what that can’t tell', async () => {
+test('the policy says how two people are distinguished, and the limit of that', async () => {
   const answers = [await service.read(policy, DeletionPolicy), await setRule('full_erasures')]
   for (const { second_person } of answers) {
     assert.equal(second_person.told_by, 'tokens')
@@ -64,7 +64,7 @@ test('the policy says what two people are told apart by, and what that can’t t
   }
 })
 
-test('one person erases a month and no more, by whichever door', async () => {
+test('one person can erase a month and no more, with any operation', async () => {
   const first = await erase(0)
   assert.equal(statusIn(first), 'running')
   await waitUntilCompleted(service, JSON.parse(first.text).request_id, 'acme/owner')
@@ -104,7 +104,7 @@ async function days(): Promise<number[]> {
   return items.map(({ time }) => (Date.parse(time) - Date.parse(day(0))) / 86_400_000).reverse()
 }
 
-test('a shorter retention waits for another person under either rule, and erases nothing before', async () => {
+test('a shorter retention waits for another person under both rules, and erases nothing before', async () => {
   for (const rule of ['full_erasures', 'every_deletion'] as const) {
     await setRule(rule)
     const whole = { metrics_days: 1, logs_days: 1, traces_days: 1 }
@@ -137,7 +137,7 @@ test('a shorter retention waits for another person under either rule, and erases
   assert.equal('pending' in JSON.parse(rejected.text), false)
 })
 
-test('a looser rule lets nothing through on the day it is asked for, nor the end of the organisation', async () => {
+test('a looser rule has no effect on the day of its request, also for the removal of the organisation', async () => {
   const { approval, pending } = await setRule('none')
   assert.deepEqual([approval, pending?.approval], ['every_deletion', 'none'])
   assert.equal(statusIn(await erase(0)), 'awaiting_approval')
@@ -148,7 +148,7 @@ test('a looser rule lets nothing through on the day it is asked for, nor the end
   assert.deepEqual(await days(), dayOf.slice(1))
 })
 
-test('a second person puts it in force, and then it erases like any retention', async () => {
+test('a second person approves it, and then it erases like any retention', async () => {
   const [change] = (await service.read(retention, Retention)).pending ?? []
   const approve = `${retention}/changes/${change?.id}/approve`
   const approved = await service.send('POST', approve, { as: 'acme/admin' })
@@ -157,7 +157,7 @@ test('a second person puts it in force, and then it erases like any retention', 
   assertRefused(await service.send('POST', approve, { as: 'acme/admin' }), 404, 'not_found')
 })
 
-test('what a token has made ends with it where that is asked for', async () => {
+test('descendants of a token are revoked with it on request', async () => {
   const make = async (headers: Record<string, string>) => {
     const answer = await service.send('POST', '/tokens', { headers, json: { name: 'x', role: 'admin' } })
     return CreatedAccessToken.parse(JSON.parse(answer.text))

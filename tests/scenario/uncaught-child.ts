@@ -1,6 +1,5 @@
-// A service in a process of its own that ends by an error nobody catches, while the engine is at
-// work on a statement that takes half a minute. Says where it listens, and throws when a line
-// comes in on standard input.
+// A service in its own process that ends by an uncaught error while the engine runs a statement of half a
+// minute. Prints where it listens, and throws when a line comes in on standard input.
 
 import { createApp } from '../../server/app.ts'
 import { stopOnSignal } from '../../server/cli/serve.ts'
@@ -28,6 +27,6 @@ process.stdin.once('data', () => {
   for (const engine of engines)
     void engine.select(sql`SELECT max(cityHash64(number)) FROM numbers(1000000000000)`)
   setImmediate(() => {
-    throw new Error('nobody catches this')
+    throw new Error('an uncaught error of the test')
   })
 })

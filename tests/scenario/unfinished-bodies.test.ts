@@ -1,5 +1,5 @@
 // One organisation sends bodies that it never finishes, over HTTP and over gRPC, until the budget for bodies
-// is full. What it may hold is bounded, it alone is refused for it, and its neighbour's exports are taken
+// is full. What it can reserve is limited, only it is refused, and its neighbour's exports are accepted
 // meanwhile, over each of the three protocols.
 
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import { mondayNs } from './telemetry.ts'
 
 const budgetBytes = 4 * 1024 * 1024
 const pieceBytes = 100_000
-/** More than the pieces leave of the budget. */
+/** More than the unfinished bodies leave of the budget. */
 const note = 'x'.repeat(200_000)
 const pathOfLogs = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
 
@@ -42,10 +42,7 @@ async function bodyBytes(): Promise<number> {
   return Number(/^lethe_ingest_body_bytes (\d+)$/m.exec(text)?.[1] ?? assert.fail('no gauge'))
 }
 
-/**
- * A request of acme's of which a piece is sent and no more. Its answer, if there is one, ends up in
- * `answers`.
- */
+/** A request of acme's that is sent only in part. Its response, if there is one, is added to `answers`. */
 function unfinished(answers: string[]): void {
   const { hostname, port } = new URL(service.address)
   const socket = connect(Number(port), hostname)
@@ -60,14 +57,14 @@ function unfinished(answers: string[]): void {
 }
 
 function openSession(): ClientHttp2Session {
-  // Node reads no answers on a connection whose waiting writes are beyond its own bound, 10 MB.
+  // Node reads no responses on a connection whose waiting writes exceed its limit, 10 MB.
   const session = connectHttp2(`http://${service.app.grpcAddress()}`, { maxSessionMemory: 100 })
   session.on('error', () => {})
   sessions.push(session)
   return session
 }
 
-/** A call of acme's whose message is declared larger than what is sent of it. */
+/** A call of acme's whose message is announced larger than what is sent of it. */
 function unfinishedCall(session: ClientHttp2Session, sentBytes: number): ClientHttp2Stream {
   const stream = session.request({
     ':method': 'POST',
@@ -83,7 +80,7 @@ function unfinishedCall(session: ClientHttp2Session, sentBytes: number): ClientH
   return stream
 }
 
-/** The neighbour's exports over the three protocols, each of which is to be taken. */
+/** The neighbour's exports over the three protocols, each of which must be accepted. */
 async function exportsOf(tenant: Tenant): Promise<void> {
   const secret = service.secretOf(`${tenant}/ingest`)
   const logRecords = [{ timeUnixNano: String(mondayNs), body: { stringValue: note } }]
@@ -125,7 +122,7 @@ test('unfinished gRPC messages count as they arrive, and leave room for the neig
       refused++
     })
   }
-  // Four fit into the budget, and others that are cut short of 900,000 bytes.
+  // Four fit into the budget, and others that are cut at 900,000 bytes.
   await waitFor(
     async () => refused,
     (count) => count >= 20,
@@ -134,7 +131,7 @@ test('unfinished gRPC messages count as they arrive, and leave room for the neig
   for (let round = 0; round < 5; round++) await exportsOf('globex')
 })
 
-test('what is left of an organisation’s budget goes to whoever comes, and is given back with its connection', async () => {
+test('the rest of an organisation’s budget goes to the next request, and is released with its connection', async () => {
   const session = openSession()
   for (let i = 0; i < 3; i++) unfinishedCall(session, 200_000)
   await waitFor(bodyBytes, (held) => held > 600_000)

@@ -1,6 +1,6 @@
-// Backups and restores in a simulation. A restore brings rows back that were erased since, and may bring back
-// a control plane that has never heard of it; before anybody is answered they are gone again. What arrived
-// since the backup is lost, and nobody ever promised otherwise.
+// Backups and restores in a simulation. A restore brings back rows that were erased after the backup, and may
+// bring back a control plane that doesn't know the erasure; they must be gone again before anything is
+// answered. Rows that arrived after the backup are lost, as documented.
 
 import assert from 'node:assert/strict'
 import type { Arrival, Request } from './model.ts'
@@ -15,11 +15,11 @@ export async function backUp(world: World): Promise<void> {
   const expiresAtMs = subject.nowMs() + keepDays * 86_400_000
   const { done } = model.snapshot()
   const folder = await subject.backUp(keepDays)
-  world.tell(`a backup for ${keepDays} days: ${folder?.split('/').at(-1) ?? 'failed'}`)
+  world.log(`a backup for ${keepDays} days: ${folder?.split('/').at(-1) ?? 'failed'}`)
   if (folder !== null) time.keep({ folder, expiresAtMs, done })
   time.expire(subject.nowMs())
   if (folder === null) {
-    // Between a copy of survivors and its swap nothing can be copied.
+    // Between the copy of the remaining rows and its swap no backup is possible.
     assert.ok([...world.model.requests.values()].some(({ status }) => status === 'incomplete'))
     return
   }
@@ -33,13 +33,13 @@ export async function restore(world: World): Promise<void> {
   if (left.length === 0) return
   const saved = world.pick(left)
   const isControlReplaced = world.chance(0.4)
-  world.tell(`a restore, ${isControlReplaced ? 'with its control plane' : 'of telemetry alone'}`)
+  world.log(`a restore, ${isControlReplaced ? 'with its control plane' : 'of telemetry alone'}`)
   world.counts.restores++
   world.touchAll()
   world.closed.clear()
   for (const { id } of [...world.model.requests.values(), ...world.begun.values()]) world.time.again.add(id)
   if (isControlReplaced) putBackControl(world, saved)
-  // Anomalies are the control plane's.
+  // Anomalies are in the control plane.
   const isAnomaly = ({ table }: Arrival) => table === 'anomalies'
   world.model.arrivals = [
     ...saved.snapshot.arrivals.filter((row) => isControlReplaced || !isAnomaly(row)),

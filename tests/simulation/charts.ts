@@ -1,7 +1,7 @@
-// A chart in a simulation: its owner looks at log records per day, from before the first week until after the
-// last. A day is marked as erased where a deletion hides some of it or has erased some of it, and nowhere
-// else: time after the completion of a deletion is not erased, whatever the deletion selects. Every other day
-// that has come shows its rows.
+// A chart in a simulation: its owner reads log records per day, from before the first week until after the
+// last. A day is marked as erased where a deletion hides a part of it or has erased one, and only there: time
+// after the completion of a deletion is not erased, whatever the deletion selects. Every other day in the
+// past shows its rows.
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
@@ -15,7 +15,7 @@ const daySeconds = 86_400
 export async function chart(world: World): Promise<void> {
   const own = world.pickOrganisation()
   const { tenantId } = own.place
-  world.tell(`${tenantId} looks at a chart`)
+  world.log(`${tenantId} reads a chart`)
   const [start, end] = [mondayNs, mondayNs + BigInt(days) * dayNs].map(formatInstant)
   const answer = await world.subject.ask(
     'GET',

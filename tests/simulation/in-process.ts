@@ -1,5 +1,5 @@
 // The service in this process, for simulations of thousands of steps: one engine stays open while the service
-// above it is ended and started again.
+// above it is stopped and started again.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -81,7 +81,7 @@ export class InProcess implements Subject {
       clock: life.clock,
       logger: silent,
       failpoint: failpoints.pass,
-      // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+      // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
       erasuresAtOnce: 1,
       isManual: true,
       openEngine: async (options) => {

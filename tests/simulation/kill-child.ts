@@ -1,5 +1,5 @@
-// The service in a process of its own, driven over its channel to the parent: for simulations that end it
-// with kill -9. Only the calls of {@link Subject} that need this process are answered here.
+// The service in its own process, controlled over the channel to its parent: for simulations that end it with
+// kill -9. Only the calls of {@link Subject} that need this process are handled here.
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
@@ -30,7 +30,7 @@ const app = await createApp({
   clock,
   logger: silent,
   failpoint: failpoints.pass,
-  // The model is held against an erasure that stands still; another beside it would go on meanwhile.
+  // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
   erasuresAtOnce: 1,
   isManual: true,
   openEngine: async (opened) => {

@@ -1,5 +1,5 @@
-// The same world of chance, with the service in a process of its own that is killed in the middle of
-// erasures, at every named point in turn, and started again on what it left.
+// The same random world, with the service in its own process that is killed during erasures, at every named
+// point in turn, and started again on the same folder.
 
 import { test } from 'node:test'
 import { Killed } from './killed.ts'
@@ -8,14 +8,14 @@ import { startMs } from './telemetry.ts'
 
 /** `LETHE_SIM_KILLS` says how often to kill. */
 const kills = Number(process.env.LETHE_SIM_KILLS ?? 12)
-/** A run that failed while an erasure stands still would wait for it for ever. */
+/** A run that failed while an erasure is paused would wait for it forever. */
 const timeoutMs = 600_000
-/** Enough for every kill, or something keeps erasures from coming by. */
+/** Enough for every kill; with more, something prevents erasures from reaching the points. */
 const stepsMax = 200 * kills
 
 endSoonAfterAll()
 
-test(`kill -9 in the middle of erasures, with seed ${seed}, leaves exactly what the model says`, {
+test(`kill -9 during erasures, with seed ${seed}, leaves exactly the state of the model`, {
   timeout: timeoutMs,
 }, async (t) => {
   t.diagnostic(`LETHE_SIM_SEED=${seed} LETHE_SIM_KILLS=${kills}`)

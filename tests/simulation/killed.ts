@@ -1,5 +1,5 @@
-// The service in a process of its own, as a simulation sees it from outside: HTTP, a channel for what only
-// that process can do, and kill -9.
+// The service in its own process, as a simulation uses it from outside: HTTP, a channel for what only that
+// process can do, and kill -9.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
@@ -21,7 +21,7 @@ export interface ChildOptions {
   readonly isFirst: boolean
 }
 
-/** What the child is asked over its channel; it answers with the same id. */
+/** A call to the child over its channel; the response has the same id. */
 export interface Call {
   readonly id: number
   readonly name: 'advance' | 'visible' | 'stored' | 'round' | 'resume' | 'remains' | 'close'
@@ -80,7 +80,7 @@ export class Killed implements Subject {
       this.#open.delete(said.id ?? 0)
     })
     child.once('exit', (code, signal) => {
-      const error = new Error(`The child ended by itself with ${code ?? signal}.`)
+      const error = new Error(`The child ended unexpectedly with ${code ?? signal}.`)
       listening.reject(error)
       if (this.#child === child) for (const asked of this.#open.values()) asked.reject(error)
     })
@@ -102,7 +102,7 @@ export class Killed implements Subject {
       },
       ...(asked.json !== undefined && { body: JSON.stringify(asked.json) }),
     })
-    // Who was waiting when the process was killed is never answered.
+    // A call that waited when the process was killed never gets a response.
     const answer = await asking.catch(() => null)
     if (answer === null) return { status: 0, body: null }
     const text = await answer.text()
@@ -146,18 +146,18 @@ export class Killed implements Subject {
     await this.start(false)
   }
 
-  /** So is a clock that is set. */
+  /** A simulation with kills does not set the clock either. */
   async setClock(): Promise<void> {
-    assert.fail('The clock of a service that is killed is not set.')
+    assert.fail('The clock of a killed service is not set.')
   }
 
-  /** Restores are for simulations in one process, which are cheaper and see the same. */
+  /** Restores are for simulations in one process, which cost less and show the same. */
   async backUp(): Promise<string | null> {
     return null
   }
 
   async restore(): Promise<void> {
-    assert.fail('A service that is killed is not restored.')
+    assert.fail('A killed service is not restored.')
   }
 
   async remains(): Promise<readonly string[]> {

@@ -1,7 +1,6 @@
-// What a simulated service lives on: a clock that is moved from outside, an engine that can be taken
-// away from under it, and the points at which its erasures fail or stand still. A life that was ended
-// goes on in nothing: its clock never wakes it and no statement of it reaches the engine any more, as
-// if the process had gone.
+// What a simulated service runs on: a clock that is moved from outside, an engine that can be taken away, and
+// the points at which its erasures fail or pause. After the end of a life nothing of it continues: its clock
+// never wakes it and none of its statements reaches the engine, as if the process had ended.
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,14 +12,14 @@ import { tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import type { Fault } from './subject.ts'
 
-/** How long the eraser waits between two looks at the disk. */
+/** How long the eraser waits between two checks of the disk. */
 const removalPollMs = 50
 
-/** Time passes when it is told to, and where a loop waits so long that it means time to pass. */
+/** Time passes on command, and where a loop waits so long that it expects time to pass. */
 export class SimulatedClock implements Clock {
   #nowMs: number
   #steadyMs = 0
-  /** Called by who waits for the engine to remove parts, which it does once a second by itself. */
+  /** Called when code waits for the engine to remove parts, which the engine does once a second by itself. */
   hurry: () => Promise<void> = async () => {}
 
   constructor(nowMs: number) {
@@ -44,12 +43,12 @@ export class SimulatedClock implements Clock {
     this.#steadyMs += ms
   }
 
-  /** Somebody sets the clock by this much; no time passes. */
+  /** Sets the clock by this much; no time passes. */
   set(byMs: number): void {
     this.#nowMs += byMs
   }
 
-  /** Short waits are for the engine or the disk, which are real: a tenth of them is waited. */
+  /** Short waits are for the engine or the disk, which are real: a tenth of the time is waited. */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms >= 1000) this.advance(ms)
     if (ms === removalPollMs) await this.hurry()
@@ -76,7 +75,7 @@ export class Life {
     }
   }
 
-  /** The engine for as long as this life lasts. Closing it is for whoever opened it. */
+  /** The engine during this life. Whoever opened it closes it. */
   engine(real: LocalEngine): LocalEngine {
     const engine: TelemetryEngine = {
       select: (statement, limits) => this.#while(() => real.select(statement, limits)),
@@ -88,11 +87,11 @@ export class Life {
     return { ...engine, files: new EngineFolder(engine, () => this.#while(() => real.files.sync())) }
   }
 
-  /** Resolves when the engine has ended what was under way; what comes after that doesn't. */
+  /** Resolves when the engine has ended the work in progress; later work does not reach it. */
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.allSettled([...this.#running])
-    // What needs no engine any more, such as a transaction that was open, comes to its end.
+    // Work that no longer needs the engine, such as an open transaction, comes to its end.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
 
@@ -109,7 +108,7 @@ export class Life {
   }
 }
 
-/** Where a fault is waited for, met, and left again. */
+/** Waits for a fault, reports it, and continues after it. */
 export class Failpoints {
   #fault: Fault | null = null
   #left = 0
@@ -118,8 +117,8 @@ export class Failpoints {
   #goOn = Promise.withResolvers<void>()
 
   /**
-   * A pass with a fault. It may end by the fault itself, and what that came to is seen in what it left; a
-   * fault that was not met ends with the pass, so that nothing else stands still or fails by it.
+   * Runs a pass with a fault. The pass may end by the fault; its effects are read from the state afterwards.
+   * A fault that was not reached ends with the pass, so that nothing else pauses or fails by it.
    */
   async during(fault: Fault | null, pass: () => Promise<void>): Promise<void> {
     this.#set(fault)
@@ -143,14 +142,14 @@ export class Failpoints {
     return this.#faultedAt
   }
 
-  /** Resolves when an erasure stands at the fault. */
+  /** Resolves when an erasure is paused at the fault. */
   get standing(): Promise<'standing'> {
     return this.#standing.promise
   }
 
   goOn(how: 'throw' | 'continue'): void {
     if (how === 'continue') this.#goOn.resolve()
-    else this.#goOn.reject(new Error('The simulation ends this attempt where it stands.'))
+    else this.#goOn.reject(new Error('The simulation ends this paused attempt.'))
   }
 
   readonly pass = async (point: string): Promise<void> => {
@@ -166,7 +165,7 @@ export class Failpoints {
   }
 }
 
-/** Side tables, and parts that are no longer part of a table but still listed or on disk. */
+/** Side tables, and parts that no longer belong to a table but are still listed or on disk. */
 export async function remainsIn(engine: LocalEngine): Promise<string[]> {
   const remains = (await sideTables(engine)).map(({ name }) => name)
   for (const { name } of tables) {
@@ -184,8 +183,8 @@ export async function remainsIn(engine: LocalEngine): Promise<string[]> {
 }
 
 /**
- * Has the engine remove replaced parts now: it does so at each drop of a partition, also
- * of one that isn't there.
+ * Makes the engine remove replaced parts now: it does so at each drop of a partition, also of one that
+ * doesn't exist.
  */
 export async function removeReplaced(engine: TelemetryEngine): Promise<void> {
   for (const { name } of tables)

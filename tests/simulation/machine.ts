@@ -1,5 +1,5 @@
-// What only the machine does in a simulation: a pass of the deletion loop, undisturbed or with a fault at a
-// named point, the end of the process in the middle of it, time that passes, starts, backups and restores.
+// Actions of the machine in a simulation: a pass of the deletion loop, undisturbed or with a fault at a named
+// point, the end of the process during it, time that passes, starts, backups and restores.
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
@@ -10,7 +10,7 @@ import { send } from './programs.ts'
 import type { Fault } from './subject.ts'
 import type { World } from './world.ts'
 
-/** Every named point of an erasure, and those inside the lock of a placement. */
+/** Every named point of an erasure, including those inside the lock of a placement. */
 const points = [
   'fenced',
   'planned',
@@ -28,16 +28,16 @@ const points = [
 
 const minuteMs = 60_000
 
-/** One pass; every second is disturbed where there is something to disturb. */
+/** One pass; every second one is disturbed where there is something to disturb. */
 export async function pass(world: World): Promise<void> {
   const fault = world.chance(0.6) ? randomFault(world) : null
   if (fault !== null) await giveWork(world)
   await passWith(world, fault)
 }
 
-/** Mostly there is something to erase and a request for it; a fault needs one to come about. */
+/** Mostly creates something to erase and a request for it, because a fault needs one to occur. */
 async function giveWork(world: World): Promise<void> {
-  // What failed before waits for its next attempt, and everything of its organisation behind it.
+  // A failed request waits for its next attempt, and all later ones of its organisation wait behind it.
   if (world.chance(0.8)) await world.subject.advance(10 * minuteMs)
   for (let tries = 0; tries < 5; tries++) {
     const isAtWork = [...world.model.requests.values()].some(({ status }) => status === 'running')
@@ -75,7 +75,7 @@ type End = 'continue' | 'throw' | 'crash'
 async function passWith(world: World, fault: Fault | null, end: End | null = null): Promise<void> {
   const { model, subject } = world
   world.touchAll()
-  world.tell(
+  world.log(
     `a pass, ${fault === null ? 'undisturbed' : `${fault.how} at "${fault.point}" (${fault.occurrence})`}`,
   )
   beginPass(world)
@@ -96,7 +96,7 @@ async function stand(world: World, end: End | null): Promise<void> {
   world.counts.faults++
   world.isStanding = true
   const at = world.subject.faultedAt()
-  world.tell(`it stands at "${at}"`)
+  world.log(`it is paused at "${at}"`)
   await world.check('any move')
   for (let act = Math.floor(world.random() * 4); act > 0; act--) {
     await actBeside(world, at)
@@ -105,7 +105,7 @@ async function stand(world: World, end: End | null): Promise<void> {
   world.isStanding = false
   world.touchAll()
   const how = end ?? world.pick(['continue', 'continue', 'throw', 'crash'] as const)
-  world.tell(`then it ${how === 'crash' ? 'crashes' : `goes on to ${how}`}`)
+  world.log(`then it ${how === 'crash' ? 'crashes' : `continues with ${how}`}`)
   if (how === 'crash') return crash(world)
   world.model.exposeToAttempts(world.subject.nowMs())
   await world.subject.resume(how)
@@ -114,20 +114,20 @@ async function stand(world: World, end: End | null): Promise<void> {
   if (how === 'throw' && at === 'swap promised') await closePromised(world)
 }
 
-/** Somebody acts while the erasure stands still. */
+/** An action while the erasure is paused. */
 async function actBeside(world: World, at: string | null): Promise<void> {
   const act = world.pick(['send', 'send', 'ask', 'decide', 'hold', 'verify'] as const)
   if (act === 'send') return send(world)
   if (act === 'ask') return ask(world)
   if (act === 'decide') return decide(world)
   if (act === 'verify') return verify(world)
-  // After the last count a hold comes too late, and neither side is wrong.
+  // After the last count a hold comes too late, and both results are right.
   if (at !== 'marked done') return hold(world)
 }
 
 /**
- * The placement of a swap that was promised and not made stays closed until an attempt makes
- * it, in this pass or later.
+ * The placement of a swap that was promised and not made stays closed until an attempt makes it, in this pass
+ * or later.
  */
 async function closePromised(world: World): Promise<void> {
   for (const name of await world.subject.remains()) {
@@ -141,7 +141,7 @@ async function closePromised(world: World): Promise<void> {
 }
 
 export async function crash(world: World): Promise<void> {
-  world.tell('a crash')
+  world.log('a crash')
   world.counts.crashes++
   world.touchAll()
   world.model.exposeToAttempts(world.subject.nowMs())
@@ -155,11 +155,11 @@ export async function crash(world: World): Promise<void> {
 
 export async function restart(world: World): Promise<void> {
   const { model, subject } = world
-  world.tell('a restart')
+  world.log('a restart')
   world.touchAll()
   world.time.look()
   world.closed.clear()
-  // What a restore brought back and nobody could erase yet has its next attempt before anybody is answered.
+  // What a restore brought back and was not erased yet has its next attempt before anything is answered.
   if ([...model.requests.values()].some(({ cameBack }) => cameBack)) {
     model.exposeToAttempts(subject.nowMs())
     await subject.restart()
@@ -175,7 +175,7 @@ export async function restart(world: World): Promise<void> {
 
 export async function wait(world: World): Promise<void> {
   const ms = world.pick([1, 1000, minuteMs, 10 * minuteMs, 360 * minuteMs, 1440 * minuteMs, 4320 * minuteMs])
-  world.tell(`${ms / 1000} seconds pass`)
+  world.log(`${ms / 1000} seconds pass`)
   await world.subject.advance(ms)
 }
 
@@ -190,7 +190,7 @@ export async function finish(world: World): Promise<void> {
     model.holds.set(one.id, { ...one, isActive: false })
   }
   await confirm(world, undisturbed)
-  // A clock that was ahead when something was asked for has set its dates as far ahead.
+  // If a clock was ahead at the time of a request, its dates are as far ahead.
   const dates = [...model.requests.values()].map(({ approveByMs, startsAtMs }) =>
     Math.max(approveByMs ?? 0, startsAtMs ?? 0),
   )
@@ -208,7 +208,7 @@ export async function finish(world: World): Promise<void> {
   for (let look = 0; ; look++) {
     const remains = await subject.remains()
     if (remains.length === 0) return
-    assert.ok(look < 200, `still there: ${remains.join(', ')}`)
+    assert.ok(look < 200, `still left: ${remains.join(', ')}`)
     await systemClock.sleep(50)
   }
 }

@@ -1,6 +1,6 @@
-// Worlds of chance one after the other, for as long as it is told: `npm run simulate -- --minutes 30`. Every
-// run prints its seed and what happened in it. A run that fails ends it with 1: it is printed with what led
-// to it and kept in a file.
+// Runs random worlds one after the other for a given time: `npm run simulate -- --minutes 30`. Every run
+// prints its seed and counts. A failed run ends it with 1: it is printed with the steps that led to it and
+// saved in a file.
 
 import { appendFileSync } from 'node:fs'
 import process from 'node:process'
@@ -15,7 +15,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(systemClock.nowMs() % 2 ** 31) },
     /** Steps of one run. */
     steps: { type: 'string', default: '700' },
-    /** Where failing seeds are kept. */
+    /** File in which failing seeds are saved. */
     out: { type: 'string', default: 'simulation-failures.txt' },
   },
 })
@@ -37,8 +37,8 @@ for (let seed = firstSeed; systemClock.nowMs() < untilMs; seed++) {
     const what = error instanceof Error ? error.message : String(error)
     process.stdout.write(`seed ${seed} FAILED: ${what}\n`)
     appendFileSync(values.out, `LETHE_SIM_SEED=${seed} LETHE_SIM_STEPS=${steps}\n${what}\n\n`)
-    process.stdout.write(`${JSON.stringify(totals)}\nGo on with --seed ${seed + 1}.\n`)
-    // An erasure that stands still in the world that failed would keep this process alive.
+    process.stdout.write(`${JSON.stringify(totals)}\nContinue with --seed ${seed + 1}.\n`)
+    // A paused erasure in the failed world would keep this process alive.
     process.exit(1)
   }
 }

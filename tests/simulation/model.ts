@@ -1,7 +1,7 @@
-// What must be true, kept in plain maps and written from server/deletion/SPEC.md without its code: which
-// rows are there, who may see them, what a request hides, refuses and takes away, and which moves there
-// are. A row whose fate is open (an attempt may have taken it, a write was never answered) may be there or
-// not until it is looked for.
+// The model: what must be true, kept in plain maps and written from server/deletion/SPEC.md without its code:
+// which rows exist, who may see them, what a request hides, refuses and removes, and which transitions exist.
+// A row with an open state (an attempt may have removed it, a write was never answered) may exist or not
+// until it is read.
 
 import assert from 'node:assert/strict'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
@@ -34,7 +34,7 @@ export interface Request extends Selected {
   readonly id: string
   readonly tenantId: string
   readonly scope: 'range' | 'all'
-  /** As the service counts requests; in the order of asking. */
+  /** The service's number of the request, in the order of the requests. */
   readonly seq: number
   readonly createdAtMs: number
   readonly startsAtMs: number | null
@@ -48,11 +48,11 @@ export interface Request extends Selected {
   readonly attempts: number
   readonly forgiven: number
   readonly crashes: number
-  /** A restore brought back what it erases, and it was not completed since. */
+  /** A restore brought back what it erases, and it was not completed again. */
   readonly cameBack: boolean
   readonly retryAtMs: number | null
   readonly heldBy: readonly string[]
-  /** When it was completed last. */
+  /** When it was last completed. */
   readonly doneAtMs: number | null
 }
 
@@ -63,7 +63,7 @@ interface Hold extends Selected {
 }
 
 /**
- * A row each time it arrived. `open`: may have been taken by an attempt. `unanswered`: may never have come.
+ * A row, once per arrival. `open`: an attempt may have removed it. `unanswered`: it may never have arrived.
  */
 export interface Arrival extends SentRow {
   readonly tenantId: string
@@ -81,7 +81,7 @@ export const hiding = new Set<Status>(['scheduled', 'held', 'running', 'verifyin
 export const fencing = new Set<Status>(['running', 'verifying', 'incomplete', 'failed'])
 export const final = new Set<Status>(['completed', 'failed', 'cancelled', 'rejected', 'expired'])
 
-/** Every move there is, as `from to`. */
+/** Every transition, as `from to`. */
 const moves = new Set(
   `awaiting_approval running, awaiting_approval scheduled, awaiting_approval rejected, awaiting_approval expired, awaiting_approval cancelled,
   scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held,
@@ -124,7 +124,7 @@ export function meets(a: Selected, b: Selected): boolean {
   )
 }
 
-/** Everything that a restore puts back. */
+/** Everything that a restore brings back. */
 export interface Snapshot {
   readonly arrivals: readonly Arrival[]
   readonly requests: ReadonlyMap<string, Request>
@@ -146,7 +146,7 @@ export class Model {
     return [...this.holds.values()].filter((hold) => hold.isActive && hold.tenantId === tenantId)
   }
 
-  /** Whether a hold keeps some of what a request selects. A hold on nothing that is there keeps nothing. */
+  /** Whether a hold keeps a part of what a request selects. A hold without rows keeps nothing. */
   isKept(request: Selected & { readonly tenantId: string }): boolean {
     return this.arrivals.some(
       (row) =>
@@ -168,8 +168,8 @@ export class Model {
   }
 
   /**
-   * Whether a fence stands in the way of rows that come in one export: of the time between
-   * a table's first and last.
+   * Whether a fence refuses rows that come in one export: it compares the time between a table's first and
+   * last row.
    */
   isFenced(tenantId: string, rows: readonly SentRow[]): boolean {
     const fences = this.requestsOf(tenantId).filter(({ status }) => fencing.has(status))
@@ -181,7 +181,7 @@ export class Model {
     })
   }
 
-  /** Rows that a completed request refuses for good. */
+  /** Rows that a completed request always refuses. */
   isLate(tenantId: string, row: SentRow): boolean {
     return this.requestsOf(tenantId).some((request) => {
       if (!request.refuseLate || request.status !== 'completed' || request.doneAtMs === null) return false
@@ -196,13 +196,13 @@ export class Model {
     return arrived
   }
 
-  /** Pending arrivals have become this. */
+  /** Sets the state of arrivals whose outcome is known now. */
   settle(rows: readonly Arrival[], state: Arrival['state']): void {
     const settled = new Set(rows)
     this.arrivals = this.arrivals.map((row) => (settled.has(row) ? { ...row, state } : row))
   }
 
-  /** Whatever an attempt at work, or one that begins now, may take from here on. */
+  /** Marks what an attempt in progress, or one that begins now, may remove from here on. */
   exposeToAttempts(nowMs: number): void {
     const atWork = [...this.requests.values()].filter(
       ({ heldBy, status, startsAtMs }) =>
@@ -217,9 +217,9 @@ export class Model {
     })
   }
 
-  /** A completed request has left nothing of what it selects. */
+  /** Removes the selection of a completed request from the model. */
   erase(request: Request): void {
-    assert.ok(!this.isKept(request), `${request.id} completed although a hold keeps some of it`)
+    assert.ok(!this.isKept(request), `${request.id} completed although a hold keeps a part of it`)
     this.#change((row) => (row.tenantId === request.tenantId && selects(request, row) ? 'gone' : row.state))
   }
 
@@ -242,7 +242,7 @@ export class Model {
     }
   }
 
-  /** How often each row must and may be counted: seen by readers, or lying in the tables. */
+  /** How often each row must and may be counted, by readers or in the tables. */
   expected(
     tenantId: string,
     through: 'readers' | 'tables',
@@ -251,14 +251,17 @@ export class Model {
     for (const row of this.arrivals) {
       if (row.tenantId !== tenantId) continue
       if (through === 'readers' && (row.table === 'anomalies' || this.isHidden(row))) continue
-      assert.ok(through === 'tables' || row.state !== 'open', `${keyOf(row)} can be read while it is erased`)
+      assert.ok(
+        through === 'tables' || row.state !== 'open',
+        `${keyOf(row)} can be read while it is being erased`,
+      )
       const { least, most } = counts.get(keyOf(row)) ?? { least: 0, most: 0 }
       counts.set(keyOf(row), { least: least + (row.state === 'there' ? 1 : 0), most: most + 1 })
     }
     return counts
   }
 
-  /** Learns from the tables what became of rows whose fate was open; while no attempt acts, it stays so. */
+  /** Reads from the tables the state of rows whose state was open; while no attempt acts, it stays. */
   learn(tenantId: string, stored: Counted): void {
     const left = new Map(stored)
     const take = (row: Arrival) => {
@@ -278,7 +281,7 @@ export class Model {
   }
 }
 
-/** Where what was counted is not what it should be; empty where it is. */
+/** Differences between what was counted and what is expected; empty where there are none. */
 export function differences(
   expected: ReadonlyMap<string, { least: number; most: number }>,
   counted: Counted,

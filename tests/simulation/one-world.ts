@@ -1,13 +1,13 @@
-// One world of chance in this process, from its founding to its end: the same for a test and for
-// `npm run simulate`, so that a seed that failed in one fails in the other.
+// One random world in this process, from beginning to end: the same for a test and for `npm run simulate`, so
+// that a seed that failed in one fails in the other.
 
 import { InProcess } from './in-process.ts'
 import { allSteps, newOrganisations, populate, simulate } from './simulation.ts'
 import { startMs } from './telemetry.ts'
 
 /**
- * Takes at least so many steps. Answers what happened, by kind; throws where the service differs from the
- * model.
+ * Takes at least this many steps. Returns counts of what happened, by kind; throws where the service differs
+ * from the model.
  */
 export async function runWorld(seed: number, steps: number): Promise<Readonly<Record<string, number>>> {
   const subject = new InProcess(startMs)

@@ -1,6 +1,6 @@
-// What people do to the service in a simulation, over its own doors: ask for erasures, decide about them,
-// place and release holds, set rules. Each knows from the model what the answer must be, and tells the
-// model what it has changed.
+// Actions of people in a simulation, over the service's own interfaces: they request erasures, decide them,
+// place and release holds, set rules. Each action knows from the model what the response must be, and updates
+// the model.
 
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/instant.ts'
@@ -46,7 +46,7 @@ function draft(world: World): Draft {
   const [a, b] = [world.pick(edgesNs), world.pick(edgesNs)]
   const [startNs, endNs] = a < b ? [a, b] : [b, a]
   const isOpen = startNs === endNs || world.chance(0.25)
-  // For good, so it must not grow over everything there is.
+  // A request with refuse_late refuses forever, so it must not grow over the whole time.
   const refuseLate = world.chance(0.1) && edgesNs.indexOf(endNs) - edgesNs.indexOf(startNs) === 1
   return {
     ...selected,
@@ -68,7 +68,7 @@ function isSame(a: Draft, b: Draft): boolean {
   )
 }
 
-/** Asks for an erasure; the answer is a new request, one that is there, or the refusal that is due. */
+/** Requests an erasure; the response is a new request, an existing one, or the expected refusal. */
 export async function ask(world: World): Promise<void> {
   const own = world.pickOrganisation()
   const { tenantId } = own.place
@@ -90,7 +90,7 @@ export async function ask(world: World): Promise<void> {
   const isReused = sameKey !== undefined && !isSame(sameKey, wanted)
   const due = isWrong || isReused ? 422 : same !== undefined ? 200 : tooMany ? 429 : besideAll ? 409 : 202
   const { startNs, endNs } = wanted.range
-  world.tell(`${tenantId} asks for ${wanted.scope} ${wanted.signals} ${startNs}..${endNs}, ${due}`)
+  world.log(`${tenantId} requests ${wanted.scope} ${wanted.signals} ${startNs}..${endNs}, ${due}`)
   const answer = await world.subject.ask('POST', deletions, {
     secret: world.pick(own.secrets),
     ...(key !== null && { headers: { 'idempotency-key': key } }),
@@ -104,7 +104,7 @@ export async function ask(world: World): Promise<void> {
       ...(wanted.refuseLate && { refuse_late: true }),
     },
   })
-  assertAnswer(answer, due, 'asking for an erasure')
+  assertAnswer(answer, due, 'requesting an erasure')
   if (due === 200) assert.equal(answer.body.request_id, same?.id)
   if (due !== 202) return
   const row = await world.subject.control
@@ -113,10 +113,10 @@ export async function ask(world: World): Promise<void> {
     .where('request_id', '=', answer.body.request_id)
     .executeTakeFirstOrThrow()
   const request = requestOf(row)
-  assert.ok(isSame(request, wanted), 'what is on record is not what was asked for')
+  assert.ok(isSame(request, wanted), 'the stored request differs from the one that was sent')
   assert.ok(
     requests.every(({ seq }) => seq < request.seq),
-    'who asks later is later in the order',
+    'a later request is later in the order',
   )
   assert.equal(row.hidden_at_ms === null, request.status === 'awaiting_approval')
   const rule = world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none'
@@ -138,7 +138,7 @@ const fitting: Partial<Record<Status, readonly Verb[]>> = {
   failed: ['retry'],
 }
 
-/** A person decides about some request, of their own organisation or of another one. */
+/** A person decides a request, of their own organisation or of another one. */
 export async function decide(world: World): Promise<void> {
   const requests = [...world.model.requests.values()]
   if (requests.length === 0) return
@@ -156,7 +156,7 @@ export async function decide(world: World): Promise<void> {
   const isRequester = request.requestedBy === world.names.get(secret)
   const to = decided(world, request, verb, isRequester)
   const due = isForeign ? 404 : to
-  world.tell(`${by.place.tenantId} wants to ${verb} ${request.id} (${request.status}), ${due}`)
+  world.log(`${by.place.tenantId} wants to ${verb} ${request.id} (${request.status}), ${due}`)
   const answer = await world.subject.ask('POST', `${deletions}/${request.id}/${verb}`, {
     secret,
     ...(verb === 'reject' && { json: { reason: 'a simulation' } }),
@@ -165,14 +165,14 @@ export async function decide(world: World): Promise<void> {
   if (typeof due !== 'number') world.model.requests.set(request.id, { ...request, status: due })
 }
 
-/** The status that a decision leads to, or the refusal that is due. */
+/** The status that a decision leads to, or the expected refusal. */
 function decided(world: World, request: Request, verb: Verb, isRequester: boolean): Status | 403 | 409 {
   const { approveByMs, status } = request
   if (verb === 'retry') return status === 'failed' || status === 'incomplete' ? 'running' : 409
   if (verb === 'cancel') {
     const canCancel =
       ['awaiting_approval', 'scheduled', 'cancelled'].includes(status) ||
-      // What ever began, also before a restore, may be half erased.
+      // A request that ever began, also before a restore, may be half erased.
       (status === 'held' && !world.begun.has(request.id))
     return canCancel ? 'cancelled' : 409
   }
@@ -181,9 +181,9 @@ function decided(world: World, request: Request, verb: Verb, isRequester: boolea
   return isRequester ? 403 : 'scheduled'
 }
 
-/** Has a request counted again; a clean count may complete one that was given up or is not through. */
+/** Verifies a request again; a clean count may complete one that was given up or is not finished. */
 export async function verify(world: World): Promise<void> {
-  // Beside an erasure that stands still only those that the count can't complete: completing waits for it.
+  // While an erasure is paused, only those that the count can't complete, because completing waits for it.
   const countable = [...world.model.requests.values()].filter(({ status }) =>
     (world.isStanding ? ['completed', 'held'] : ['completed', 'incomplete', 'failed', 'held']).includes(
       status,
@@ -204,12 +204,15 @@ export async function verify(world: World): Promise<void> {
       includes(request, { signals: [row.signal], range: { startNs: row.timeNs, endNs: row.timeNs + 1n } }) &&
       !world.model.isHeld(row),
   )
-  world.tell(`${request.id} (${request.status}) is counted again: ${answer.body.is_clean}`)
+  world.log(`${request.id} (${request.status}) is verified again: ${answer.body.is_clean}`)
   const { is_clean: isClean } = answer.body
   const isThere = selected.some(({ state }) => state === 'there')
-  assert.ok(!isThere || !isClean, 'a count found nothing although there is something')
+  assert.ok(!isThere || !isClean, 'a verification found nothing although there is something')
   const { remaining } = answer.body
-  assert.ok(selected.length > 0 || isClean, `a count found what is not there: ${JSON.stringify(remaining)}`)
+  assert.ok(
+    selected.length > 0 || isClean,
+    `a verification found what does not exist: ${JSON.stringify(remaining)}`,
+  )
   const isFinal = request.status === 'completed' || request.status === 'held'
   const completes = !isFinal && isClean && !world.model.isKept(request)
   await world.check(new Map([[request.id, completes ? 'completed' : request.status]]))
@@ -223,7 +226,7 @@ export async function hold(world: World): Promise<void> {
   const secret = world.pick(own.secrets)
   const toRelease = active.length > 0 && world.chance(0.6) ? world.pick(active) : null
   if (toRelease !== null) {
-    world.tell(`${tenantId} releases ${toRelease.id}`)
+    world.log(`${tenantId} releases ${toRelease.id}`)
     const answer = await world.subject.ask('POST', `/usage/storage/holds/${toRelease.id}/release`, { secret })
     assertAnswer(answer, 200, 'releasing a hold')
     world.model.holds.set(toRelease.id, { ...toRelease, isActive: false })
@@ -232,7 +235,7 @@ export async function hold(world: World): Promise<void> {
   const { range, signals: held } = draft(world)
   const isTiny = world.chance(0.3)
   const bounds = isTiny ? { startNs: edgesNs[1] ?? 0n, endNs: (edgesNs[1] ?? 0n) + 1n } : range
-  world.tell(`${tenantId} places a hold on ${held} ${bounds.startNs}..${bounds.endNs}`)
+  world.log(`${tenantId} places a hold on ${held} ${bounds.startNs}..${bounds.endNs}`)
   const answer = world.subject.ask('POST', '/usage/storage/holds', {
     secret,
     json: {
@@ -242,7 +245,7 @@ export async function hold(world: World): Promise<void> {
       ...(bounds.endNs !== null && { range_end: formatInstant(bounds.endNs) }),
     },
   })
-  // What a step is erasing, or is bound to erase, nobody can hold any more.
+  // What a step is erasing, or must erase, can no longer be placed under a hold.
   const isErasing =
     (world.isStanding || world.closed.has(own.place.placement)) &&
     world.model
@@ -286,7 +289,7 @@ export async function rule(world: World): Promise<void> {
   const secret = world.pick(own.secrets)
   if (world.chance(0.3)) return retain(world, own, secret)
   const approval = world.pick([...rules, 'none' as const, 'none' as const])
-  world.tell(`${tenantId} asks for the rule ${approval}`)
+  world.log(`${tenantId} sets the rule ${approval}`)
   assertAnswer(
     await world.subject.ask('PUT', '/usage/storage/deletion-policy', { secret, json: { approval } }),
     200,
@@ -295,14 +298,17 @@ export async function rule(world: World): Promise<void> {
   const nowMs = world.subject.nowMs()
   const before = world.rules.get(tenantId)?.(nowMs) ?? 'none'
   const isLooser = rules.indexOf(approval) < rules.indexOf(before)
-  // A looser one waits for a day, and for a clock that can be believed.
+  // A looser rule waits for a day, and for a clock that is not in doubt.
   const isPending = (atMs: number) => isLooser && (atMs < nowMs + msPerDay || world.time.state.isInDoubt)
   world.rules.set(tenantId, (atMs) => (isPending(atMs) ? before : approval))
 }
 
 const retention = '/usage/storage/retention'
 
-/** Sets how long a signal is kept; where fewer days need a second person, some second person may be found. */
+/**
+ * Sets how long a signal is kept; where a shorter retention needs a second person, that person may approve
+ * it.
+ */
 async function retain(world: World, own: Organisation, secret: string): Promise<void> {
   const { tenantId } = own.place
   const key = `${world.pick(signals)}_days`
@@ -310,7 +316,7 @@ async function retain(world: World, own: Organisation, secret: string): Promise<
   const { body: kept } = await world.subject.ask('GET', retention, { secret })
   const isShorter = days !== null && (kept[key] === null || days < kept[key])
   const waits = isShorter && (world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none') !== 'none'
-  world.tell(`${tenantId} sets its ${key} to ${days}${waits ? ', which waits' : ''}`)
+  world.log(`${tenantId} sets its ${key} to ${days}${waits ? ', which waits' : ''}`)
   const set = await world.subject.ask('PATCH', retention, { secret, json: { [key]: days } })
   assertAnswer(set, waits ? 202 : 200, 'retention')
   assert.equal(set.body[key], waits ? kept[key] : days)
@@ -318,7 +324,7 @@ async function retain(world: World, own: Organisation, secret: string): Promise<
   const change = set.body.pending.find((one: Record<string, unknown>) => one[key] === days)
   const approver = world.pick(own.secrets)
   const isRequester = change.requested_by === world.names.get(approver)
-  world.tell(`${change.id} is approved by ${isRequester ? 'who asked for it' : 'another'}`)
+  world.log(`${change.id} is approved by ${isRequester ? 'its requester' : 'another'}`)
   const approved = await world.subject.ask('POST', `${retention}/changes/${change.id}/approve`, {
     secret: approver,
   })

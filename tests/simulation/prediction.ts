@@ -1,6 +1,6 @@
-// What one undisturbed pass of the deletion loop must come to, request by request, written from
-// the order and the table of moves in server/deletion/SPEC.md. A pass that is disturbed is only
-// held to the moves there are.
+// The expected result of one undisturbed pass of the deletion loop, request by request, written from the
+// order and the table of transitions in server/deletion/SPEC.md. A disturbed pass only has to use existing
+// transitions.
 
 import { final, includes, type Model, type Request, type Status } from './model.ts'
 
@@ -13,8 +13,8 @@ interface Mover {
 const retryPauseMaxMs = 300_000
 
 /**
- * The status that every request must have after an undisturbed pass that begins now; what is
- * delayed starts by `dueMs`.
+ * The expected status of every request after an undisturbed pass that begins now; delayed ones start by
+ * `dueMs`.
  */
 export function predictPass(model: Model, nowMs: number, dueMs: number): ReadonlyMap<string, Status> {
   const movers = [...model.requests.values()]

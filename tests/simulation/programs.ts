@@ -1,5 +1,5 @@
-// What programs do to the service in a simulation: exporters send telemetry in any order, again and late, and
-// a detector records what it found. Each knows from the model what the answer must be.
+// Actions of programs in a simulation: exporters send telemetry in any order, again and late, and a detector
+// records an anomaly. Each action knows from the model what the response must be.
 
 import assert from 'node:assert/strict'
 import type { Control } from '../../server/control/database.ts'
@@ -22,7 +22,7 @@ export async function send(world: World): Promise<void> {
       ? before.slice(0, 3).map(({ id, table, timeNs }) => ({ id, table, timeNs }))
       : newRows(world, signal)
   const kept = rows.filter((row) => !world.model.isLate(own.place.tenantId, row))
-  world.tell(
+  world.log(
     `${own.place.tenantId} sends ${rows.length} ${signal} from ${rows[0]?.id}, ${rows.length - kept.length} of them late`,
   )
   const answer = world.subject.ask('POST', `/v1/${signal}`, {
@@ -43,7 +43,7 @@ export async function send(world: World): Promise<void> {
   world.model.arrive(own.place.tenantId, kept, 'there')
 }
 
-/** Whether an erasure that stands still may hold the placement. */
+/** Whether a paused erasure may have locked the placement. */
 export function mayWait(world: World, own: Organisation): boolean {
   const shared = world.organisations.filter(({ place }) => place.placement === own.place.placement)
   return shared.some(({ place }) =>
@@ -61,7 +61,7 @@ function sendLater(
 ): void {
   const pending = world.model.arrive(own.place.tenantId, kept, 'pending')
   const settled = answer.then(({ status }) => async () => {
-    assert.ok(status === 200 || status === 503, `a write that waited was answered ${status}`)
+    assert.ok(status === 200 || status === 503, `a write that waited got ${status}`)
     world.model.settle(pending, status === 200 ? 'there' : 'gone')
   })
   world.waiting.push({ settled })
@@ -80,14 +80,14 @@ function newRows(world: World, signal: Signal): SentRow[] {
   }))
 }
 
-/** A detector records an anomaly about one instant, of a time that nothing hides. */
+/** A detector records an anomaly about one instant, at a time that nothing hides. */
 export async function find(world: World): Promise<void> {
   const own = world.pickOrganisation()
   const { tenantId } = own.place
   const signal = world.pick(signals)
   const row = { id: world.nextId(), table: 'anomalies' as const, timeNs: world.pick(instantsNs) }
   if (world.model.isHidden({ ...row, tenantId, signal, state: 'there' })) return
-  world.tell(`${tenantId} has an anomaly ${row.id} of its ${signal}`)
+  world.log(`${tenantId} has an anomaly ${row.id} of its ${signal}`)
   await insertAnomaly(world.subject.control, tenantId, signal, row, world.subject.nowMs())
   world.model.arrive(tenantId, [row], 'there', signal)
 }

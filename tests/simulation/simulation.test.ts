@@ -1,22 +1,23 @@
-// Erasures in a world of chance: thousands of steps in one process, each compared with the model.
+// Erasures in a random world: thousands of steps in one process, each compared with the model.
 
 import { test } from 'node:test'
 import { runWorld } from './one-world.ts'
 import { endSoonAfterAll, firstSeed as seed } from './simulation.ts'
 
 /**
- * Makes a replayed run as long as when it failed, or longer. `npm run simulate` is for thousands of steps.
+ * Number of steps; a replayed run needs at least as many as when it failed. `npm run simulate` is for
+ * thousands of steps.
  */
 const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 400)
 const runs = ['any', undefined].includes(process.env.LETHE_SIM_SEED) ? 3 : 1
 
-/** A run that failed while an erasure stands still would wait for it for ever. */
+/** A run that failed while an erasure is paused would wait for it forever. */
 const timeoutMs = 600_000
 
 endSoonAfterAll()
 
 for (let run = 0; run < runs; run++) {
-  test(`what chance does with seed ${seed + run} leaves exactly what the model says`, {
+  test(`random steps with seed ${seed + run} leave exactly the state of the model`, {
     timeout: timeoutMs,
   }, async (t) => {
     t.diagnostic(`LETHE_SIM_SEED=${seed + run} LETHE_SIM_STEPS=${stepCount}`)

@@ -1,5 +1,5 @@
-// One run of a simulation: a seed decides what is done, step by step, and after every step the service is
-// held against the model. The same seed does the same again.
+// One run of a simulation: a seed determines the steps, and after every step the service is compared with the
+// model. The same seed gives the same steps.
 
 import assert from 'node:assert/strict'
 import process from 'node:process'
@@ -30,13 +30,13 @@ export function newOrganisations(): Organisation[] {
   }))
 }
 
-/** How wrong the clock is while each of the organisations is founded. */
+/** Error of the clock while each of the organisations is founded. */
 const foundedMs = [40 * 86_400_000, -40 * 86_400_000, 0]
 
 /**
- * Creates them at the first start. Placements are given by who came first; here they are set, so that
- * two share one. They are founded by a wrong clock, which is then set right; `setClock` does nothing
- * where the clock can't be set.
+ * Creates the organisations at the first start. Placements are assigned in order; here they are set, so that
+ * two organisations share one. They are founded with a wrong clock, which is then set right; `setClock` does
+ * nothing where the clock can't be set.
  */
 export async function populate(
   app: App,
@@ -59,19 +59,19 @@ export async function populate(
 
 type Step = (world: World) => Promise<void>
 
-/** A step takes a tenth of a second; one that takes this long waits for what never comes. */
+/** A step takes a tenth of a second; one that takes this long is stuck. */
 const stepMs = 120_000
 
 const { LETHE_SIM_SEED: wanted = '1' } = process.env
 
 /**
- * `LETHE_SIM_SEED` replays one run, `any` takes new ones. Without it the same ones run each time: what a new
- * one finds is no fault of whoever happens to meet it.
+ * `LETHE_SIM_SEED` replays one run, `any` uses new seeds. Without it the seeds are the same each time, so
+ * that a change is not blamed for what a new seed finds.
  */
 export const firstSeed = wanted === 'any' ? Date.now() % 2 ** 31 : Number(wanted)
 
 /**
- * For a test file: one whose run failed may leave a service standing, which would keep the file from ending.
+ * For a test file: after a failed run a service may still be running, which would keep the file from ending.
  */
 export function endSoonAfterAll(): void {
   after(() => setTimeout(() => process.exit(1), 30_000).unref())
@@ -102,7 +102,7 @@ export const allSteps: Weighted = [
   [2, certify],
 ]
 
-/** For a service in a process of its own: every pass is to end with it. */
+/** For a service in its own process: every pass ends with a kill. */
 export const killingSteps: Weighted = [...peoplesSteps, [30, killedPass], [4, pass]]
 
 function pickStep(world: World, steps: Weighted): Step {
@@ -114,7 +114,7 @@ function pickStep(world: World, steps: Weighted): Step {
   return send
 }
 
-/** Goes on until `isEnough`, then lets everything end. Fails with the seed, the step and what led to it. */
+/** Runs until `isEnough`, then lets everything end. Fails with the seed, the step and the steps before it. */
 export async function simulate(
   subject: Subject,
   seed: number,
@@ -132,7 +132,7 @@ export async function simulate(
     }
     while (!isEnough(world)) {
       world.counts.steps++
-      // Two requests of one moment have no order that a simulation could foresee.
+      // Two requests at the same millisecond have no order that a simulation could predict.
       await subject.advance(1)
       const step = pickStep(world, steps)
       await within(stepMs, async () => {
@@ -143,17 +143,17 @@ export async function simulate(
     await within(5 * stepMs, () => finish(world))
     return world
   } catch (cause) {
-    const told = world.told.slice(-25).join('\n')
+    const events = world.events.slice(-25).join('\n')
     const what = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`Seed ${seed}, step ${world.counts.steps}: ${what}\n${told}`, { cause })
+    throw new Error(`Seed ${seed}, step ${world.counts.steps}: ${what}\n${events}`, { cause })
   }
 }
 
-/** Real time: what is simulated has a clock of its own. */
+/** Real time, because the simulation has its own clock. */
 async function within(ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController()
   const late = systemClock.sleep(ms, done.signal).then(() => {
-    if (!done.signal.aborted) throw new Error(`It was not done after ${ms / 1000} seconds.`)
+    if (!done.signal.aborted) throw new Error(`The step was not done after ${ms / 1000} seconds.`)
   })
   await Promise.race([work(), late]).finally(() => done.abort())
 }

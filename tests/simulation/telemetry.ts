@@ -1,10 +1,10 @@
-// The telemetry of a simulation: rows that carry their own number in a column that every reader shows, the
-// exports that bring them in, and the statements that find out which of them are there.
+// The telemetry of a simulation: rows that have their own number in a column that every reader shows, the
+// exports that send them, and the statements that find out which of them exist.
 
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../../server/telemetry/sql.ts'
 
-/** Anomalies are derived from telemetry and kept in the control plane; an erasure takes them as well. */
+/** Anomalies are derived from telemetry and stored in the control plane; an erasure removes them as well. */
 export type Place = TableName | 'anomalies'
 
 export interface SentRow {
@@ -14,7 +14,7 @@ export interface SentRow {
   readonly timeNs: bigint
 }
 
-/** How often each row is there, by {@link keyOf}. */
+/** How often each row exists, by {@link keyOf}. */
 export type Counted = ReadonlyMap<string, number>
 
 export function keyOf({ table, id }: Pick<SentRow, 'table' | 'id'>): string {
@@ -29,7 +29,7 @@ function idColumn(table: TableName): Sql {
 
 export const tableNames: readonly TableName[] = tables.map(({ name }) => name)
 
-/** Every row of some tables, at least one, in what `from` makes of their names. */
+/** Every row of some tables, at least one; `from` turns a table's name into what to read. */
 export function listRows(names: readonly TableName[], from: (table: TableName) => Sql): Sql {
   const rows = names.map(
     (name) =>
@@ -44,7 +44,7 @@ export interface ListedRow {
   readonly id: string
 }
 
-/** Per organisation. */
+/** Counts by organisation. */
 export function countedOf(rows: readonly ListedRow[]): ReadonlyMap<string, Counted> {
   const counted = new Map<string, Map<string, number>>()
   for (const { tenant, place, id } of rows) {
@@ -109,13 +109,10 @@ function metricOf({ id, table, timeNs }: SentRow): object {
 export const mondayNs = 1_767_571_200_000_000_000n
 export const dayNs = 86_400_000_000_000n
 
-/** When a simulation begins: in the third of its weeks. */
+/** Start of a simulation: in the third of its weeks. */
 export const startMs = Number((mondayNs + 16n * dayNs) / 1_000_000n)
 
-/**
- * Bounds that ranges have and rows lie at, just before and just after: edges of weeks and
- * days, and one moment within.
- */
+/** Times of bounds and rows, just before and just after: edges of weeks and days, and one time within. */
 export const edgesNs: readonly bigint[] = [
   mondayNs,
   mondayNs + 3n * dayNs,
@@ -128,7 +125,7 @@ export const edgesNs: readonly bigint[] = [
   mondayNs + 60n * dayNs,
 ]
 
-/** Instants that rows have: around the edges, long ago, and yet to come. */
+/** Times of rows: around the edges, long ago, and in the future. */
 export const instantsNs: readonly bigint[] = [
   ...edgesNs.flatMap((edge) => [edge - 1n, edge, edge + 1n]),
   mondayNs + 11n * dayNs,

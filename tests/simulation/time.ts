@@ -1,5 +1,5 @@
-// What is true of a simulated machine's clock and of what goes by it, kept without the service's code: how
-// far it was set, whether it is in doubt, and which backups are there until when.
+// The true state of a simulated machine's clock and of what depends on it, without the service's code: how
+// far it was set, whether it is in doubt, and which backups exist until when.
 
 const dayMs = 86_400_000
 
@@ -7,29 +7,29 @@ const dayMs = 86_400_000
 interface Taken {
   readonly folder: string
   readonly expiresAtMs: number
-  /** Erasures that were completed when it was taken: it holds nothing of them. */
+  /** Erasures that were completed when it was taken: it has nothing of them. */
   readonly done: ReadonlySet<string>
 }
 
-/** What the control plane keeps of the clock, and a backup with it. */
+/** What the control plane stores of the clock, and so also a backup. */
 export interface ClockState {
-  /** How far the clock had been set, all in all, when it was last known to be right. */
+  /** The total offset of the clock when it was last known to be right. */
   readonly rightAtMs: number
   readonly isInDoubt: boolean
 }
 
-/** What is true of the clock and of what goes by it, kept without the service's code. */
+/** The true state of the clock and of what depends on it, without the service's code. */
 export class SimulatedTime {
   state: ClockState = { rightAtMs: 0, isInDoubt: false }
-  /** How far the clock has been set since the beginning, and whether it ever was. */
+  /** The total offset of the clock since the beginning, and whether it was ever set. */
   setMs = 0
   wasSet = false
   taken: Taken[] = []
-  /** Folders of all backups that there ever were. */
+  /** Folders of all backups that ever existed. */
   readonly ever = new Set<string>()
   /**
-   * Erasures that a restore may have had made again: which backups are from before them is told with a
-   * margin.
+   * Erasures that may have been repeated after a restore; which backups are from before them is known only
+   * with a margin.
    */
   readonly again = new Set<string>()
 
@@ -38,7 +38,7 @@ export class SimulatedTime {
     this.wasSet = true
   }
 
-  /** The service looks at the clock: with each pass and each start. */
+  /** The service checks the clock: with each pass and each start. */
   look(): void {
     const isJump = Math.abs(this.setMs - this.state.rightAtMs) > dayMs
     this.state = { ...this.state, isInDoubt: this.state.isInDoubt || isJump }
@@ -53,12 +53,12 @@ export class SimulatedTime {
     this.state = { rightAtMs: this.setMs, isInDoubt: false }
   }
 
-  /** The time to start delayed requests by: the beginning of all time while the clock is in doubt. */
+  /** The time by which delayed requests start: the earliest possible time while the clock is in doubt. */
   dueMs(nowMs: number): number {
     return this.state.isInDoubt ? 0 : nowMs
   }
 
-  /** A pass removes what has expired. */
+  /** A pass removes expired backups. */
   expire(nowMs: number): void {
     if (this.state.isInDoubt) return
     this.taken = this.taken.filter(({ expiresAtMs }) => expiresAtMs > nowMs)

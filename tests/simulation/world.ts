@@ -1,5 +1,5 @@
-// A simulated world: the service, the model beside it, chance, and what is compared after every step.
-// Whatever differs ends the run with the seed, the number of the step, and the steps that led there.
+// A simulated world: the service, the model beside it, random choices, and the comparison after every step. A
+// difference ends the run with the seed, the number of the step, and the steps before it.
 
 import assert from 'node:assert/strict'
 import { ChainWalk } from '../../server/audit/chain.ts'
@@ -17,16 +17,16 @@ import { type ClockState, SimulatedTime } from './time.ts'
 
 export interface Organisation {
   readonly place: TenantPlace
-  /** Tokens of two owners; neither was made with the other. */
+  /** Tokens of two owners; neither created the other. */
   readonly secrets: readonly [string, string]
 }
 
-/** A write or a hold that waits until an erasure gives its placement free. */
+/** A write or a hold that waits until an erasure unlocks its placement. */
 interface Waiting {
   readonly settled: Promise<() => Promise<void>>
 }
 
-/** A backup, and what was true when it was taken. */
+/** A backup, and the state of the model when it was taken. */
 export interface Saved {
   readonly folder: string
   readonly snapshot: Snapshot
@@ -36,7 +36,7 @@ export interface Saved {
 
 const chains = ['audit', 'ledger'] as const
 
-/** An answer that was given before the end of the process arrives within this. */
+/** A response that was sent before the end of the process arrives within this time. */
 const answerWaitMs = 20
 
 export class World {
@@ -51,17 +51,17 @@ export class World {
   /** The rule of a second person by organisation, at any time from now on. */
   readonly rules = new Map<string, (atMs: number) => 'none' | 'all' | 'always'>()
   readonly backups: Saved[] = []
-  /** Requests of which an attempt has begun, or that a wider one has completed, ever. */
+  /** Requests of which an attempt has ever begun, or that a wider one has completed. */
   readonly begun = new Map<string, Request>()
-  /** How the service names who holds a secret. */
+  /** The service's name of the owner of a secret. */
   readonly names = new Map<string, string>()
-  /** Organisations that something was done to since the last check. */
+  /** Organisations that were changed since the last check. */
   readonly touched = new Set<Organisation>()
-  /** Whether an erasure stands still in the middle of a pass. */
+  /** Whether an erasure is paused during a pass. */
   isStanding = false
-  /** How often a pass was begun to be killed; the named points take turns. */
+  /** How many passes were begun to be killed; the named points take turns. */
   kills = 0
-  readonly told: string[] = []
+  readonly events: string[] = []
   readonly counts = { steps: 0, checks: 0, rows: 0, erasures: 0, faults: 0, crashes: 0, restores: 0 }
   #walks = new Map<string, { walk: ChainWalk; statuses: Map<string, string> }>()
   #serial = 0
@@ -77,11 +77,11 @@ export class World {
   }
 
   pick<T>(from: readonly T[]): T {
-    assert.ok(from.length > 0, 'there is nothing to pick from')
+    assert.ok(from.length > 0, 'the list to pick from is empty')
     return from[Math.floor(this.random() * from.length)] as T
   }
 
-  /** One that something is about to be done to. */
+  /** Picks an organisation that is about to be changed. */
   pickOrganisation(): Organisation {
     const own = this.pick(this.organisations)
     this.touched.add(own)
@@ -92,11 +92,11 @@ export class World {
     return this.random() < of
   }
 
-  tell(what: string): void {
-    this.told.push(`${this.counts.steps}: ${what}`)
+  log(what: string): void {
+    this.events.push(`${this.counts.steps}: ${what}`)
   }
 
-  /** After every step: the requests, the tables, the readers, and the chains are as the model says. */
+  /** After every step: requests, tables, readers, and chains agree with the model. */
   async check(expected: ReadonlyMap<string, Status> | 'any move' = new Map()): Promise<void> {
     this.counts.checks++
     await this.#compareRequests(expected)
@@ -115,7 +115,7 @@ export class World {
     }
     for (const own of this.#toRead()) {
       const { tenantId } = own.place
-      // What isn't in a table can't be seen there.
+      // A row that isn't in a table can't be seen there.
       const counted = stored.get(tenantId) ?? new Map()
       const names = tableNames.filter((name) => [...counted.keys()].some((key) => key.startsWith(`${name} `)))
       const seen = await this.subject.visible(own.place, names)
@@ -127,7 +127,7 @@ export class World {
   }
 
   /**
-   * Whoever was touched, and of the others one after the other: whatever reads costs more than everything
+   * The changed organisations, and one of the others in turn, because reading costs more than everything
    * else.
    */
   #toRead(): Organisation[] {
@@ -139,12 +139,12 @@ export class World {
     for (const own of this.organisations) this.touched.add(own)
   }
 
-  /** The control plane was put back: the chains are followed from their start again. */
+  /** The control plane was restored: the chains are checked from their start again. */
   forgetChains(): void {
     this.#walks = new Map()
   }
 
-  /** The whole of both chains, held against what the requests say. */
+  /** Compares both complete chains with the requests. */
   async checkWholeChains(): Promise<void> {
     for (const { place } of this.organisations) {
       for (const chain of chains) {
@@ -174,13 +174,17 @@ export class World {
       this.model.requests.set(now.id, now)
       if (now.attempts > 0 || now.status === 'completed') this.begun.set(now.id, now)
     }
-    this.#assertSame('requests that are gone', [...unseen])
+    this.#assertSame('requests that have disappeared', [...unseen])
   }
 
-  /** Nobody but retention asks by itself, and it asks for what is old. */
+  /** Only retention creates requests by itself, and only for old time. */
   #adopt(row: RequestRow): Request {
-    assert.equal(actorTextIn('requested_by', row), 'system:retention', `${row.request_id} came from nowhere`)
-    assert.ok(!this.time.state.isInDoubt, `${row.request_id} goes by a clock that is in doubt`)
+    assert.equal(
+      actorTextIn('requested_by', row),
+      'system:retention',
+      `${row.request_id} has an unexpected requester`,
+    )
+    assert.ok(!this.time.state.isInDoubt, `${row.request_id} was created while the clock was in doubt`)
     const request = requestOf(row)
     this.model.requests.set(request.id, request)
     return request
@@ -198,19 +202,19 @@ export class World {
       }
       if (chain === 'audit') continue
       for (const { id, status } of this.model.requestsOf(tenantId)) {
-        assert.equal(statuses.get(id), status, `the ledger knows ${id} otherwise`)
+        assert.equal(statuses.get(id), status, `the ledger has another status of ${id}`)
       }
     }
   }
 
-  /** What waited for the placement has an answer by now. */
+  /** Every call that waited for the placement has its response by now. */
   async settleWaiting(): Promise<void> {
     const waiting = this.waiting
     this.waiting = []
     for (const { settled } of waiting) await (await settled)()
   }
 
-  /** The process is about to end: who has an answer by now keeps it, nobody else will ever have one. */
+  /** The process is about to end: calls with a response keep it, the others never get one. */
   async loseWaiting(): Promise<void> {
     const isLate = systemClock.sleep(answerWaitMs).then(() => null)
     for (const { settled } of this.waiting) await (await Promise.race([settled, isLate]))?.()
@@ -219,7 +223,7 @@ export class World {
     this.model.settle(pending, 'unanswered')
   }
 
-  /** A hold that nobody was told of may have been placed all the same. */
+  /** A hold whose response was lost may have been placed. */
   async learnHolds(): Promise<void> {
     for (const row of await this.subject.control.selectFrom('legal_holds').selectAll().execute()) {
       if (this.model.holds.has(row.hold_id)) continue
@@ -250,12 +254,12 @@ function followMove(
 
 const neverHidden = new Set(['awaiting_approval', 'rejected', 'expired'])
 
-/** Dates are what the clock said, so they are in order where nobody ever set it. */
+/** Dates are those of the clock, so they are in order where the clock was never set. */
 function assertClocks(row: RequestRow, wasSet: boolean): void {
   const { created_at_ms, finished_at_ms, hidden_at_ms, removed_at_ms, status, verified_at_ms } = row
   const what = `${row.request_id}, ${status}:`
   assert.equal(finished_at_ms !== null, final.has(status as Status), `${what} finished_at`)
-  // Put on record after a restore, of an engine that had completed it: nobody here can vouch for its clocks.
+  // Recorded after a restore, for an engine that had completed it: its times are unknown.
   if (status === 'completed' && hidden_at_ms === null) return
   assert.equal(verified_at_ms !== null, status === 'completed', `${what} verified_at`)
   if (neverHidden.has(status)) assert.equal(hidden_at_ms, null, `${what} hidden_at`)
@@ -290,7 +294,7 @@ export function requestOf(row: RequestRow): Request {
   return withBookkeeping(request, row)
 }
 
-/** What the service counts and names for itself; none of it is a promise. */
+/** Numbers and names that the service assigns; none of them is promised. */
 function withBookkeeping(
   request: Omit<
     Request,
@@ -310,7 +314,7 @@ function withBookkeeping(
     ...request,
     status: row.status as Status,
     startsAtMs: row.starts_at_ms,
-    // Counted anew where a restore has taken it up.
+    // Numbered again where a restore has recorded it again.
     seq: row.seq,
     attempts: row.attempts,
     forgiven: row.attempts_forgiven,
@@ -322,7 +326,7 @@ function withBookkeeping(
   }
 }
 
-/** Fails where the service answered otherwise than it must. */
+/** Fails where the response is not the expected one. */
 export function assertAnswer(answer: Answered, status: number, what: string): void {
-  assert.equal(answer.status, status, `${what} answered ${answer.status} ${JSON.stringify(answer.body)}`)
+  assert.equal(answer.status, status, `${what} returned ${answer.status} ${JSON.stringify(answer.body)}`)
 }

@@ -1,5 +1,5 @@
-// Where time, waiting, chance, the environment and output enter a program: each through a few files, so that
-// everything else can be run with a clock, a seed and settings of a test's choosing.
+// Where time, waiting, randomness, the environment and output enter a program: each only through a few files,
+// so that everything else can run with a clock, a seed and settings that a test chooses.
 
 import { type Expression, type Node, Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -8,7 +8,7 @@ import { lineAt, type SourceFile, type Violation } from './source-file.ts'
 interface CallRule {
   /** Matched against a use: an identifier, a dotted name such as `process.env`, `new Date()` or `Date()`. */
   readonly use: RegExp
-  /** Files the rule doesn't bind. */
+  /** Files to which the rule does not apply. */
   readonly except: (path: string) => boolean
   readonly reason: string
 }
@@ -19,7 +19,7 @@ const callRules: readonly CallRule[] = [
   {
     use: /\bprocess\.env$/,
     except: (path) => isTest(path) || path.startsWith('server/cli/'),
-    reason: 'settings are read in config.ts from what the command line hands it',
+    reason: 'settings are read in config.ts from what the command line passes',
   },
   {
     use: /^(?:new )?Date\(\)$|\b(?:Date\.now|performance\.now|process\.hrtime|Temporal\.Now)$/,
@@ -34,7 +34,7 @@ const callRules: readonly CallRule[] = [
   {
     use: /\bMath\.random$/,
     except: () => false,
-    reason: 'chance comes from node:crypto, or from a seed that is passed in',
+    reason: 'randomness comes from node:crypto, or from a seed that is passed in',
   },
   {
     use: /\bconsole\.[^.]+$/,
@@ -43,7 +43,7 @@ const callRules: readonly CallRule[] = [
   },
 ]
 
-/** Uses that only some files may make, however they are written. */
+/** Uses that are allowed only in some files, in every form in which they can be written. */
 export function findForbiddenCalls(sources: readonly SourceFile[]): Violation[] {
   return sources.flatMap((source) => {
     const rules = callRules.filter(({ except }) => !except(source.path))
@@ -62,7 +62,8 @@ interface Use {
 }
 
 /**
- * Every identifier, dotted name and making of a date in a file, and what it takes out of objects and modules.
+ * Every identifier, dotted name and construction of a date in a file, and names that it destructures from
+ * objects and modules.
  */
 function readUses({ program }: SourceFile): Use[] {
   const uses: Use[] = []
@@ -95,7 +96,7 @@ function readUses({ program }: SourceFile): Use[] {
   return uses
 }
 
-/** `a.b` of `a.b`, `a?.b` and `a['b']`; what is no name is left empty. */
+/** `a.b` of `a.b`, `a?.b` and `a['b']`; an expression that is not a name is left empty. */
 function dottedName(node: Expression): string {
   if (node.type === 'Identifier') return node.name
   if (node.type === 'ParenthesizedExpression' || node.type === 'ChainExpression')

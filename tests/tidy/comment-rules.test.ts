@@ -1,4 +1,4 @@
-// The rule of wide comments finds each line that could have been broken, and no other.
+// The rule of wide comments finds each line that could have been wrapped, and no other.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { house } from './house.ts'
 
 const wide = (text: string) => findWideComments(house({ 'a.ts': text }), 20).map(({ path }) => path)
 
-test('finds what ends beyond the width, in every form of comment', () => {
+test('finds lines beyond the width, in every form of comment', () => {
   assert.deepEqual(wide('// A sentence too long.\n// It goes on.'), ['a.ts:1'])
   assert.deepEqual(wide('/** A sentence too long. */\nconst a = 1'), ['a.ts:1'])
   assert.deepEqual(wide('/**\n * Short.\n * A sentence too long.\n */'), ['a.ts:3'])
@@ -15,7 +15,7 @@ test('finds what ends beyond the width, in every form of comment', () => {
   assert.deepEqual(wide('const a = 1 // And why it is.'), ['a.ts:1'])
 })
 
-test('leaves alone what fits, what is no comment, and what has no space to break it at', () => {
+test('accepts lines that fit, code, and lines without a space to wrap at', () => {
   assert.deepEqual(wide('// It is of twenty.'), [])
   assert.deepEqual(
     wide('// \u{1f600} \u{1f600} \u{1f600} \u{1f600} \u{1f600} \u{1f600} \u{1f600} \u{1f600}'),

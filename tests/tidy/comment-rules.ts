@@ -1,9 +1,9 @@
-// Comments keep to the line width of the code. The formatter wraps code and leaves comments as they are
-// written, so nothing else holds them to it.
+// Comments must fit the line width of the code. The formatter wraps code but not comments, so this rule
+// checks them.
 
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
 
-/** Lines of comments that end beyond the width and have a space at which they could have been broken. */
+/** Lines of comments that exceed the width and have a space at which they could be wrapped. */
 export function findWideComments(sources: readonly SourceFile[], lineWidth: number): Violation[] {
   return sources.flatMap(({ path, text, comments }) => {
     const lines = text.split('\n')
@@ -20,7 +20,7 @@ export function findWideComments(sources: readonly SourceFile[], lineWidth: numb
   })
 }
 
-/** An address has no space to break it at, and an instruction to a tool has to be on one line. */
+/** An address has no space to wrap at, and an instruction to a tool must be on one line. */
 function canBreak(words: string): boolean {
   return /[^\s*]\s+\S/.test(words) && !/^\s*(?:biome-|@ts-)/.test(words)
 }

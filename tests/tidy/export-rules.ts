@@ -1,6 +1,6 @@
-// What files export: only what another file imports, and in the server each name once. An export that nobody
-// imports looks like a promise to somebody; a name that two files export has two meanings, and a reader has
-// to know which one is meant.
+// Exports: a file exports only what another file imports, and in the server each name is exported once. An
+// export without an importer looks like an interface; a name that two files export has two meanings, and a
+// reader must know which one is meant.
 
 import type { SourceFile, Violation } from './source-file.ts'
 

@@ -1,13 +1,13 @@
-// Who may import whom. The house has floors, lowest first; a file imports its own room and any lower floor,
-// never a sibling on the same one, so that a room can be read, tested and replaced knowing only what lies
-// below it. What tests bring along (their own files and the support files named here) may import anything,
-// and nothing of theirs is imported by what runs in production.
+// Which file may import which. The rooms are in layers, lowest first; a file imports its own room and any
+// lower layer, never a sibling in the same one, so that a room can be read, tested and replaced with
+// knowledge of the lower layers only. Tests and the support files named here may import anything, and
+// production code imports none of them.
 
 import type { Program } from 'oxc-parser'
 import type { Import, SourceFile, Violation } from './source-file.ts'
 
-/** Floors of the house, lowest first; rooms of one floor are siblings. */
-const floors: readonly (readonly string[])[] = [
+/** Layers, lowest first; rooms of one layer are siblings. */
+const layers: readonly (readonly string[])[] = [
   ['contract'],
   ['core'],
   ['control', 'telemetry', 'http', 'disk'],
@@ -18,8 +18,8 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
 ]
 
-/** Rooms inside a room, lowest first; '' is what stands in the room itself. */
-const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
+/** Rooms inside a room, lowest first; '' means the files of the room itself. */
+const innerLayers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   deletion: [['requests'], ['governance'], ['attempt'], ['preview', 'retention', 'certificate'], ['']],
   detection: [
     ['scoring'],
@@ -32,7 +32,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 }
 
-/** Source files that one folder may have before it is to be split; tests and test support are not counted. */
+/** Maximum number of source files in one folder; tests and test support don't count. */
 const sourcesMax = 25
 
 /** Files beside production code that only tests and benchmarks use. */
@@ -52,7 +52,7 @@ export const testSupport: readonly string[] = [
 ]
 
 /** Modules that only some files may import, and why. */
-const moduleDoors: readonly { module: RegExp; files: RegExp; reason: string }[] = [
+const moduleRules: readonly { module: RegExp; files: RegExp; reason: string }[] = [
   {
     module: /^node:sqlite$/,
     files: /^server\/(?:control\/sqlite\/[\w-]+|telemetry\/folder-lock)\.ts$/,
@@ -96,7 +96,7 @@ function roomOf(path: string): string {
   return top === 'server' ? second.replace(/\.ts$/, '') : (top ?? '')
 }
 
-/** Imports against the floors, by files that production runs. */
+/** Imports against the layers, in production files. */
 export function findWrongDirections(sources: readonly SourceFile[]): Violation[] {
   return production(sources).flatMap(({ path, imports }) =>
     imports
@@ -112,24 +112,24 @@ function whyNot(from: string, to: string): string | null {
   if (isTest(to)) return 'what runs in production imports nothing that is only for tests'
   const [room, other] = [roomOf(from), roomOf(to)]
   if (room === other) return whyNotInside(room, from, to)
-  const [floor, otherFloor] = [floorOf(room), floorOf(other)]
-  if (floor < 0) return `the room ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
-  if (otherFloor < 0) return `the room ${other} has no floor yet; give it one in tests/tidy/import-rules.ts`
-  if (floor === otherFloor) return `${room} and ${other} are siblings; let app.ts hand over what is needed`
-  if (floor < otherFloor) return `${room} lies below ${other}; imports only point down`
+  const [layer, otherLayer] = [layerOf(room), layerOf(other)]
+  if (layer < 0) return `the room ${room} has no layer yet; give it one in tests/tidy/import-rules.ts`
+  if (otherLayer < 0) return `the room ${other} has no layer yet; give it one in tests/tidy/import-rules.ts`
+  if (layer === otherLayer) return `${room} and ${other} are siblings; let app.ts pass what is needed`
+  if (layer < otherLayer) return `${room} lies below ${other}; imports only point down`
   return null
 }
 
 function whyNotInside(room: string, from: string, to: string): string | null {
-  const inner = innerFloors[room]
+  const inner = innerLayers[room]
   if (inner === undefined) return null
   const [own, other] = [innerRoomOf(from), innerRoomOf(to)]
   if (own === other) return null
-  const [floor, otherFloor] = [own, other].map((name) => inner.findIndex((rooms) => rooms.includes(name)))
-  if (floor === undefined || otherFloor === undefined || floor < 0 || otherFloor < 0)
-    return `a room in ${room} has no floor yet; give it one in tests/tidy/import-rules.ts`
-  if (floor === otherFloor) return `${own} and ${other} of ${room} are siblings`
-  if (floor < otherFloor)
+  const [layer, otherLayer] = [own, other].map((name) => inner.findIndex((rooms) => rooms.includes(name)))
+  if (layer === undefined || otherLayer === undefined || layer < 0 || otherLayer < 0)
+    return `a room in ${room} has no layer yet; give it one in tests/tidy/import-rules.ts`
+  if (layer === otherLayer) return `${own} and ${other} of ${room} are siblings`
+  if (layer < otherLayer)
     return `${own} lies below ${other || 'the rest'} of ${room}; imports only point down`
   return null
 }
@@ -142,11 +142,11 @@ function innerRoomOf(path: string): string {
   return path.split('/').slice(2, -1).join('/')
 }
 
-function floorOf(room: string): number {
-  return floors.findIndex((rooms) => rooms.includes(room))
+function layerOf(room: string): number {
+  return layers.findIndex((rooms) => rooms.includes(room))
 }
 
-/** Folders under server/ that have more source files than a reader can see at once. */
+/** Folders under server/ that have too many source files. */
 export function findCrowdedFolders(sources: readonly SourceFile[]): Violation[] {
   const folders = production(sources)
     .map(({ path }) => path.slice(0, path.lastIndexOf('/')))
@@ -156,26 +156,26 @@ export function findCrowdedFolders(sources: readonly SourceFile[]): Violation[] 
     .map(([path, { length }]) => ({ path, reason: `${length} source files, at most ${sourcesMax}` }))
 }
 
-/** Imports of the command line's clients beyond what any client of the service may know. */
+/** Imports of the command line's clients beyond what any client of the service may use. */
 export function findClientsThatKnow(sources: readonly SourceFile[]): Violation[] {
   return production(sources)
     .filter(({ path }) => path.startsWith('server/cli/client/'))
     .flatMap(({ path, imports }) =>
       imports
-        .filter(({ isOwn, target }) => isOwn && !clientDoors.test(target))
+        .filter(({ isOwn, target }) => isOwn && !clientImports.test(target))
         .map(({ line, target }) => ({
           path: `${path}:${line} -> ${target}`,
-          reason: 'a client knows the service by its contract and its address alone',
+          reason: 'a client depends only on the contract and the address of the service',
         })),
     )
 }
 
-/** The contract, the clock, and what every command shares. */
-const clientDoors =
+/** The contract, the clock, and code that every command shares. */
+const clientImports =
   /^(?:contract\/.*|server\/core\/clock|server\/cli\/(?:client\/.*|print|failure|commands\/(?:choices|help)))\.ts$/
 
 /**
- * Modules from outside: the contract's short list, drivers at their doors, and only declared dependencies.
+ * External modules: the contract's short list, drivers only in their files, and only declared dependencies.
  */
 export function findWrongModules(
   sources: readonly SourceFile[],
@@ -196,14 +196,14 @@ function whyNotModule(path: string, edge: Import, dependencies: readonly string[
   const names = edge.names.join()
   if (edge.isTypeOnly && names === 'FastifyBaseLogger') return null
   if (names === 'setImmediate') return null
-  const door = moduleDoors.find(({ module, files }) => module.test(edge.target) && !files.test(path))
-  if (door !== undefined) return door.reason
+  const rule = moduleRules.find(({ module, files }) => module.test(edge.target) && !files.test(path))
+  if (rule !== undefined) return rule.reason
   const isDeclared = dependencies.some((name) => edge.target === name || edge.target.startsWith(`${name}/`))
   if (!edge.target.startsWith('node:') && !isDeclared) return 'production uses only what dependencies declare'
   return null
 }
 
-/** Circles of imports, each once, from its first file in the order of the alphabet. */
+/** Cycles of imports, each once, from its first file in alphabetical order. */
 export function findCycles(sources: readonly SourceFile[]): Violation[] {
   const next = new Map(sources.map(({ path, imports }) => [path, ownTargets(imports)]))
   const done = new Set<string>()
@@ -229,26 +229,26 @@ function ownTargets(imports: readonly Import[]): string[] {
   return imports.filter(({ isOwn }) => isOwn).map(({ target }) => target)
 }
 
-/** Files that only pass on what other files export: a reader follows them for nothing. */
+/** Files that only re-export from other files. */
 export function findBarrels(sources: readonly SourceFile[]): Violation[] {
   return sources.flatMap(({ path, program, imports }) => {
     if (/(?:^|\/)index\.ts$/.test(path))
-      return [{ path, reason: 'name the file after what it holds, not index' }]
+      return [{ path, reason: 'name the file after its contents, not index' }]
     if (imports.length > 0 && program.body.every(passesOn))
-      return [{ path, reason: 'it only passes on what others export' }]
+      return [{ path, reason: 'it only re-exports from other files' }]
     return []
   })
 }
 
-/** Whether a statement only brings in or hands out what another file declares. */
+/** Whether a statement only imports or re-exports what another file declares. */
 function passesOn(statement: Program['body'][number]): boolean {
   if (statement.type === 'ExportNamedDeclaration') return statement.declaration === null
   return statement.type === 'ImportDeclaration' || statement.type === 'ExportAllDeclaration'
 }
 
 /**
- * Files that nothing runs. Everything in contract/ and server/ must be reached from an entry, except tests
- * and the named test support, which a test or benchmark must reach.
+ * Files that nothing uses. Everything in contract/ and server/ must be reachable from an entry, except tests
+ * and the named test support, which a test or benchmark must use.
  */
 export function findDeadFiles(sources: readonly SourceFile[], entries: readonly string[]): Violation[] {
   const live = reach(sources, entries)
@@ -265,9 +265,9 @@ export function findDeadFiles(sources: readonly SourceFile[], entries: readonly 
       }
       if (live.has(path)) return []
       const hint = tested.has(path)
-        ? 'only tests reach it; name it as test support if that is right'
-        : 'nothing reaches it'
-      return [{ path, reason: `dead from ${entries.join(', ')}: ${hint}` }]
+        ? 'only tests use it; list it as test support if that is right'
+        : 'nothing uses it'
+      return [{ path, reason: `not reachable from ${entries.join(', ')}: ${hint}` }]
     })
 }
 
@@ -280,7 +280,7 @@ function reach(sources: readonly SourceFile[], from: readonly string[]): Set<str
   return reached
 }
 
-/** Imports of files that aren't there, such as one that was renamed on another branch. */
+/** Imports of files that don't exist, such as one that was renamed on another branch. */
 export function findLostImports(sources: readonly SourceFile[]): Violation[] {
   const known = new Set(sources.map(({ path }) => path))
   return sources.flatMap(({ path, imports }) =>

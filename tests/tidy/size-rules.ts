@@ -1,5 +1,5 @@
-// How long a file or function may be. Sizes are a ratchet: what was long when the rule began may not grow,
-// and nothing else may become long unnoticed.
+// Maximum length of files and functions. Those that were longer when the rule began may not grow, and no
+// other may become longer.
 
 import { type ArrowFunctionExpression, type Function as FunctionNode, type Node, Visitor } from 'oxc-parser'
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
@@ -14,8 +14,8 @@ const fileLinesMax = 400
 const functionLinesMax = 70
 
 /**
- * Everything past the yardsticks. A test file is a list of cases and may be as long as there are cases; a
- * benchmark is one program that is read from top to bottom.
+ * Everything longer than the limits. A test file is a list of cases and may have any length; a benchmark is
+ * one program that is read from top to bottom.
  */
 export function measureSizes(sources: readonly SourceFile[]): Sizes {
   const files: Record<string, number> = {}
@@ -33,7 +33,7 @@ export function measureSizes(sources: readonly SourceFile[]): Sizes {
 
 const isMeasured = ({ path }: SourceFile) => !path.endsWith('.test.ts') && !path.startsWith('bench/')
 
-/** What became long or grew, and what the list still excuses although it needn't. */
+/** What became too long or grew, and entries of the list that are no longer needed. */
 export function compareSizes(now: Sizes, allowed: Sizes): Violation[] {
   return [
     ...compare(now.files, allowed.files, fileLinesMax),
@@ -54,7 +54,7 @@ function compare(
     }))
   const spare = Object.keys(allowed)
     .filter((name) => now[name] === undefined)
-    .map((path) => ({ path, reason: `no longer over ${max} lines: take it off tests/tidy/sizes.json` }))
+    .map((path) => ({ path, reason: `no longer over ${max} lines: remove it from tests/tidy/sizes.json` }))
   return [...grown, ...spare]
 }
 

@@ -1,7 +1,6 @@
-// A source file as the house rules see it: its text, its syntax tree and comments, what it imports
-// and what it exports. The parser is oxc's: rules ask the tree, so that a word in a sentence or a
-// string is never mistaken for code. A file that does not parse throws here, because a rule that
-// skips a file would hold nothing.
+// A source file for the house rules: its text, syntax tree, comments, imports and exports. The parser is
+// oxc's, so that a word in a comment or a string is never mistaken for code. A file that does not parse
+// throws here, because a rule that skips a file would check nothing.
 
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -17,15 +16,15 @@ import {
 } from 'oxc-parser'
 
 export interface Import {
-  /** Path from the root for our own files, the module's name otherwise. */
+  /** Path from the root for our own files, otherwise the module's name. */
   readonly target: string
   readonly isOwn: boolean
   readonly isTypeOnly: boolean
   /** Loaded when its line runs, and not with the file. */
   readonly isDynamic: boolean
   /**
-   * Names as the target exports them; `default`, and `*` where anything of it may be
-   * used. Empty for side effects.
+   * Names as the target exports them; `default`, and `*` where any of them may be used. Empty for side
+   * effects.
    */
   readonly names: readonly string[]
   readonly line: number
@@ -41,14 +40,14 @@ export interface SourceFile {
   readonly path: string
   readonly text: string
   readonly program: Program
-  /** In order; `start` and `end` are offsets into `text`, `value` is what stands between the markers. */
+  /** In order; `start` and `end` are offsets into `text`, `value` is the text between the markers. */
   readonly comments: readonly Comment[]
   readonly imports: readonly Import[]
   /** A value and a type of one name are two entries. */
   readonly exports: readonly Export[]
 }
 
-/** A broken rule, worded for whoever has to mend it. */
+/** A broken rule, with a message for the person who corrects it. */
 export interface Violation {
   readonly path: string
   readonly reason: string
@@ -69,14 +68,14 @@ export function parseSource(path: string, text: string): SourceFile {
     path,
     text,
     program,
-    // Of JavaScript the parser lists the line that names the program, `#!`, among the comments.
+    // For JavaScript the parser lists the hashbang line, `#!`, among the comments.
     comments: comments.filter(({ start }) => start !== program.hashbang?.start),
     imports: readImports(path, text, program),
     exports: readExports(text, program),
   }
 }
 
-/** The line, counted from 1, of an offset. */
+/** The line of an offset, counted from 1. */
 export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }
@@ -127,8 +126,8 @@ function isTypeImport({ importKind, specifiers }: ImportDeclaration): boolean {
 }
 
 /**
- * Every name that a file reads off an object, as in `(await import('./a.ts')).open()` and
- * `const { open } = await load()`: what comes of its dynamic imports is among them.
+ * Every name that a file reads from an object, as in `(await import('./a.ts')).open()` and `const { open } =
+ * await load()`; these include the names it uses from its dynamic imports.
  */
 function keysRead(program: Program): string[] {
   const keys = new Set<string>()
@@ -165,7 +164,7 @@ function declaredNames(declaration: Declaration): string[] {
     return 'id' in declaration && declaration.id?.type === 'Identifier' ? [declaration.id.name] : []
   }
   return declaration.declarations.map(({ id }) => {
-    if (id.type !== 'Identifier') throw new SyntaxError('An export that takes values apart hides its names.')
+    if (id.type !== 'Identifier') throw new SyntaxError('The names of a destructuring export are unknown.')
     return id.name
   })
 }

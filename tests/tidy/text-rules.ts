@@ -1,22 +1,21 @@
-// What a file says: how it opens, what must not be left behind in it, and which codes of the catalogue it
-// names.
+// Text of a file: its opening comment, leftover notes, and the codes of the catalogue that it names.
 
 import { Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
 
-/** Put together from halves, so that the rule doesn't find itself. */
+/** Composed of halves, so that the rule doesn't match itself. */
 const leftoverWords = new RegExp(
   `\\b(?:${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK'].join('|')})\\b`,
   'g',
 )
 
-/** Notes to oneself that were left behind, in code and comments alike. */
+/** Leftover notes of authors, in code and comments. */
 export function findLeftovers(sources: readonly SourceFile[]): Violation[] {
   return sources.flatMap(({ path, text }) =>
     [...text.matchAll(leftoverWords)].map((match) => ({
       path: `${path}:${lineAt(text, match.index)} ${match[0]}`,
-      reason: 'do it, or write down what is so and why',
+      reason: 'do it, or document the current state and the reason',
     })),
   )
 }
@@ -28,10 +27,7 @@ export function findMuteFiles(sources: readonly SourceFile[]): Violation[] {
     .map(({ path }) => ({ path, reason: 'open with a comment: what it is, and the invariant it keeps' }))
 }
 
-/**
- * The text of the comment on the first line (after the one that names a program), with
- * the lines that continue it.
- */
+/** The text of the comment on the first line (after the hashbang), with the lines that continue it. */
 function openingComment({ program, comments }: SourceFile): string {
   let next = program.hashbang === null ? 0 : program.hashbang.end + 1
   const lines: string[] = []
@@ -43,7 +39,7 @@ function openingComment({ program, comments }: SourceFile): string {
   return lines.join('\n')
 }
 
-/** Folders of somebody's machine, which mean nothing on another. */
+/** Paths of one machine, which have no meaning on another. */
 export function findMachinePaths(files: readonly { path: string; text: string }[]): Violation[] {
   const folders = /(?<![\w.:/-])\/(?:home|Users|root|work|mnt)\/[\w.-]+/g
   return files.flatMap(({ path, text }) =>
@@ -54,14 +50,14 @@ export function findMachinePaths(files: readonly { path: string; text: string }[
   )
 }
 
-/** Codes of the catalogue that no production file ever names, so that no client can ever meet them. */
+/** Codes of the catalogue that no production file names, so no client can ever get them. */
 export function findUnusedCodes(sources: readonly SourceFile[], codes: readonly string[]): Violation[] {
   const named = new Set(
     sources.filter(({ path }) => path.startsWith('server/') && !isTest(path)).flatMap(readStrings),
   )
   return codes
     .filter((code) => !named.has(code))
-    .map((code) => ({ path: `contract/errors.ts ${code}`, reason: 'nothing answers with this code' }))
+    .map((code) => ({ path: `contract/errors.ts ${code}`, reason: 'nothing returns this code' }))
 }
 
 function readStrings({ program }: SourceFile): string[] {

@@ -1,5 +1,5 @@
-// The public doors of the service for one organisation, each call an operation of the history. What was
-// refused is `fail`, what may have been done although nobody said so is `unknown`.
+// The public interface of the service for one organisation; each call is an operation of the history. A
+// refusal is `fail`; a call that may have had an effect without a response is `unknown`.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
@@ -8,7 +8,7 @@ import type { NumberedRow, Outcome, Selected, Span } from './history.ts'
 import type { NumberedRows } from './numbered-rows.ts'
 import type { Recorder } from './recorder.ts'
 
-/** Longer than an answer takes on a busy machine, shorter than the longest pause. */
+/** Longer than a response takes on a busy machine, shorter than the longest pause. */
 const patienceMs = 10_000
 
 interface Answer {
@@ -21,7 +21,7 @@ export interface Organisation {
   readonly secret: string
 }
 
-/** A request as the harness made it; `id` is the service's. */
+/** A deletion request as the harness made it; `id` is the service's. */
 export interface Asked {
   readonly key: string
   readonly selected: Selected
@@ -37,7 +37,7 @@ export interface Held {
   isActive: boolean
 }
 
-export class Doors {
+export class PublicCalls {
   readonly organisation: Organisation
   readonly #address: string
   readonly #recorder: Recorder
@@ -61,7 +61,7 @@ export class Doors {
     const headers = { 'content-type': isProto ? 'application/x-protobuf' : 'application/json' }
     const [outcome] = await this.#recorder.run({ f: 'send', org: this.#org, signal, rows }, async () => {
       const { status, text } = await this.#call('POST', `/v1/${signal}`, { body, headers })
-      // A whole success says nothing; what is left out is in the body of a partial one.
+      // A complete success has an empty body; a partial one has the rejected rows in its body.
       const isWhole = status === 200 && (text === '' || text === '{}')
       return [isWhole ? 'ok' : status === 200 ? 'unknown' : 'fail', { note: `${status}` }]
     })
@@ -98,7 +98,7 @@ export class Doors {
     return outcome
   }
 
-  /** Asks for one row that should be nowhere. */
+  /** Searches for one row that should not exist. */
   async probe(
     signal: Signal,
     n: number,
@@ -120,7 +120,7 @@ export class Doors {
     this.#recorder.count('probes')
   }
 
-  /** Counts what an erasure would take, by a preview of it. */
+  /** Counts what an erasure would remove, by a preview of it. */
   async count(selected: Selected): Promise<void> {
     await this.#recorder.run({ f: 'count', org: this.#org, selected }, async () => {
       const answer = await this.#call('POST', '/usage/storage/deletions/preview', {
@@ -132,7 +132,7 @@ export class Doors {
     this.#recorder.count('counts')
   }
 
-  /** Asks for an erasure; the same `asked` may be sent again and is the same request. */
+  /** Requests an erasure; the same `asked` may be sent again and is the same request. */
   async erase(asked: Asked): Promise<Outcome> {
     const { key, selected, delayMinutes } = asked
     const [outcome] = await this.#recorder.run(
@@ -151,7 +151,7 @@ export class Doors {
         if (outcome !== 'ok') return [outcome, { note: noteOf(answer) }]
         const { request_id: id, status } = JSON.parse(answer.text)
         const first = this.#ids.get(id)
-        // The same selection as of a request that is open: that one it is.
+        // An open request has the same selection, so the service returned that one.
         if (first !== undefined && first !== key) return ['fail', { note: `the same as ${first}` }]
         this.#ids.set(id, key)
         asked.id = id
@@ -201,7 +201,7 @@ export class Doors {
     this.#recorder.count(`verifies ${outcome}`)
   }
 
-  /** The certificate as it was answered; null where there was none. */
+  /** The certificate as the service returned it; null where there was none. */
   async certificate(asked: Asked, backups: readonly string[]): Promise<{ text: string } | null> {
     let text: string | null = null
     const [outcome] = await this.#recorder.run(
@@ -257,7 +257,7 @@ export class Doors {
     this.#recorder.count('releases')
   }
 
-  /** The ledger as a file; null where it could not be had whole. */
+  /** The ledger as a file; null where it could not be read completely. */
   async exportLedger(): Promise<string | null> {
     const answer = await this.#call('GET', '/ledger/export').catch(() => null)
     return answer?.status === 200 ? answer.text : null
@@ -266,7 +266,7 @@ export class Doors {
   async setRetention(days: number): Promise<void> {
     const json = { metrics_days: days, logs_days: days, traces_days: days }
     const answer = await this.#call('PUT', '/usage/storage/retention', { json })
-    if (answer.status !== 200) throw new Error(`Retention answered ${noteOf(answer)}`)
+    if (answer.status !== 200) throw new Error(`Retention returned ${noteOf(answer)}`)
   }
 
   async #call(
@@ -301,7 +301,7 @@ export class Doors {
 
 function outcomeOf({ status }: Answer): Outcome {
   if (status < 300) return 'ok'
-  // What is refused with these is not on record; anything else of the service's own may be.
+  // Refusals with these statuses have no effect; any other error of the service may have one.
   return status < 500 || status === 503 || status === 507 ? 'fail' : 'unknown'
 }
 
@@ -317,7 +317,7 @@ function rangeQuery({ startS, endS }: { readonly startS: number; readonly endS: 
   return `range_start=${instant(startS)}&range_end=${instant(endS)}`
 }
 
-/** The selection of a request body; without bounds it is everything. */
+/** The selection of a request body; everything where there are no bounds. */
 function selectionBody({ startS, endS, signals }: Selected & Span) {
   const isAll = startS === null && endS === null
   return {

@@ -1,6 +1,5 @@
-// Who gets at the life of a deletion and who doesn't, over HTTP: every route of it against
-// every role, against ids of another organisation, and against the reference. The rules
-// themselves are in lifecycle.test.ts.
+// Who may act in the life of a deletion, over HTTP: every route against every role, against ids of another
+// organisation, and against the reference. The rules themselves are in lifecycle.test.ts.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -23,7 +22,7 @@ const url = '/usage/storage/deletions'
 const holds = '/usage/storage/holds'
 const policy = '/usage/storage/deletion-policy'
 
-/** Every way to move a deletion, or to have a say in one, of which an id is part. */
+/** Every route that changes or decides a deletion and has an id. */
 const withId = [
   ['GET', `${url}/:id`],
   ['POST', `${url}/:id/cancel`],
@@ -45,7 +44,7 @@ const withoutId = [
 ] as const
 
 let service: Service
-/** Of globex: one request in each state that a person can move, and a hold. */
+/** Of globex: one request in each state that a person can change, and a hold. */
 let ids: { scheduled: string; held: string; completed: string; hold: string }
 
 before(async () => {
@@ -68,9 +67,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-/**
- * Everything on record of globex, and what it stores; nothing a stranger or a mere reader does may change it.
- */
+/** All records of globex, and what it stores; nothing that a stranger or a reader does may change them. */
 async function records() {
   const as = 'globex/owner'
   return Promise.all([
@@ -82,7 +79,7 @@ async function records() {
   ])
 }
 
-/** What is on record once nothing of globex moves by itself any more. */
+/** The records after all of globex's requests have reached a stable state. */
 function settled() {
   return waitFor(
     records,
@@ -90,7 +87,7 @@ function settled() {
   )
 }
 
-test('members, viewers and senders get at no part of it, and leave no trace', async () => {
+test('members, viewers and senders have no access to any part, and change nothing', async () => {
   const before = await settled()
   for (const role of ['member', 'viewer', 'ingest'] as const) {
     for (const [method, path, json] of [...withId, ...withoutId]) {
@@ -106,7 +103,7 @@ test('members, viewers and senders get at no part of it, and leave no trace', as
   assert.deepEqual(await records(), before)
 })
 
-test('another organisation’s ids answer byte for byte like ids that nobody has, and leave no trace', async () => {
+test('responses for another organisation’s ids equal those for unknown ids, byte for byte, and change nothing', async () => {
   const before = await settled()
   const plain = ({ headers, status, text }: Answer) => ({
     status,
@@ -134,7 +131,7 @@ test('another organisation’s ids answer byte for byte like ids that nobody has
   assert.ok(lists.every(({ items }) => items.length === 0))
 })
 
-test('the reference has every part of it, with what it refuses', async () => {
+test('the reference has every part, with its refusals', async () => {
   const Operation = z.object({ operationId: z.string(), responses: z.record(z.string(), z.unknown()) })
   const { paths } = await service.read(
     '/openapi.json',
@@ -143,7 +140,7 @@ test('the reference has every part of it, with what it refuses', async () => {
   const operations = new Set<string>()
   for (const [method, path] of [...withId, ...withoutId]) {
     const name = path.replace(':id', path.startsWith(holds) ? '{hold_id}' : '{request_id}')
-    const operation = paths[name]?.[method.toLowerCase()] ?? assert.fail(`${method} ${name} is not there`)
+    const operation = paths[name]?.[method.toLowerCase()] ?? assert.fail(`${method} ${name} is missing`)
     operations.add(operation.operationId)
     const expected = ['401', '403', '422', ...(path.includes(':id') ? ['404'] : [])]
     if (/cancel|approve|reject|retry|verify|certificate/.test(path)) expected.push('409')
@@ -153,7 +150,7 @@ test('the reference has every part of it, with what it refuses', async () => {
   assert.equal(operations.size, withId.length + withoutId.length)
 })
 
-test('a hold of one’s own is refused as a deletion, and a deletion as a hold', async () => {
+test('the id of an own hold is refused as a deletion, and that of a deletion as a hold', async () => {
   const as = 'globex/owner'
   assertRefused(await service.send('GET', `${url}/${ids.hold}`, { as }), 404, 'not_found')
   assertRefused(await service.send('POST', `${holds}/${ids.scheduled}/release`, { as }), 404, 'not_found')

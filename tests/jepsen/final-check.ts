@@ -1,5 +1,5 @@
-// The end of a run: everything heals, everything that was asked for ends, and every promise is looked at once
-// more, by every reader, by the read-back, in the certificates, in the files, and by the offline commands.
+// The end of a run: all faults are removed, all requests end, and every promise is checked once more, by
+// every reader, by verification, in the certificates, in the files, and by the offline commands.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import type { Nemesis } from './nemesis.ts'
 import type { Recorder } from './recorder.ts'
 import { lethe } from './service-process.ts'
 
-/** Everything that was asked for has ended by then, also on a busy machine. */
+/** All requests have ended by then, also on a busy machine. */
 const endWithinMs = 180_000
 
 interface LastLookDeps {
@@ -23,28 +23,28 @@ interface LastLookDeps {
   readonly outFolder: string
 }
 
-export async function lookLast(deps: LastLookDeps): Promise<void> {
+export async function checkFinally(deps: LastLookDeps): Promise<void> {
   const { clients, clock, nemesis, recorder } = deps
   await nemesis.heal()
-  recorder.note('everything heals; what was asked for has to end')
+  recorder.note('all faults are removed; all requests must end')
   for (const client of clients) {
     await client.lookAtAll()
-    for (const held of client.holds) if (held.isActive) await client.doors.release(held)
-    // Half of what waits is given back, the rest becomes due.
+    for (const held of client.holds) if (held.isActive) await client.calls.release(held)
+    // Half of the waiting requests are cancelled, the others become due.
     for (const [i, asked] of client.open.entries())
-      if (asked.status === 'scheduled' && i % 2 === 0) await client.doors.cancel(asked)
+      if (asked.status === 'scheduled' && i % 2 === 0) await client.calls.cancel(asked)
   }
   clock.step(12 * 3600)
-  // What erases by a date may wait until somebody says that a clock which jumped is right.
+  // Erasing by date may wait until the operator confirms a clock that jumped.
   await lethe(deps.env, ['clock', 'confirm'])
   await awaitEnds(deps)
-  recorder.note('the last look')
+  recorder.note('the final check')
   const certified: string[] = []
   for (const client of clients) {
     for (const signal of signals) await client.readAll(signal)
-    await client.doors.count({ startS: null, endS: null, signals: [...signals] })
+    await client.calls.count({ startS: null, endS: null, signals: [...signals] })
     for (const asked of client.asked.filter(({ status }) => status === 'completed')) {
-      await client.doors.verify(asked)
+      await client.calls.verify(asked)
       const certificate = await client.certify(asked)
       if (certificate === null) {
         recorder.violate('no certificate', `${asked.key} is completed`)
@@ -67,8 +67,8 @@ async function awaitEnds({ clients, nemesis, recorder }: LastLookDeps): Promise<
     await nemesis.keepUp()
     for (const client of clients)
       for (const asked of client.open) {
-        await client.doors.look(asked)
-        if (asked.status === 'failed') await client.doors.retry(asked)
+        await client.calls.look(asked)
+        if (asked.status === 'failed') await client.calls.retry(asked)
       }
   }
   for (const client of clients)
