@@ -1,13 +1,10 @@
 // Suggestions from telemetry of known density and rhythm. Each is a body that creating a detector accepts.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { MetricKey } from '../../contract/detection.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -17,12 +14,8 @@ import { narrowestStep } from './runs/run-plan.ts'
 import { seededNormal } from './scoring/seeded-noise.ts'
 import { suggest } from './suggest.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-suggest-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 const clock = new ManualClock(Date.UTC(2026, 8, 11, 12))
 const nowNs = clock.nowNs()

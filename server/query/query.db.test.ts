@@ -2,20 +2,17 @@
 // so any leak shows as an additional row. All reads go through the routes, as a client's do.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -24,15 +21,13 @@ import { sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { addQueryRoutes } from './routes.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-query-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+const { close, engine } = await openEngine()
 const gate = new TelemetryGate()
 const clock = new ManualClock(1_763_715_600_000)
 const http = open()
 after(async () => {
   await http.close()
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
+  await close()
 })
 
 /** A secret is `<tenant>.<role>`. */

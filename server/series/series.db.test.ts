@@ -2,11 +2,8 @@
 // value.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openChdb } from '../telemetry/chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -14,12 +11,8 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 import { replaySeries } from './series-replay.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-series-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 /** A whole number of hours, so that it is aligned to every step below. */
 const t0 = 1_763_712_000_000_000_000n

@@ -2,21 +2,18 @@
 // neighbour in the same partition, hidden rows gone at once.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
 import type { z } from 'zod'
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { partitionSizes } from '../telemetry/partitions.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -28,8 +25,7 @@ import { addUsageRoutes } from './routes.ts'
 
 type Usage = z.infer<typeof StorageUsage>
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-usage-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+const { close, engine } = await openEngine()
 const gate = new TelemetryGate()
 const http = createHttp({
   clock: new ManualClock(0),
@@ -46,8 +42,7 @@ addUsageRoutes(
 )
 after(async () => {
   await http.close()
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
+  await close()
 })
 
 /** A secret is `<tenant>.<placement>.<role>`. */

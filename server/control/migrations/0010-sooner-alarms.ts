@@ -1,5 +1,6 @@
 // The system detectors of error logs and of latency alarm after two of three buckets instead of three of
-// four. Detectors of existing organisations are changed only where nobody has edited them, at their first revision.
+// four. Detectors of existing organisations are changed only where nobody has edited them, at their first
+// revision.
 
 import { type QueryExecutorProvider, sql } from 'kysely'
 
