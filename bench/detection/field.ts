@@ -11,7 +11,6 @@
 // texts; --every keeps each n-th series. --report writes a page for each way that shows each series with what
 // was found, missed and false. The method is that of *served* and *whole*.
 
-import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
@@ -36,7 +35,7 @@ import {
   judgeAlarms,
   readField,
 } from './field-series.ts'
-import { ReportPage } from './report-page.ts'
+import { colourText, ReportPage } from './report-page.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -161,7 +160,7 @@ const chosenWays = options.ways.split(',').map((name) => {
 for (const way of chosenWays) {
   const page = new ReportPage(
     `The field, ${way}: ${options.method} at a budget of ${options.budget} a week`,
-    'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.',
+    colourText,
   )
   const judgements: (FieldSeries & { readonly judged: Judgement })[] = []
   for (const field of all) {
@@ -187,8 +186,7 @@ for (const way of chosenWays) {
   report('The field', ...sums)
   if (options.report !== undefined) {
     const path = options.report.replace(/(\.html)?$/, `-${way}.html`)
-    writeFileSync(path, page.html(new Map([['The field', sums]])))
-    say(`${path} shows each series`)
+    page.write(path, new Map([['The field', sums]]))
   }
 }
 

@@ -27,6 +27,8 @@ export interface Chart {
   readonly labels?: readonly BucketSpan[]
   /** Labels and anomalies that begin before this bucket do not count; 0 where absent. */
   readonly judgedFrom?: number
+  /** An event may still be found so many buckets after its end; by the width of buckets where absent. */
+  readonly tolerance?: number
   /** In order of time. */
   readonly deploys?: readonly Marker[]
 }
@@ -39,13 +41,13 @@ interface Verdicts {
   readonly wrong: readonly BucketSpan[]
 }
 
-/** An event may still be found so many buckets after its end. */
-const toleranceBuckets = { minutes: 7, longer: 2 }
+const usualTolerance = { minutes: 7, longer: 2 }
 
 /** Null where nothing is labelled. */
-export function verdictsOf({ anomalies, judgedFrom = 0, labels, stepMs }: Chart): Verdicts | null {
+export function verdictsOf(chart: Chart): Verdicts | null {
+  const { anomalies, judgedFrom = 0, labels, stepMs } = chart
   if (labels === undefined) return null
-  const tolerance = stepMs <= 60_000 ? toleranceBuckets.minutes : toleranceBuckets.longer
+  const { tolerance = stepMs <= 60_000 ? usualTolerance.minutes : usualTolerance.longer } = chart
   const counts = ([from]: BucketSpan) => from >= judgedFrom
   const [events, alarms] = [labels.filter(counts), anomalies.filter(counts)]
   const meets = (event: BucketSpan, alarm: BucketSpan) =>

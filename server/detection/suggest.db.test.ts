@@ -76,7 +76,7 @@ test('minutes with a daily rhythm get a method whose trial judged them and kept 
 })
 
 test('with too little data to try anything, the reasons say that nothing is shown to work', async () => {
-  await send('young', 1, 0.01, (minute) => minute % 7)
+  await send('young', 1, 1 / 96, (minute) => minute % 7)
   assert.match(
     (await ask('young')).reasons.join('\n'),
     /judged nothing.*\n.*None of them is shown to work yet/s,
