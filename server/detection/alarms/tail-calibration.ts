@@ -64,8 +64,8 @@ interface CalibrationPolicy {
   /** In units of the method's score; at most 1. */
   readonly leastThreshold: number
   /**
-   * Upper limit of the threshold while the budget is met, in the same units; Infinity where the distribution
-   * of scores is not known beforehand.
+   * Upper limit of the threshold while the budget is met, in the same units; Infinity where only the past
+   * gives a limit. Where it equals `leastThreshold` nothing is learnt: the method knows its edge.
    */
   readonly mostThreshold: number
 }
@@ -107,6 +107,7 @@ export class TailCalibration {
 
   /** Learns the score (not NaN) of a bucket outside any episode, or of the bucket that `opens` one. */
   learn(score: number, opens = false, side: Side = 'none'): void {
+    if (this.policy.mostThreshold <= this.policy.leastThreshold) return
     this.scores++
     if (opens) this.openings++
     const buckets = this.scores + this.emptyBuckets

@@ -27,6 +27,8 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
       mostThreshold: Number.POSITIVE_INFINITY,
     }
   }
+  // `auto` learns an edge for the budget by itself: its scores are in units of that edge.
+  const learnsEdge = 'memory_points' in params
   return {
     ...shared,
     direction: 'direction' in params ? params.direction : 'both',
@@ -36,9 +38,9 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
     // A series that joins its peers late is judged by their past.
     waitsForScores: !('min_peers' in params),
     budgetPerBucket: (params.alarm_budget_per_week * stepMinutes) / minutesPerWeek,
-    leastThreshold: 'k' in params || 'tolerance' in params ? 1 : leastFor(params.alarm_budget_per_week),
-    mostThreshold:
-      'memory_points' in params ? mostFor(params.alarm_budget_per_week) : Number.POSITIVE_INFINITY,
+    leastThreshold:
+      'k' in params || 'tolerance' in params || learnsEdge ? 1 : leastFor(params.alarm_budget_per_week),
+    mostThreshold: learnsEdge ? 1 : Number.POSITIVE_INFINITY,
   }
 }
 
@@ -49,13 +51,4 @@ export function alarmPolicy(params: MethodParams, stepMinutes: number): AlarmPol
  */
 function leastFor(budgetPerWeek: number): number {
   return Math.max(0.5, Math.min(1, 1 - Math.log10(budgetPerWeek) / 2))
-}
-
-/**
- * Surprises that are reported once have a similar distribution in every series, with the edge for one alarm a
- * week near a score of 1. The past of a series may move it out by a quarter, to surprises that are three
- * times as rare; a tenth of the budget moves it by half a score more.
- */
-function mostFor(budgetPerWeek: number): number {
-  return 1.25 - Math.log10(budgetPerWeek) / 2
 }
