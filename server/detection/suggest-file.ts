@@ -11,7 +11,7 @@ const dayNs = 1440n * nsPerMinute
 const mostNs = 7n * dayNs
 const triedNs = 2n * dayNs
 
-export interface FileSuggestion {
+interface FileSuggestion {
   readonly definition: DetectorDefinition
   readonly reasons: readonly string[]
   /** End of the first part: when the detector would have been created. */

@@ -50,7 +50,7 @@ export interface Trial {
 }
 
 /** Tries a definition on the past. */
-export type TryOut = (definition: DetectorDefinition) => Promise<Trial>
+type TryOut = (definition: DetectorDefinition) => Promise<Trial>
 
 /** Proposes a detector for a metric of an organisation. */
 export async function suggest(

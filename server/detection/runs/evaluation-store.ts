@@ -213,7 +213,10 @@ function partOf(piece: Series, from: number, to: number): Series {
 /** Points of one task: many small series make few tasks, and a long piece is divided. */
 const taskPoints = 8192
 
-/** Divides the members of a task into tasks of bounded size. Those that their method compares stay together. */
+/**
+ * Divides the members of a task into tasks of bounded size. Those that their method compares stay
+ * together.
+ */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
   if (comparesPeers(task.choice.method_key)) return [task]
   const tasks: { members: EvaluationMember[] }[] = []
