@@ -41,7 +41,7 @@ import { SurroundingsReader } from './detection/incidents/surroundings.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
-import { type Evaluate, EvaluationPool } from './detection/runs/evaluation-pool.ts'
+import { EvaluationPool, type Evaluations } from './detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from './detection/runs/runner.ts'
 import { createDetectionWorker } from './detection/runs/worker.ts'
 import type { DiskWatch } from './disk/disk-watch.ts'
@@ -231,14 +231,13 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
   const evaluations = new EvaluationPool()
-  const { evaluate } = evaluations
-  const runner = new DetectorRunner({ ...stores, store: detectors, evaluate })
+  const runner = new DetectorRunner({ ...stores, store: detectors, evaluations })
   const leases = new Leases(control, clock, leaseHolder)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const front = wireHttp({ ...stores, clients, turns, isReady: () => isReady })
-  const rooms = { deletion, ingest, detectors, runner, evaluate }
+  const rooms = { deletion, ingest, detectors, runner, evaluations }
   await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
   addCertificateRoute(front.http, wireCertificates(issuing))
@@ -312,7 +311,7 @@ interface RouteNeeds {
   readonly ingest: WiredIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
-  readonly evaluate: Evaluate
+  readonly evaluations: Evaluations
   readonly isReady: () => boolean
 }
 

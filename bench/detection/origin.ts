@@ -23,7 +23,7 @@ import { systemDetectors } from '../../server/detection/detectors/system-detecto
 import { Incidents } from '../../server/detection/incidents/incidents.ts'
 import { SurroundingsReader } from '../../server/detection/incidents/surroundings.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { planRun, type RunPlan } from '../../server/detection/runs/run-plan.ts'
+import { narrowestStep, planRun, type RunPlan } from '../../server/detection/runs/run-plan.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
@@ -291,7 +291,7 @@ async function detect(one: Case, { tenantId }: TenantPlace, definition: Detector
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('invalid params')
   const { id } = await store.createDetector(tenantId, definition, actor)
-  const plan = planRun(definition, nowMs + 30_000)
+  const plan = planRun(definition, narrowestStep(definition.window_minutes), nowMs + 30_000)
   let found = 0
   for (const service of serviceNames) {
     const series = one.series(definition.metric_key, service, plan)

@@ -1,116 +1,167 @@
-// The default method: several simple members, each calibrated by its own past (surprise.ts), combined by
-// their quadratic mean. Nobody has to choose a method or a parameter, and no member has to be right alone: a
-// spike is at the same time a record, a gap between values and an unusual shape. The mean is better than the
-// maximum, because each member is strongly wrong now and then, and members are seldom wrong at the same time.
-// The cost: something that only one member notices, such as a standstill, must be very unusual to count; for
-// that case there is the single method (`absence`).
+// The default method: simple looks at the newest value, each calibrated by its own past (scoring/rarity.ts),
+// in two views. Nobody has to choose a method or a parameter, and no look has to be right alone.
+// - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
+//   the last minutes, from what both let expect, and from all values seen. The score is their mean.
+// - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
+//   quadratic mean, because most looks are silent most of the time.
+// Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
 //
-// `score` says how unusual the bucket is, `unreported` how much of it was not reported before
-// (alert-once.ts). An unreported score opens an episode, and the score keeps it open. 1 is a surprise of
-// `edgeSurprise`. The alarm layer moves this edge to meet the alarm budget: outwards by a quarter while the
-// budget is met, and inwards only for a budget above one alarm a week. `expected` is the value that followed
-// the most similar past. Nothing here depends on a particular series, label or unit.
+// `score` is the larger of both views in units of their edges: 1 is the edge of alarm. `unreported` is how
+// much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
+// score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
+// next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
+// here depends on a particular series, label or unit.
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { methodParams } from '../../../contract/detection-methods.ts'
-import { unreportedScores } from '../scoring/alert-once.ts'
-import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
-import { leftProfile } from '../scoring/left-profile.ts'
-import { clockChanges } from '../scoring/local-clock.ts'
-import { rollingMeans, rollingSpreads, rollingSteps, valueGaps } from '../scoring/rolling.ts'
+import { Reported } from '../scoring/alert-once.ts'
+import { Deviations } from '../scoring/deviations.ts'
+import { LearntEdge } from '../scoring/learnt-edge.ts'
+import { localClock } from '../scoring/local-clock.ts'
+import { Novelties } from '../scoring/novelties.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import { combinedSurprise, recordSurprisesOf, surprisesOf, twoSidedSurprisesOf } from '../scoring/surprise.ts'
-import type { Method, Scores } from './method.ts'
-import { blankScores } from './method.ts'
-import { seasonalBand } from './seasonal-band.ts'
-import { TailScorer } from './tail-scorer.ts'
+import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
-const shapeLengths = [12, 96]
-/**
- * For means, and for the two means whose difference is a step: a single huge early value must not count as a
- * huge early step for long.
- */
-const smoothPoints = 6
-/** Long enough that one huge value hardly moves the mean; otherwise it would hide every record after it. */
-const slowPoints = 72
-const spreadPoints = 36
-const recordTolerance = 0.01
-/** A combined surprise of this size scores 1. A series without episodes exceeds it less than once a week. */
-const edgeSurprise = 1.45
+/** Lowest edges of the views, for scores that are means and quadratic means of digits. */
+const glanceFloor = { base: 0.9, perDigit: 0.38 }
+const noveltyFloor = { base: 0.35, perDigit: 0.3 }
+/** Shares of the alarm budget. Together more than all of it, because both views notice much of the same. */
+const [glanceShare, noveltyShare] = [0.8, 0.4]
+/** Half-life of what was reported of the first view: a spike is over when it is over. */
+const glanceMemoryPoints = 8
+/** An incident is learnt as its first values: its length must not make its values usual. */
+const startPoints = 3
+/** Where more than this share of the values is outside, they are usual. */
+const mostOutside = 0.1
+/** So many calm values in a row end an episode. */
+const calmValues = 3
+/** Over so many values the share is measured. */
+const outsideMemory = 1000
 
-/** Parsed once, because the schema looks up the time zone in the time zone database. */
-const seasonalDefaults = methodParams.seasonal_band.parse({})
+class View {
+  readonly edge: LearntEdge
+  readonly reported: Reported
+  score = 0
+  news = 0
 
-const memberNames = [
-  'shape_12',
-  'shape_96',
-  'record',
-  'smooth_record',
-  'slow_record',
-  'step_record',
-  'spread_record',
-  'spread',
-  'value_gap',
-  'season',
-] as const
-type MemberName = (typeof memberNames)[number]
-
-export const auto: Method<'auto'> = {
-  key: 'auto',
-  start: (params) => new TailScorer((series) => auto.score(series, params), params.history_points),
-  score(series: Series, params: MethodParams<'auto'>): Scores {
-    const members = autoMembers(series, params)
-    return combineMembers(Object.values(members.surprises), members, params)
-  },
-}
-
-interface AutoMembers {
-  readonly dense: DenseValues
-  /** Buckets of the series. */
-  readonly length: number
-  /** Per member, one surprise per dense value. */
-  readonly surprises: Readonly<Record<MemberName, Float64Array>>
-  readonly expected: Float64Array
-}
-
-/** Runs every member on a series. */
-function autoMembers(series: Series, params: MethodParams<'auto'>): AutoMembers {
-  const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
-  const { values } = dense
-  const { distances, expected } = leftProfile(dense, shapeLengths, params.history_points)
-  const [shape12, shape96] = distances.map(surprisesOf)
-  const residuals = seasonalBand.score(series, { ...seasonalDefaults, timezone: params.timezone }).score
-  const spreads = rollingSpreads(values, spreadPoints)
-  const empty = new Float64Array(values.length)
-  const surprises = {
-    shape_12: shape12 ?? empty,
-    shape_96: shape96 ?? empty,
-    record: recordSurprisesOf(values, recordTolerance),
-    smooth_record: recordSurprisesOf(rollingMeans(values, smoothPoints), recordTolerance),
-    slow_record: recordSurprisesOf(rollingMeans(values, slowPoints), recordTolerance),
-    step_record: recordSurprisesOf(rollingSteps(values, smoothPoints), recordTolerance),
-    spread_record: recordSurprisesOf(spreads, recordTolerance),
-    spread: twoSidedSurprisesOf(spreads),
-    value_gap: surprisesOf(valueGaps(values)),
-    season: surprisesOf(Float64Array.from(dense.buckets, (bucket) => at(residuals, bucket))),
+  constructor(edge: LearntEdge, memoryPoints: number) {
+    this.edge = edge
+    this.reported = new Reported(memoryPoints)
   }
-  return { dense, length: series.values.length, surprises, expected }
+
+  judge(score: number): void {
+    this.score = score
+    this.news = this.reported.newsOf(score)
+  }
 }
 
-/** Combines the surprises of members into scores. */
-function combineMembers(
-  surprises: readonly Float64Array[],
-  { dense, expected, length }: Pick<AutoMembers, 'dense' | 'expected' | 'length'>,
-  params: MethodParams<'auto'>,
-): Scores {
-  const score = combinedSurprise(surprises).map((surprise, i) =>
-    i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
-  )
-  return {
-    ...blankScores(length),
-    score: toSparse(dense, score, length),
-    unreported: toSparse(dense, unreportedScores(score, params.memory_points), length),
-    expected: toSparse(dense, expected, length),
+class AutoScorer implements Scorer {
+  private readonly params: MethodParams<'auto'>
+  private readonly deviations: Deviations
+  private readonly novelties = new Novelties()
+  private readonly glance: View
+  private readonly novelty: View
+  private values = 0
+  private outside = 0
+  private outsideShare = 0
+  /** The view that opened the present episode. */
+  private openedBy: View | null = null
+  private peak = 0
+  private calm = 0
+
+  constructor(params: MethodParams<'auto'>, stepMinutes: number) {
+    this.params = params
+    this.deviations = new Deviations(stepMinutes, params.history_points)
+    const budget = (share: number) => ({ stepMinutes, budgetPerWeek: share * params.alarm_budget_per_week })
+    this.glance = new View(
+      new LearntEdge({ ...budget(glanceShare), ...glanceFloor }),
+      Math.min(glanceMemoryPoints, params.memory_points),
+    )
+    this.novelty = new View(
+      new LearntEdge({ ...budget(noveltyShare), ...noveltyFloor }),
+      params.memory_points,
+    )
   }
+
+  score(piece: Series): Scores {
+    const scores = blankScores(piece.values.length)
+    const unreported = new Float64Array(piece.values.length).fill(Number.NaN)
+    const localTimeAt = localClock(piece, this.params.timezone)
+    for (let i = 0; i < piece.values.length; i++) {
+      const value = at(piece.values, i)
+      if (Number.isNaN(value)) continue
+      const { day, minuteOfDay } = localTimeAt(i)
+      const judged = this.judge(value, day * 1440 + minuteOfDay)
+      scores.expected[i] = this.deviations.expected
+      if (judged === null) continue
+      scores.score[i] = judged.score
+      unreported[i] = judged.unreported
+    }
+    return { ...scores, unreported }
+  }
+
+  /** Judges and learns the next value; null while warming up. */
+  private judge(value: number, minute: number): { score: number; unreported: number } | null {
+    const { deviations, glance, novelties, novelty } = this
+    deviations.compare(minute, value)
+    novelties.compare(value)
+    const isWarm = this.values++ >= this.params.warmup_points
+    glance.judge(isWarm ? meanOf(deviations.digits) : 0)
+    novelty.judge(isWarm ? quadraticMeanOf(deviations.digits, novelties.digits) : 0)
+    const score = Math.max(glance.score / glance.edge.edge, novelty.score / novelty.edge.edge)
+    const byGlance = glance.news / glance.edge.edge
+    const unreported = Math.max(byGlance, novelty.news / novelty.edge.edge)
+    if (isWarm) this.learnEdges(score, unreported, byGlance === unreported ? glance : novelty)
+    this.learn(minute, score > 1)
+    return isWarm ? { score, unreported } : null
+  }
+
+  /** Follows episodes as the alarm layer does. Their scores are not learnt; only how far they went is. */
+  private learnEdges(score: number, unreported: number, leading: View): void {
+    if (this.openedBy !== null) {
+      this.peak = Math.max(this.peak, score)
+      this.calm = score > 1 ? 0 : this.calm + 1
+      if (this.calm < calmValues) return
+      this.openedBy.edge.spend(this.peak)
+      this.openedBy = null
+      return
+    }
+    const opens = unreported > 1
+    if (opens) {
+      this.openedBy = leading
+      this.peak = score
+      this.calm = 0
+    }
+    for (const { edge, news } of [this.glance, this.novelty]) edge.learn(opens ? 0 : news)
+  }
+
+  private learn(minute: number, isOutside: boolean): void {
+    this.outside = isOutside ? this.outside + 1 : 0
+    const isUsual = !isOutside || this.outsideShare > mostOutside
+    this.outsideShare += ((isOutside ? 1 : 0) - this.outsideShare) / outsideMemory
+    this.deviations.learn(minute, isUsual ? 'usual' : this.outside <= startPoints ? 'start' : 'rest')
+    this.novelties.learn(isUsual)
+  }
+}
+
+export const auto = methodOf('auto', (params, stepMinutes) => new AutoScorer(params, stepMinutes))
+
+/** Mean of the numbers that are not NaN; 0 without any. */
+function meanOf(digits: Float64Array): number {
+  let sum = 0
+  let count = 0
+  for (const each of digits) {
+    if (Number.isNaN(each)) continue
+    sum += each
+    count++
+  }
+  return count === 0 ? 0 : sum / count
+}
+
+/** The records and the spread, with the season and the gap of the other view. */
+function quadraticMeanOf(deviations: Float64Array, novelties: Float64Array): number {
+  let sum = 0
+  for (const each of novelties) sum += each * each
+  for (const i of [0, 4]) sum += (deviations[i] || 0) ** 2
+  return Math.sqrt(sum / (novelties.length + 2))
 }

@@ -7,18 +7,30 @@
 /** A fifth above the highest score that was reported. */
 const clearStep = 1.2
 
+/** What was reported of a sequence of scores, which goes on score by score. */
+export class Reported {
+  private readonly fade: number
+  private highest = 0
+
+  /** The half-life is a number of scores. */
+  constructor(halfLifePoints: number) {
+    this.fade = 0.5 ** (1 / halfLifePoints)
+  }
+
+  /** Returns the next score (not NaN) where it was not reported before, else 0. */
+  newsOf(score: number): number {
+    this.highest *= this.fade
+    const news = score > this.highest * clearStep ? score : 0
+    this.highest = Math.max(this.highest, score)
+    return news
+  }
+}
+
 /**
  * Returns each unreported score as it is, 0 for the others, and NaN where there is no score. The
  * half-life is a number of scores.
  */
 export function unreportedScores(scores: Float64Array, halfLifePoints: number): Float64Array {
-  const fade = 0.5 ** (1 / halfLifePoints)
-  let reported = 0
-  return scores.map((score) => {
-    if (Number.isNaN(score)) return score
-    reported *= fade
-    const unreported = score > reported * clearStep ? score : 0
-    reported = Math.max(reported, score)
-    return unreported
-  })
+  const reported = new Reported(halfLifePoints)
+  return scores.map((score) => (Number.isNaN(score) ? score : reported.newsOf(score)))
 }

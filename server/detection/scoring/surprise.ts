@@ -30,17 +30,6 @@ export function surprisesOf(numbers: Float64Array): Float64Array {
   })
 }
 
-/** The same for numbers that are unusual if they are very high or very low. */
-export function twoSidedSurprisesOf(numbers: Float64Array): Float64Array {
-  const past = new SortedWindow(Math.min(capacity, numbers.length))
-  return numbers.map((number) => {
-    if (Number.isNaN(number)) return 0
-    const surprise = past.size < fewestNumbers ? 0 : twoSidedSurprise(past, number)
-    past.push(number)
-    return surprise
-  })
-}
-
 function upperSurprise(past: SortedWindow, number: number): number {
   const highest = past.rank(past.size - 1)
   if (number <= highest) return Math.log10((past.size + 1) / (past.size - past.countBelow(number) + 1))
@@ -52,38 +41,6 @@ function upperSurprise(past: SortedWindow, number: number): number {
   }
   const beyond = excess > 0 ? (number - highest) / excess / Math.LN10 : mostBeyond
   return Math.log10(past.size + 1) + Math.min(mostBeyond, beyond)
-}
-
-function twoSidedSurprise(past: SortedWindow, number: number): number {
-  const rarer = Math.min(past.size - past.countBelow(number), past.countUpTo(number))
-  return Math.max(0, Math.log10((past.size + 1) / (2 * (rarer + 1))))
-}
-
-/**
- * Among fewer numbers than this, records are common, and the range is too small to tell what is far outside
- * it.
- */
-const fewestForRecord = 144
-
-/**
- * Surprise of values outside the range seen before, by more than `tolerance` times that range; 0 for all
- * others, and until enough values were seen. Among n values in random order the newest is the highest or the
- * lowest with probability 2/n. The distance outside the range adds up to 3.
- */
-export function recordSurprisesOf(values: Float64Array, tolerance: number): Float64Array {
-  let lowest = Number.POSITIVE_INFINITY
-  let highest = Number.NEGATIVE_INFINITY
-  let seen = 0
-  return values.map((value) => {
-    if (Number.isNaN(value)) return 0
-    const range = highest - lowest
-    const beyond = range > 0 ? Math.max(value - highest, lowest - value) / range : 0
-    lowest = Math.min(lowest, value)
-    highest = Math.max(highest, value)
-    seen++
-    if (beyond <= tolerance || seen <= fewestForRecord) return 0
-    return Math.log10(seen / 2) + Math.min(3, Math.log10(1 + 20 * beyond))
-  })
 }
 
 /**

@@ -1,0 +1,184 @@
+// Five simple looks at the newest value, each a deviation in robust standard deviations of its own past: the
+// distance from what a person would expect at a glance. They go on value by value, with a bounded past.
+// - `season`: from this time of the day, or of this weekday, whichever is nearer;
+// - `day`: from this time of the day, at the level of the last hour;
+// - `jump`: from the median of the last nine values;
+// - `forecast`: from a linear prediction by all of these (least-squares.ts);
+// - `gap`: how far the nearest values ever seen are. The third nearest counts: what was seen once or twice
+//   was an incident or chance.
+// What belongs to an incident is not learnt as usual (`learn`), so that the next one is noticed as well.
+
+import { type DailyExpectation, DailyPast } from './daily-past.ts'
+import { LeastSquares } from './least-squares.ts'
+import { Rarity } from './rarity.ts'
+import { ResidualScale } from './residual-scale.ts'
+import { at } from './series.ts'
+import { SortedWindow } from './sorted-window.ts'
+
+const deviationNames = ['season', 'day', 'jump', 'forecast', 'gap'] as const
+type ResidualName = Exclude<(typeof deviationNames)[number], 'gap'>
+
+const lastValues = 9
+/** More consecutive empty buckets than this, or a step back of local time, separate values. */
+const longestBridge = 5
+const stepHistory = 512
+const fewestSteps = 10
+const fewestForGap = 30
+/** Seen so often, a value is known. */
+const sightings = 3
+const forecastInputs = 9
+const fewestForForecast = 60
+/** Inputs and errors beyond this are limited, in deviations: an outlier must not turn the weights. */
+const [mostInput, mostError] = [10, 3]
+/** A deviation is never told in units smaller than this share of the usual step of the series. */
+const leastScale = 0.1
+const mostDeviation = 1e9
+
+class Residual {
+  readonly scale: ResidualScale
+  readonly rarity = new Rarity()
+  size = Number.NaN
+  deviation = Number.NaN
+
+  constructor(stepMinutes: number) {
+    this.scale = new ResidualScale(stepMinutes)
+  }
+
+  digits(residual: number, minute: number, floor: number): number {
+    const scale = this.scale.at(minute)
+    this.size = Math.abs(residual)
+    const isKnown = !Number.isNaN(scale) && !Number.isNaN(residual)
+    this.deviation = isKnown ? bounded(residual / Math.max(scale, floor)) : Number.NaN
+    return isKnown ? this.rarity.digits(this.deviation) : Number.NaN
+  }
+
+  learn(minute: number, isUsual: boolean): void {
+    if (isUsual && !Number.isNaN(this.size)) this.scale.learn(minute, this.size)
+    if (!Number.isNaN(this.deviation)) this.rarity.learn(this.deviation)
+  }
+}
+
+export class Deviations {
+  /** Digits of rarity by `deviationNames`; NaN where a look has not seen enough. */
+  readonly digits = new Float64Array(deviationNames.length).fill(Number.NaN)
+  /** What the forecast, or else the last values, said of the newest value; NaN for the first ones. */
+  expected = Number.NaN
+  private readonly stepMinutes: number
+  private readonly past: DailyPast
+  private readonly residuals: Record<ResidualName, Residual>
+  private readonly gapRarity = new Rarity()
+  private readonly forecast = new LeastSquares(forecastInputs)
+  private readonly inputs = new Float64Array(forecastInputs)
+  private readonly steps = new SortedWindow(stepHistory)
+  private readonly seen: SortedWindow
+  /** The last nine values, newest first. */
+  private readonly last: number[] = []
+  private readonly sorted = new Float64Array(lastValues)
+  private value = Number.NaN
+  private minute = Number.NEGATIVE_INFINITY
+  private gap = Number.NaN
+  private error = Number.NaN
+
+  /** `seenPoints`: among how many values the nearest one is looked for. */
+  constructor(stepMinutes: number, seenPoints: number) {
+    const residual = () => new Residual(stepMinutes)
+    this.stepMinutes = stepMinutes
+    this.past = new DailyPast(stepMinutes)
+    this.residuals = { season: residual(), day: residual(), jump: residual(), forecast: residual() }
+    this.seen = new SortedWindow(seenPoints)
+  }
+
+  /** Compares a value (not NaN) at a local minute with the past. `learn` must follow. */
+  compare(minute: number, value: number): void {
+    this.value = value
+    const isCut = minute <= this.minute || minute > this.minute + (longestBridge + 1) * this.stepMinutes
+    if (isCut) this.last.length = 0
+    this.minute = minute
+    const usualStep = this.steps.size < fewestSteps ? 0 : this.steps.median()
+    const floor = Math.max(leastScale * usualStep, 1e-9 * Math.abs(value), 1e-300)
+    const usual = this.past.at(minute)
+    const { day, forecast, jump, season } = this.residuals
+    const centre = this.centreOfLast()
+    this.digits[0] = season.digits(value - nearer(value, usual), minute, floor)
+    this.digits[1] = day.digits(value - usual.atThisLevel, minute, floor)
+    this.digits[2] = jump.digits(value - centre, minute, floor)
+    const predicted = this.predict(usual, Math.max(jump.scale.at(minute), floor))
+    this.digits[3] = forecast.digits(
+      this.forecast.learnt < fewestForForecast ? Number.NaN : value - predicted,
+      minute,
+      floor,
+    )
+    this.gap = this.gapAt(value) / Math.max(usualStep, floor)
+    this.digits[4] = Number.isNaN(this.gap) ? Number.NaN : this.gapRarity.digits(bounded(this.gap))
+    this.expected = Number.isNaN(this.digits[3] ?? Number.NaN) ? centre : predicted
+  }
+
+  /** Learns the value compared last; one of an incident is not learnt as usual. */
+  learn(minute: number, part: 'usual' | 'start' | 'rest'): void {
+    const { value } = this
+    if (!Number.isNaN(this.error)) {
+      this.forecast.learn(this.inputs, Math.max(-mostError, Math.min(mostError, this.error)))
+    }
+    if (part !== 'rest') {
+      for (const residual of Object.values(this.residuals)) residual.learn(minute, part === 'usual')
+      if (!Number.isNaN(this.gap)) this.gapRarity.learn(bounded(this.gap))
+      this.seen.push(value)
+    }
+    const step = Math.abs(value - (this.last[0] ?? value))
+    if (step > 0) this.steps.push(step)
+    this.past.learn(minute, value)
+    this.last.unshift(value)
+    if (this.last.length > lastValues) this.last.pop()
+  }
+
+  private centreOfLast(): number {
+    if (this.last.length < lastValues) return Number.NaN
+    this.sorted.set(this.last)
+    return at(this.sorted.sort(), lastValues >> 1)
+  }
+
+  /** Predicts the value, in deviations from the level of the last hour; NaN without one. */
+  private predict(
+    { atThisLevel, atThisTime, lastHour, onThisWeekday }: DailyExpectation,
+    scale: number,
+  ): number {
+    const [one = 0, two = 0, three = 0, four = 0, five] = this.last
+    this.error = Number.NaN
+    if (Number.isNaN(lastHour) || Number.isNaN(scale) || five === undefined) return Number.NaN
+    const input = (level: number) =>
+      Number.isNaN(level) ? 0 : Math.max(-mostInput, Math.min(mostInput, (level - lastHour) / scale))
+    const mean = one / 5 + two / 5 + three / 5 + four / 5 + five / 5
+    this.inputs.set([1, ...[one, two, three, four, mean, atThisLevel, atThisTime, onThisWeekday].map(input)])
+    const predicted = this.forecast.predict(this.inputs)
+    this.error = (this.value - lastHour) / scale - predicted
+    return lastHour + predicted * scale
+  }
+
+  /** Distance to the third nearest of the values seen; NaN until there are thirty. */
+  private gapAt(value: number): number {
+    const { seen } = this
+    if (seen.size < fewestForGap) return Number.NaN
+    let upper = seen.countBelow(value)
+    let lower = upper - 1
+    let distance = 0
+    for (let i = 0; i < sightings; i++) {
+      const below = lower < 0 ? Number.POSITIVE_INFINITY : value - seen.rank(lower)
+      const above = upper < seen.size ? seen.rank(upper) - value : Number.POSITIVE_INFINITY
+      distance = Math.min(below, above)
+      if (below <= above) lower--
+      else upper++
+    }
+    return distance
+  }
+}
+
+/** The nearer of this time of the day and of the week; NaN without either. */
+function nearer(value: number, { atThisTime, onThisWeekday }: DailyExpectation): number {
+  if (Number.isNaN(onThisWeekday)) return atThisTime
+  if (Number.isNaN(atThisTime)) return onThisWeekday
+  return Math.abs(value - onThisWeekday) < Math.abs(value - atThisTime) ? onThisWeekday : atThisTime
+}
+
+function bounded(deviation: number): number {
+  return Math.max(-mostDeviation, Math.min(mostDeviation, deviation))
+}
