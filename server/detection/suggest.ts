@@ -170,7 +170,7 @@ interface Choice {
   readonly reasons: readonly string[]
 }
 
-/** The first candidate whose trial judged something and kept to its budget; else the one that came closest. */
+/** The first candidate whose trial judged something and kept to its budget; else the closest one. */
 async function firstThatWorks(candidates: readonly DetectorDefinition[], tryOut: TryOut): Promise<Choice> {
   const reasons: string[] = []
   let best: { readonly definition: DetectorDefinition; readonly trial: Trial } | null = null
