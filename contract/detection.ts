@@ -232,7 +232,7 @@ export const AnomalyVersion = z
     held_by: z.array(z.string()).describe('Legal holds that covered it at that time.'),
     anomaly: Anomaly.describe('The anomaly before the change.'),
   })
-  .describe('What an anomaly under a legal hold said before it was changed; kept until the hold is released.')
+  .describe('An earlier version of an anomaly under a legal hold; stored until the hold is released.')
   .meta({ id: 'AnomalyVersion' })
 export type AnomalyVersion = z.infer<typeof AnomalyVersion>
 

@@ -77,7 +77,7 @@ export const AccessToken = z
     live_descendants: z
       .int()
       .describe(
-        'All its descendants that work now. They are not revoked with it unless the request says so.',
+        'Number of its descendants that work now. They are not revoked with it unless the request says so.',
       ),
   })
   .meta({ id: 'AccessToken' })
@@ -93,7 +93,7 @@ export const RevokeQuery = z.strictObject({
 })
 
 export const RevokedAccessToken = AccessToken.extend({
-  revoked_descendants: z.int().describe('Descendants that this request revoked.'),
+  revoked_descendants: z.int().describe('Number of descendants that this request revoked.'),
 })
   .describe(
     'The token is revoked. Where `live_descendants` is not 0, some descendants still work; send the request again with `descendants=true` to revoke them.',

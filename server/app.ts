@@ -1,6 +1,6 @@
-// The one place that wires the rooms together. Rooms don't know each other; what one needs of another is
-// handed over here as a function. Order matters twice: what was hidden or fenced is restored before anything
-// is served, and stopping lets requests and commits finish before the stores close.
+// The only place that wires the rooms together. Rooms don't know each other; what one needs of another is
+// passed to it here as a function. The order matters twice: what was hidden or fenced is restored before
+// anything is served, and a stop lets requests and commits finish before the stores close.
 
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -41,7 +41,7 @@ import { SurroundingsReader } from './detection/incidents/surroundings.ts'
 import { readMetricNames } from './detection/metric-names.ts'
 import { addDetectorPreviewRoutes } from './detection/preview-routes.ts'
 import { addDetectionRoutes } from './detection/routes.ts'
-import { type Evaluate, EvaluationPool } from './detection/runs/evaluation-pool.ts'
+import { EvaluationPool, type Evaluations } from './detection/runs/evaluation-pool.ts'
 import { DetectorRunner } from './detection/runs/runner.ts'
 import { createDetectionWorker } from './detection/runs/worker.ts'
 import type { DiskWatch } from './disk/disk-watch.ts'
@@ -66,21 +66,18 @@ interface AppOptions {
   readonly config: Config
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
-  /** Where a test may end the process; does nothing otherwise. */
+  /** A point at which a test may end the process; does nothing otherwise. */
   readonly failpoint?: Failpoint
-  /**
-   * Erasures that are carried out beside each other; the usual number where absent. A
-   * test that stops one names 1.
-   */
+  /** Erasures that run at once; the default number where absent. A test that stops one sets 1. */
   readonly erasuresAtOnce?: number
   /**
-   * Opens the telemetry engine; {@link openChdb} where absent. A test that starts the
-   * service often keeps one open.
+   * Opens the telemetry engine; {@link openChdb} where absent. A test that starts the service often keeps one
+   * open.
    */
   readonly openEngine?: typeof openChdb
-  /** No background work is started; what it does in one pass is done by {@link App.round}. */
+  /** Starts no background work; {@link App.round} runs one pass of it. */
   readonly isManual?: boolean
-  /** The command that works in the data folder without being the service; null or absent for the service. */
+  /** The command that uses the data folder without being the service; null or absent for the service. */
   readonly command?: string | null
 }
 
@@ -88,33 +85,32 @@ export interface App {
   readonly http: FastifyInstance
   readonly tenancy: TenancyStore
   /**
-   * Creates an organisation with everything it starts with, in one transaction: its
-   * detectors and its owner's token.
+   * Creates an organisation with its first records in one transaction: its detectors and its owner's token.
    */
   createOrganisation(organisation: NewOrganisation, ownerSecret: string): Promise<TenantPlace>
   /**
-   * Listens, then runs `beforeReady`, then is ready and starts the background work; answers the address. So
-   * what is created at the first start is created once the address is ours, and before anyone can ask for it.
-   * Where it fails all is closed.
+   * Listens, runs `beforeReady`, becomes ready and starts the background work; returns the address. So
+   * records of the first start are created after the address is taken and before anyone can send requests.
+   * Where it fails everything is closed.
    */
   start(beforeReady?: () => Promise<void>): Promise<string>
-  /** Where the admin listener listens; null before the start, and where there is none. */
+  /** The address of the admin listener; null before the start, and where there is none. */
   adminAddress(): string | null
   /**
-   * Where OTLP/gRPC listens, such as `127.0.0.1:4317`; null before the start, and where it is switched off.
+   * The address of OTLP/gRPC, such as `127.0.0.1:4317`; null before the start, and where it is switched off.
    */
   grpcAddress(): string | null
-  /** Takes the backups that were asked for; only where the background work was not started. */
+  /** Takes the requested backups; only where the background work was not started. */
   takeBackups(): Promise<void>
-  /** One pass of the deletion loop; only where the background work was not started. */
+  /** Runs one pass of the deletion loop; only where the background work was not started. */
   round(): Promise<void>
-  /** Reads as the organisation's own people do. */
+  /** Returns a reader with the view of the organisation's own people. */
   readerOf(place: TenantPlace): TenantReader
   /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
   close(): Promise<void>
 }
 
-/** How far back the catalogue of metric names for detectors looks: as far as a detector's longest window. */
+/** How many days of metric names are listed for detectors: the longest window of a detector. */
 const metricNamesDays = 90
 const nsPerDay = 86_400_000_000_000n
 
@@ -160,7 +156,7 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
   }
 }
 
-/** What every organisation starts with. */
+/** Creates what every organisation starts with. */
 export async function foundOrganisation(
   trx: ControlTransaction,
   { tenantId, actor }: NewOrganisation,
@@ -179,9 +175,7 @@ export async function foundOrganisation(
   await insertToken(trx, token, nowMs)
 }
 
-/**
- * What the rooms share. A clock that is wrong from the start is found here, before anything is done by it.
- */
+/** Opens what the rooms share. A clock that is wrong from the start is noticed here, before it is used. */
 async function openShared(
   { config, clock, logger, erasuresAtOnce, failpoint = async () => {} }: AppOptions,
   { control, disk, engine, keys }: OpenStores,
@@ -237,14 +231,13 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
   const evaluations = new EvaluationPool()
-  const { evaluate } = evaluations
-  const runner = new DetectorRunner({ ...stores, store: detectors, evaluate })
+  const runner = new DetectorRunner({ ...stores, store: detectors, evaluations })
   const leases = new Leases(control, clock, leaseHolder)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const front = wireHttp({ ...stores, clients, turns, isReady: () => isReady })
-  const rooms = { deletion, ingest, detectors, runner, evaluate }
+  const rooms = { deletion, ingest, detectors, runner, evaluations }
   await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
   addCertificateRoute(front.http, wireCertificates(issuing))
@@ -318,11 +311,11 @@ interface RouteNeeds {
   readonly ingest: WiredIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
-  readonly evaluate: Evaluate
+  readonly evaluations: Evaluations
   readonly isReady: () => boolean
 }
 
-/** Everything that is asked over HTTP but erasing, which {@link wireDeletion} adds itself. */
+/** Adds all routes except those of erasures, which {@link wireDeletion} adds itself. */
 async function addRoutes(needs: RouteNeeds): Promise<void> {
   const { clock, control, deletion, engine, front, gate, ingest } = needs
   const { http } = front

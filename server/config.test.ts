@@ -1,5 +1,5 @@
 // Settings from an environment: defaults that are safe to start with, and refusals that name the variable and
-// the mend, and never a secret.
+// the correction, and never a secret.
 
 import assert from 'node:assert/strict'
 import { isAbsolute, join, resolve } from 'node:path'
@@ -48,7 +48,7 @@ test('an empty environment is a service for this machine alone, beside its data'
   })
 })
 
-test('the key of the signing keys has one source, long enough, and not among the backups', () => {
+test('the key of the signing keys has one source, is long enough, and is not among the backups', () => {
   const secret = 'x'.repeat(32)
   assert.equal(readConfig({ LETHE_KEY_SECRET: secret }).keySource.secret, secret)
   for (const [env, named] of [
@@ -60,7 +60,7 @@ test('the key of the signing keys has one source, long enough, and not among the
   }
 })
 
-test('an empty setting is one that is not given', () => {
+test('an empty setting counts as absent', () => {
   const names = [
     'HOST',
     'PORT',
@@ -77,7 +77,7 @@ test('an empty setting is one that is not given', () => {
   assert.deepEqual(readConfig(empty), readConfig({}))
 })
 
-test('what is set is used, in the units it is used in', () => {
+test('a setting is used, in the units of the code', () => {
   const token = newTokenSecret('owner')
   assert.deepEqual(
     readConfig({
@@ -146,7 +146,7 @@ test('the admin listener is off unless it has a port, and the reference moves on
   assert.match(refusalOf({ LETHE_ADMIN_PORT: 'yes' }), /LETHE_ADMIN_PORT .* or off/)
 })
 
-test('a proxy that is no address is refused, and one address can’t have more connections than there are', () => {
+test('a proxy that is not an address is refused, and one address can’t have more connections than there are', () => {
   for (const wrong of ['proxy.internal', '10.0.0.0/33', '10.0.0.0/8/8', '::1/129', '10.0.0.1:80', '*']) {
     assert.match(refusalOf({ LETHE_TRUSTED_PROXIES: `10.1.1.1,${wrong}` }), /LETHE_TRUSTED_PROXIES/, wrong)
   }
@@ -155,7 +155,7 @@ test('a proxy that is no address is refused, and one address can’t have more c
   assert.match(refusalOf(both), /LETHE_CONNECTIONS_PER_ADDRESS/)
 })
 
-test('gRPC can be switched off, and is on a port of the system’s choosing where the service is', () => {
+test('gRPC can be switched off, and is on a port that the system chooses where HTTP is', () => {
   assert.equal(readConfig({ LETHE_GRPC_PORT: 'off' }).grpcPort, null)
   assert.equal(readConfig({ LETHE_PORT: '0' }).grpcPort, 0)
   assert.equal(readConfig({ LETHE_PORT: '0', LETHE_GRPC_PORT: 'off' }).grpcPort, null)
@@ -167,7 +167,7 @@ test('gRPC can be switched off, and is on a port of the system’s choosing wher
   }
 })
 
-test('the data folder is absolute, so that a later change of the working folder moves nothing', () => {
+test('the data folder is absolute, so that a later change of the working folder has no effect', () => {
   const { dataDir, controlPath } = readConfig({ LETHE_DATA_DIR: 'here' })
   assert.ok(isAbsolute(dataDir))
   assert.equal(controlPath, join(dataDir, 'control.db'))
@@ -217,7 +217,7 @@ describe('every refusal names its variable', () => {
     assert.equal(refusal, 'LETHE_LOG_LEVEL must be one of debug, info, warn, error, silent, not "loud".')
   })
 
-  test('stores of another kind are refused instead of quietly replaced', () => {
+  test('stores of another kind are refused instead of replaced', () => {
     assert.match(
       refusalOf({ LETHE_CONTROL_URL: 'postgres://db/lethe' }),
       /^LETHE_CONTROL_URL must start with sqlite:/,
@@ -228,12 +228,12 @@ describe('every refusal names its variable', () => {
     )
   })
 
-  test('a place for telemetry that would not be used is refused', () => {
+  test('an address for telemetry that would not be used is refused', () => {
     const refusal = refusalOf({ LETHE_TELEMETRY_URL: 'chdb:/srv/elsewhere' })
     assert.match(refusal, /^LETHE_TELEMETRY_URL takes no path: .* LETHE_DATA_DIR/)
   })
 
-  test('a place for backups that a restore would remove is refused', () => {
+  test('a folder for backups that a restore would remove is refused', () => {
     for (const place of ['telemetry', 'telemetry/engine/backups']) {
       const refusal = refusalOf({ LETHE_DATA_DIR: '/srv/lethe', LETHE_BACKUP_DIR: `/srv/lethe/${place}` })
       assert.match(refusal, /^LETHE_BACKUP_DIR must not be in /)
@@ -241,7 +241,7 @@ describe('every refusal names its variable', () => {
     readConfig({ LETHE_DATA_DIR: '/srv/lethe', LETHE_BACKUP_DIR: '/srv/lethe/telemetry-backups' })
   })
 
-  test('LETHE_BOOTSTRAP_ORG takes what a person can type', () => {
+  test('LETHE_BOOTSTRAP_ORG accepts what a person can type', () => {
     for (const tenantId of ['Acme', 'ac', 'acme_corp', '-acme', 'acme-', 'a'.repeat(41), 'äcme']) {
       assert.match(
         refusalOf({ LETHE_BOOTSTRAP_ORG: tenantId }),
@@ -250,7 +250,7 @@ describe('every refusal names its variable', () => {
     }
   })
 
-  test('LETHE_BOOTSTRAP_TOKEN takes what can’t be guessed and can be sent in a header', () => {
+  test('LETHE_BOOTSTRAP_TOKEN accepts what can’t be guessed and can be sent in a header', () => {
     for (const token of [
       'short',
       'x'.repeat(31),
@@ -265,7 +265,7 @@ describe('every refusal names its variable', () => {
   })
 })
 
-test('several problems are told at once, a line each, and contradictions once each setting is right', () => {
+test('several problems are reported at once, a line each, and contradictions after each setting is valid', () => {
   assert.deepEqual(
     refusalOf({ LETHE_PORT: 'http', LETHE_FSYNC: 'yes', LETHE_KEY_SECRET: 'short' }).split('\n'),
     [
@@ -281,7 +281,7 @@ test('several problems are told at once, a line each, and contradictions once ea
   ])
 })
 
-test('no refusal holds a secret: neither a token nor the password in an address', () => {
+test('no refusal contains a secret: neither a token nor the password in an address', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[A-Za-z0-9]{8,30}$/), (secret) => {
       for (const env of [

@@ -1,7 +1,7 @@
-// What the service is configured with, from environment variables that are read here and nowhere else. The
+// The configuration of the service, from environment variables that are read here and nowhere else. The
 // schema of each variable, with its default and bounds, is in config/settings.ts; here they become what the
-// rest of the code uses, and settings that contradict each other are found. A setting that can't be right
-// stops the start with a sentence that names it.
+// rest of the code uses, and contradictions between settings are found. A wrong setting stops the start with
+// a sentence that names it.
 
 import { join, resolve } from 'node:path'
 import type { z } from 'zod'
@@ -11,64 +11,65 @@ import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
 
 export interface Config {
-  /** Address to listen on. Loopback by default: opening the service to others is a decision. */
+  /** Address to listen on. Loopback by default: the operator must decide to open the service to others. */
   readonly host: string
   readonly port: number
   /** Port of OTLP/gRPC on the same address; null where it is switched off. */
   readonly grpcPort: number | null
-  /**
-   * Where metrics, reference and health are served for whoever runs the service; null
-   * where the main port has them.
-   */
+  /** The listener of metrics, reference and health for operators; null where the main port has them. */
   readonly admin: { readonly host: string; readonly port: number } | null
-  /** Whether the main port has the reference of all operations; `admin` leaves it to the admin listener. */
+  /**
+   * Whether the main port has the reference of all operations; with `admin` only the admin listener has it.
+   */
   readonly docs: 'on' | 'admin'
-  /** Reverse proxies, by address or network, that are believed when they name their client. */
+  /** Trusted reverse proxies, by address or network: the client that they name is used. */
   readonly trustedProxies: readonly string[]
-  /** The header in which they name it. */
+  /** The header in which they name the client. */
   readonly proxyHeader: ProxyHeader
   readonly connections: ConnectionLimits
-  /** Folder for everything the service keeps: the engine's files and, by default, the control plane. */
+  /** Folder for everything that the service stores: the engine's files and, by default, the control plane. */
   readonly dataDir: string
   /** Path of the SQLite control-plane database. */
   readonly controlPath: string
   /**
-   * What seals the signing keys in the control-plane database: the secret where there is one,
-   * else what the file holds.
+   * The source of the key that seals the signing keys in the control-plane database: the secret where there
+   * is one, otherwise the file.
    */
   readonly keySource: { readonly secret: string | null; readonly file: string }
-  /** The secret that sealed them before, for `lethe keys reseal`; null where a file did. */
+  /** The secret that sealed them before, for `lethe keys reseal`; null where it was a file. */
   readonly oldKeySecret: string | null
   /** Folder for backups and for the journal of erasures that a restore needs. */
   readonly backupDir: string
-  /** Days after which the service removes a backup, where the command names no other. */
+  /** Days after which the service removes a backup, where the command does not say otherwise. */
   readonly backupKeepDays: number
-  /** Room on the disk that is kept for erasing when there is no other, bytes; 0 keeps none. */
+  /** Disk space that is reserved for erasing, bytes; 0 reserves none. */
   readonly reserveBytes: number
-  /** Memory the telemetry engine may use, bytes. */
+  /** Memory that the telemetry engine may use, bytes. */
   readonly engineMemoryBytes: number
-  /** How long the first row for a placement waits for company, milliseconds. */
+  /** How long the first row of a placement waits for others, milliseconds. */
   readonly commitDelayMs: number
   /**
-   * How acknowledged telemetry is on the disk, so that it survives power loss and not
-   * only the end of the process.
+   * How acknowledged telemetry is synced to the disk, so that it survives a power loss and not only the end
+   * of the process.
    */
   readonly commitSync: CommitSync
   /**
-   * Rows that wait or are being committed, bytes, and as much again for bodies; past it whoever
-   * holds the most gets 503.
+   * Limit of rows that wait or are being committed, bytes, and of bodies the same again; above it the
+   * organisation with the most is refused with 503.
    */
   readonly ingestBufferBytes: number
   /** Largest ingest body after decompression, bytes. */
   readonly ingestBodyBytes: number
-  /** What an organisation may send where the operator has set nothing for it; null is no limit. */
+  /** Limits of an organisation without limits of its own; null is no limit. */
   readonly quota: { readonly rowsPerSecond: number | null; readonly bytesPerDay: number | null }
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** Organisation and owner token to create at start where this organisation doesn't exist. */
+  /** Organisation and owner token to create at the start where the organisation doesn't exist. */
   readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
 }
 
-/** A setting or an option is wrong. The message names it and says what to change; it never holds a secret. */
+/**
+ * A setting or an option is wrong. The message names it and says what to change; it never contains a secret.
+ */
 export class ConfigError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -79,7 +80,7 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>
 type SettingValues = z.output<typeof Settings>
 
-/** Reads the settings of the service. Throws ConfigError with a line for each setting that can't be right. */
+/** Reads the settings of the service. Throws ConfigError with a line for each wrong setting. */
 export function readConfig(env: Environment): Config {
   const given = Object.entries(env).filter(([, value]) => value !== '')
   const read = SettingsToConfig.safeParse(Object.fromEntries(given))
@@ -90,7 +91,7 @@ export function readConfig(env: Environment): Config {
 
 const mebibyte = 1024 * 1024
 
-/** A transformation runs only where every setting is right by itself, so it sees values and no problems. */
+/** A transformation runs only where every setting is valid, so it receives values and no problems. */
 const SettingsToConfig = Settings.transform((settings, context) => {
   const config = toConfig(settings)
   for (const [name, message] of findContradictions(settings, config)) {
@@ -141,7 +142,10 @@ function toConfig(settings: SettingValues): Config {
   }
 }
 
-/** Settings that are right by themselves and wrong together: the one to change, and what is wrong with it. */
+/**
+ * Finds settings that are valid alone and contradict each other: the one to change, and what is wrong with
+ * it.
+ */
 function findContradictions(
   settings: SettingValues,
   { admin, docs, connections, dataDir, backupDir, keySource }: Config,
@@ -169,7 +173,7 @@ function findContradictions(
       'LETHE_KEY_SECRET',
       'and LETHE_KEY_FILE both name the key; set one of them.',
     ],
-    // A key that lies among the backups would open what is in them.
+    // A key beside the backups would open what is in them.
     [
       keySource.file.startsWith(`${backupDir}/`),
       'LETHE_KEY_FILE',

@@ -1,14 +1,14 @@
 // The service's own metrics in the Prometheus format. Names follow the Prometheus conventions (unit last,
-// totals end in _total). Nothing is labelled by organisation or address: this page is for whoever operates
-// the machine, and open to everyone who reaches its listener.
+// totals end in _total). Nothing is labelled by organisation or address: this page is for operators, and open
+// to everyone who reaches its listener.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './core/clock.ts'
 import type { RequestQueries } from './deletion/requests/queries.ts'
 import { workingStatuses } from './deletion/requests/states.ts'
 import type { ClientLimits } from './http/client-limits.ts'
-import type { AnswersUnderWay } from './http/limits/answers-under-way.ts'
 import type { Connections } from './http/limits/connections.ts'
+import type { ResponsesInProgress } from './http/limits/responses-in-progress.ts'
 import type { BodyBudget } from './ingest/body-budget.ts'
 import type { IngestWriter } from './ingest/rows/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
@@ -20,7 +20,7 @@ interface MetricSources {
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections
-  readonly answers: AnswersUnderWay
+  readonly answers: ResponsesInProgress
   readonly clock: Clock
   readonly isClockInDoubt: () => boolean
 }
@@ -95,7 +95,7 @@ export class ServiceMetrics {
 function addDiskMetrics(disk: MetricSources['disk'], registers: Registry[]): void {
   new Gauge({
     name: 'lethe_disk_writable',
-    help: '1 where the disk takes writes, 0 where it is full or failing and telemetry is refused.',
+    help: '1 where the disk accepts writes, 0 where it is full or failing and telemetry is refused.',
     registers,
     collect() {
       this.set(disk.fault === null ? 1 : 0)
@@ -151,7 +151,7 @@ function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: R
 function addHttpMetrics({ clients, connections }: MetricSources, registers: Registry[]): void {
   new Counter({
     name: 'lethe_authentication_failures_total',
-    help: 'Requests of HTTP and gRPC without a valid access token where one is needed, by the code of the refusal.',
+    help: 'HTTP and gRPC requests that lack a required valid access token, by the code of the refusal.',
     labelNames: ['code'],
     registers,
     collect() {
@@ -161,7 +161,7 @@ function addHttpMetrics({ clients, connections }: MetricSources, registers: Regi
   })
   new Counter({
     name: 'lethe_requests_throttled_total',
-    help: 'Requests answered 429 because their address sent too many: without a token (anonymous) or with a wrong one (failing).',
+    help: 'Requests refused with 429 because their address sent too many: without a token (anonymous) or with a wrong one (failing).',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -179,7 +179,7 @@ function addHttpMetrics({ clients, connections }: MetricSources, registers: Regi
   })
   new Counter({
     name: 'lethe_http_connections_closed_total',
-    help: 'Connections closed because there were too many: not taken (refused), or closed to make room (evicted).',
+    help: 'Connections closed because there were too many: not accepted (refused), or closed for others (evicted).',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -202,7 +202,7 @@ function addHttpMetrics({ clients, connections }: MetricSources, registers: Regi
 function addAnswerMetrics({ answers }: MetricSources, registers: Registry[]): void {
   new Gauge({
     name: 'lethe_http_answer_bytes_unread',
-    help: 'Bytes of answers that their clients have not read to the end.',
+    help: 'Bytes of responses that their clients have not read to the end.',
     registers,
     collect() {
       this.set(answers.unreadBytes)
@@ -210,7 +210,7 @@ function addAnswerMetrics({ answers }: MetricSources, registers: Registry[]): vo
   })
   new Counter({
     name: 'lethe_http_answers_unread_total',
-    help: 'What unread answers led to: a request answered 429 (refused), or a connection closed (given_up).',
+    help: 'Effects of unread responses: a request refused with 429 (refused), or a connection closed (given_up).',
     labelNames: ['outcome'],
     registers,
     collect() {

@@ -28,24 +28,39 @@ export interface Stores {
   close(): Promise<void>
 }
 
+interface OpenEngine {
+  readonly folder: string
+  readonly engine: LocalEngine
+  /** Closes the engine and removes its folder. */
+  close(): Promise<void>
+}
+
+/** An empty engine in a temporary folder. One at a time per process: that is the engine's rule. */
+export async function openEngine(): Promise<OpenEngine> {
+  const folder = temporaryFolder()
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+  const close = async () => {
+    await engine.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { folder, engine, close }
+}
+
 /**
  * An empty engine in a temporary folder, and an empty control plane. Only one at a time per process, because
  * the engine allows no more.
  */
 export async function openStores(): Promise<Stores> {
-  const folder = temporaryFolder()
-  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+  const opened = await openEngine()
   const plane = await openSharedControlPlane()
   return {
-    folder,
-    engine,
-    files: engine.files,
+    ...opened,
+    files: opened.engine.files,
     control: plane.control,
     plane,
     async close() {
-      await engine.close()
       await plane.close()
-      rmSync(folder, { recursive: true, force: true })
+      await opened.close()
     },
   }
 }

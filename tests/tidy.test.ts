@@ -76,7 +76,7 @@ describe('the repository', () => {
   holds('each name that the server exports has one meaning', findSharedNames(sources))
   holds('time, randomness, environment and output are used only where allowed', findForbiddenCalls(sources))
   holds('no leftover notes', findLeftovers(sources))
-  holds('every file opens by saying what it is', findMuteFiles(sources))
+  holds('every file opens with a comment that says what it is', findMuteFiles(sources))
   holds('comments fit the width of the code', findWideComments(sources, lineWidth))
   holds('no text has a path of one machine', findMachinePaths(texts))
   holds(

@@ -57,7 +57,7 @@ try {
   const gate = new TelemetryGate()
   const store = new DetectionStore(control, clock, gate, readActiveHolds)
   await createDetectors(store)
-  const runner = new DetectorRunner({ store, engine, gate, clock, logger, evaluate: evaluations.evaluate })
+  const runner = new DetectorRunner({ store, engine, gate, clock, logger, evaluations })
   const alone: Pick<DetectorRunner, 'runBatch'> = {
     runBatch: async (place, ids) => {
       for (const id of ids) await runner.run(place, id)

@@ -13,9 +13,13 @@ import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { acme, definitionOf, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
-import { type Evaluate, EvaluationPool, evaluateHere } from '../../server/detection/runs/evaluation-pool.ts'
+import {
+  EvaluationPool,
+  type Evaluations,
+  EvaluationsHere,
+} from '../../server/detection/runs/evaluation-pool.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import { answerWriter } from '../../server/http/answer-text.ts'
+import { responseWriter } from '../../server/http/response-text.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
 import { openStores } from '../../tests/fixtures.ts'
@@ -57,16 +61,16 @@ try {
     enabled: true,
   })
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
-  const ways: Record<string, Evaluate> = {
-    'this thread': evaluateHere,
-    'threads of their own': pool.evaluate,
+  const ways: Record<string, Evaluations> = {
+    'this thread': new EvaluationsHere(),
+    'threads of their own': pool,
   }
-  for (const [name, evaluate] of Object.entries(ways)) {
+  for (const [name, evaluations] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof backtest>> | undefined
     const computing = await watched(async () => {
-      preview = await backtest(reader, definition, range, { clock: systemClock, evaluate })
+      preview = await backtest(reader, definition, range, { clock: systemClock, evaluations })
     })
-    const write = answerWriter(DetectorPreview)
+    const write = responseWriter(DetectorPreview)
     const answering = await watched(async () => void (await write(preview, nextRound)))
     report(
       'The event loop during a preview',

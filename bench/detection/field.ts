@@ -1,24 +1,30 @@
-// What the default method finds in labelled series of real operations, and how much of what it tells is
-// right. Series are judged as a whole (one pass over the file, in its own step, each bucket knowing only what
-// came before it), which is what `lethe detect --csv` does. Groups that no choice was made on are reported
-// apart.
+// What detectors find in labelled series of real operations, and how much of what they tell is right. In
+// three ways: *served*, as a detector of the service with the defaults of its creation, run after run on its
+// schedule; *suggested*, the same with what is proposed from the first part of the series; *whole*, one pass
+// over the file in its own step, which is what `lethe detect --csv` does. Groups that no choice was made on
+// are reported apart.
 //
-//   npm run bench -- detection/field [--method auto] [--budget 1] [--only aiops|microsoft] [--series a,b]
-//     [--every n] [--report FILE]
+//   npm run bench -- detection/field [--ways served,suggested,whole] [--method auto] [--budget 1]
+//     [--only aiops|microsoft] [--series a,b] [--every n] [--report FILE]
 //
 // LETHE_FIELD_DIR names the folder of the data. --series keeps the series whose name contains one of these
-// texts; --every keeps each n-th series. --report writes a page that shows each series with what was found,
-// missed and false.
+// texts; --every keeps each n-th series. --report writes a page for each way that shows each series with what
+// was found, missed and false. The method is that of *served* and *whole*.
 
-import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
+import { type Ns, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
 import { seriesChart } from '../../server/cli/series-chart.ts'
+import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
+import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { buildSeries } from '../../server/detection/scoring/series.ts'
+import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { buildSeries, type Series } from '../../server/detection/scoring/series.ts'
+import { suggestForPoints } from '../../server/detection/suggest-file.ts'
 import { type Row, report, reportAbsent, say } from '../report.ts'
 import { rounded } from '../samples.ts'
+import { DrawnBuckets } from './drawn-buckets.ts'
 import {
   type Alarm,
   addJudgements,
@@ -29,10 +35,11 @@ import {
   judgeAlarms,
   readField,
 } from './field-series.ts'
-import { ReportPage } from './report-page.ts'
+import { colourText, ReportPage } from './report-page.ts'
 
 const { values: options } = parseArgs({
   options: {
+    ways: { type: 'string', default: 'served,suggested' },
     method: { type: 'string', default: 'auto' },
     budget: { type: 'string', default: '1' },
     only: { type: 'string' },
@@ -71,26 +78,62 @@ const all = readField(folder)
   .filter(({ name }) => wanted?.some((text) => name.includes(text)) ?? true)
   .filter((_, i) => i % Number(options.every) === 0)
 
-function choiceOf(): MethodChoice {
-  const key = options.method as MethodKey
-  const params = methodParams[key].parse({ alarm_budget_per_week: Number(options.budget) })
-  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
-  return { method_key: key, params } as MethodChoice
+/** How the alarms of a series come about. */
+interface Seen {
+  readonly alarms: readonly Alarm[]
+  readonly scores: Scores
+  readonly series: Series
 }
 
-function judge(field: FieldSeries, choice: MethodChoice) {
-  const stepNs = BigInt(field.stepMinutes) * 60_000_000_000n
+const params = { alarm_budget_per_week: Number(options.budget) }
+
+/** One pass over the file, in its own step. */
+async function wholePass(field: FieldSeries): Promise<Seen> {
+  const key = options.method as MethodKey
+  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
+  const choice = { method_key: key, params: methodParams[key].parse(params) } as MethodChoice
+  const stepNs = BigInt(field.stepMinutes) * nsPerMinute
   const [first, last] = [field.points[0]?.timeNs ?? 0n, field.points.at(-1)?.timeNs ?? 0n]
   const startNs = (first / stepNs) * stepNs
   const length = Number((last - startNs) / stepNs) + 1
   const series = buildSeries({ startNs, stepMinutes: field.stepMinutes, length }, field.points)
-  const msOf = (bucket: number) => Number(startNs / 1_000_000n) + bucket * field.stepMinutes * 60_000
+  const msOf = (bucket: number) => Number(startNs / nsPerMs) + bucket * field.stepMinutes * 60_000
   const { episodes, scores } = evaluateSeries(series, choice)
-  const alarms: Alarm[] = episodes.map(({ lastIndex, startIndex }) => ({
+  const alarms = episodes.map(({ lastIndex, startIndex }) => ({
     startMs: msOf(startIndex),
     endMs: msOf(lastIndex + 1),
   }))
   return { alarms, scores, series }
+}
+
+/** What a detector records run by run, with the defaults of its creation. */
+async function served(field: FieldSeries): Promise<Seen> {
+  const points = new FilePoints(field.points)
+  const read = readDraft({ name: 'field', metric_key: 'value', method_key: options.method, params })
+  if ('problems' in read) throw new Error(JSON.stringify(read.problems))
+  return replayed(points, read.value, points.startNs ?? 0n)
+}
+
+/** The same with what `suggest` proposes from the first part of the series. */
+async function suggested(field: FieldSeries): Promise<Seen> {
+  const points = new FilePoints(field.points)
+  const { createdAtNs, definition, reasons } = await suggestForPoints(points, params)
+  say(`${field.name}: ${definition.method_key}. ${reasons.join(' ')}`)
+  return replayed(points, definition, createdAtNs)
+}
+
+async function replayed(points: FilePoints, definition: DetectorDefinition, createdAtNs: Ns): Promise<Seen> {
+  const drawn = new DrawnBuckets()
+  const { anomalies } = await replayPoints(points, definition, {
+    createdAtNs,
+    endNs: points.lastNs ?? createdAtNs,
+    ...(options.report !== undefined && { onJudged: (judged) => drawn.add(judged) }),
+  })
+  const alarms = anomalies.map(({ seenUntilNs, startedNs }) => ({
+    startMs: Number(startedNs / nsPerMs),
+    endMs: Number(seenUntilNs / nsPerMs),
+  }))
+  return { alarms, ...drawn.whole() }
 }
 
 const share = (part: number, of: number) => (of === 0 ? null : rounded(part / of))
@@ -106,51 +149,60 @@ function figuresOf(judged: Judgement): Row {
   }
 }
 
-const choice = choiceOf()
-const page = new ReportPage(
-  `The field: ${options.method} at a budget of ${options.budget} a week`,
-  'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.',
-)
-const judgements = all.map((field) => {
-  const startUs = process.cpuUsage().user
-  const { alarms, scores, series } = judge(field, choice)
-  const judged = judgeAlarms(field, alarms)
-  const cpuSeconds = rounded((process.cpuUsage().user - startUs) / 1e6, 1)
-  report('The field, each series', {
-    set: field.set,
-    group: field.group,
-    series: field.name,
-    'step min': field.stepMinutes,
-    ...figuresOf(judged),
-    'CPU seconds': cpuSeconds,
-  })
-  if (options.report !== undefined) {
-    const { events, judgedFromMs, name, set } = field
-    const title = `${set} ${name}${heldOutGroups.has(field.group) ? ' (held out)' : ''}`
+const ways = { whole: wholePass, served, suggested }
+type Way = keyof typeof ways
+const isWay = (name: string): name is Way => name in ways
+const chosenWays = options.ways.split(',').map((name) => {
+  if (!isWay(name)) throw new Error(`--ways are ${Object.keys(ways).join(', ')}, not ${name}`)
+  return name
+})
+
+for (const way of chosenWays) {
+  const page = new ReportPage(
+    `The field, ${way}: ${options.method} at a budget of ${options.budget} a week`,
+    colourText,
+  )
+  const judgements: (FieldSeries & { readonly judged: Judgement })[] = []
+  for (const field of all) {
+    const startUs = process.cpuUsage().user
+    const { alarms, scores, series } = await ways[way](field)
+    const judged = judgeAlarms(field, alarms)
+    const { group, name, set, stepMinutes } = field
+    report('The field, each series', {
+      way,
+      ...{ set, group, series: name },
+      'step min': stepMinutes,
+      ...figuresOf(judged),
+      'CPU seconds': rounded((process.cpuUsage().user - startUs) / 1e6, 1),
+    })
+    judgements.push({ ...field, judged })
+    if (options.report === undefined) continue
+    const { events, judgedFromMs } = field
+    const title = `${set} ${name}${heldOutGroups.has(group) ? ' (held out)' : ''}`
     const chart = seriesChart({ title, series, scores, anomalies: alarms, events, judgedFromMs })
     page.addSeries(chart, figuresOf(judged))
   }
-  return { ...field, judged }
-})
-const sums: Row[] = []
-for (const set of ['AIOps', 'Microsoft'] as const) {
-  const own = judgements.filter((one) => one.set === set)
-  const parts = {
-    all: own,
-    'tuned on': own.filter(({ group }) => !heldOutGroups.has(group)),
-    'held out': own.filter(({ group }) => heldOutGroups.has(group)),
-    'held out and minutes': own.filter(
-      ({ group, stepMinutes }) => heldOutGroups.has(group) && stepMinutes === 1,
-    ),
-  }
-  for (const [part, some] of Object.entries(parts)) {
-    if (some.length === 0) continue
-    const sum = addJudgements(some.map(({ judged }) => judged))
-    sums.push({ set, part, series: some.length, ...figuresOf(sum) })
+  const sums = sumsOf(way, judgements)
+  report('The field', ...sums)
+  if (options.report !== undefined) {
+    const path = options.report.replace(/(\.html)?$/, `-${way}.html`)
+    page.write(path, new Map([['The field', sums]]))
   }
 }
-report('The field', ...sums)
-if (options.report !== undefined) {
-  writeFileSync(options.report, page.html(new Map([['The field', sums]])))
-  say(`${options.report} shows each series`)
+
+function sumsOf(way: Way, judgements: readonly (FieldSeries & { readonly judged: Judgement })[]): Row[] {
+  return (['AIOps', 'Microsoft'] as const).flatMap((set) => {
+    const own = judgements.filter((one) => one.set === set)
+    const parts = {
+      all: own,
+      'tuned on': own.filter(({ group }) => !heldOutGroups.has(group)),
+      'held out': own.filter(({ group }) => heldOutGroups.has(group)),
+      minutes: own.filter(({ stepMinutes }) => stepMinutes === 1),
+    }
+    return Object.entries(parts).flatMap(([part, some]) => {
+      if (some.length === 0) return []
+      const sum = addJudgements(some.map(({ judged }) => judged))
+      return [{ way, set, part, series: some.length, ...figuresOf(sum) }]
+    })
+  })
 }

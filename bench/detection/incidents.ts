@@ -6,7 +6,9 @@
 // in the eight hours after that, while the method's own past recovers, neither right nor wrong.
 //
 //   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
-//     [--only lifelike|varied] [--from seed, 1]
+//     [--only lifelike|varied] [--from seed, 1] [--report FILE]
+//
+// --report writes a page with each series of the first seed at the first budget.
 
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
@@ -18,20 +20,25 @@ import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
+import { colourText, ReportPage } from './report-page.ts'
 import { variedSeries } from './varied.ts'
 import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: 'string' }, from: { type: 'string', default: '1' } },
+  options: {
+    only: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    report: { type: 'string' },
+  },
 })
 const methods = (positionals[0] ?? 'auto').split(',') as MethodKey[]
 const budgets = (positionals[1] ?? '1,7').split(',').map(Number)
 const seeds = Array.from({ length: Number(positionals[2] ?? 3) }, (_, i) => i + Number(options.from))
 type Corpus = readonly LabelledSeries[]
-const corpora: Readonly<Record<string, () => Corpus>> = {
-  lifelike: () => lifelikeSeries(seeds),
-  varied: () => variedSeries(seeds),
+const corpora: Readonly<Record<string, (seeds: readonly number[]) => Corpus>> = {
+  lifelike: lifelikeSeries,
+  varied: variedSeries,
 }
 const halfLifePoints = methodParams.auto.parse({}).memory_points
 /** False alarms a series and week at which recall is told without a budget. */
@@ -139,7 +146,7 @@ function rank(corpus: Corpus, key: MethodKey) {
 
 for (const [made, make] of Object.entries(corpora)) {
   if (options.only !== undefined && options.only !== made) continue
-  const corpus = make()
+  const corpus = make(seeds)
   for (const key of methods) {
     for (const budget of budgets) {
       const { byKind, found } = measure(corpus, key, budget)
@@ -148,4 +155,28 @@ for (const [made, make] of Object.entries(corpora)) {
     }
     report(`Ranking without a budget, ${made} series`, rank(corpus, key))
   }
+}
+
+if (options.report !== undefined) drawAll(options.report)
+
+function drawAll(path: string): void {
+  const [method = 'auto', budget = 1] = [methods[0], budgets[0]]
+  const page = new ReportPage(`Planted incidents: ${method} at a budget of ${budget} a week`, colourText)
+  const choice = choiceOf(method, budget)
+  for (const [made, make] of Object.entries(corpora)) {
+    if (options.only !== undefined && options.only !== made) continue
+    for (const labelled of make(seeds.slice(0, 1))) {
+      const { incidents, judgedFrom, stepMinutes, values } = labelled
+      const { episodes, scores } = evaluateSeries(seriesOf(labelled), choice)
+      const { lower, score, upper } = scores
+      const chart = {
+        ...{ title: `${made}: ${labelled.name}`, startMs: 0, stepMs: stepMinutes * 60_000, values },
+        ...{ lower, score, upper, judgedFrom, tolerance: 60 / stepMinutes },
+        anomalies: episodes.map(({ lastIndex, openedIndex }) => [openedIndex, lastIndex + 1] as const),
+        labels: incidents.map(({ from, to }) => [from, to] as const),
+      }
+      page.addSeries(chart, { incidents: incidents.map(({ kind }) => kind).join(', ') })
+    }
+  }
+  page.write(path, new Map())
 }

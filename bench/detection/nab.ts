@@ -1,9 +1,10 @@
 // Every method on the Numenta Anomaly Benchmark, through the code that production runs: `scoreSeries` for
 // ranking and `evaluateSeries` for alarms, beside the published leaders and a trivial control.
 //
-//   npm run bench -- detection/nab [folder of the data, else LETHE_NAB_DIR] [--methods a,b]
+//   npm run bench -- detection/nab [folder of the data, else LETHE_NAB_DIR] [--methods a,b] [--report FILE]
 //
-// --methods measures only these. A method that compares peers has none here and is left out.
+// --methods measures only these. A method that compares peers has none here and is left out. --report writes
+// a page with each series and the alarms of the first of them.
 //
 // Four questions, because one figure hides the others:
 //   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
@@ -33,11 +34,12 @@ import {
   scoresOfRows,
 } from './nab-corpus.ts'
 import { fixedScore, heldOutScore, oracleScore, type RowScores, rateRows } from './nab-score.ts'
+import { colourText, ReportPage } from './report-page.ts'
 import { vusPr } from './vus.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { methods: { type: 'string' } },
+  options: { methods: { type: 'string' }, report: { type: 'string' } },
 })
 if (positionals.length > 1) throw new Error('Name methods with --methods')
 const folder = nabFolder(positionals[0])
@@ -198,4 +200,29 @@ for (const key of measured) {
     ...figuresOf(key, (file) => scoreSeries(choice.method_key, file.series, choice.params)),
     ...alarmFigures(choice),
   })
+}
+
+if (options.report !== undefined)
+  drawAll(options.report, wanted === undefined ? 'auto' : (measured[0] ?? 'auto'))
+
+function drawAll(path: string, key: MethodKey): void {
+  const page = new ReportPage(`NAB: ${key} with its default parameters`, colourText)
+  for (const file of files) {
+    const { series } = file
+    const { episodes, scores } = evaluateSeries(series, choiceOf(key))
+    const { lower, score, upper } = scores
+    const bucketOf = (row: number) => file.bucketOfRow.subarray(row).find((bucket) => bucket >= 0) ?? 0
+    const chart = {
+      ...{
+        title: file.path,
+        startMs: Number(series.startNs / 1_000_000n),
+        stepMs: series.stepMinutes * 60_000,
+      },
+      ...{ values: series.values, lower, score, upper, judgedFrom: bucketOf(file.probation), tolerance: 0 },
+      anomalies: episodes.map(({ lastIndex, openedIndex }) => [openedIndex, lastIndex + 1] as const),
+      labels: file.windows.map(([from, to]) => [bucketOf(from), bucketOf(to) + 1] as const),
+    }
+    page.addSeries(chart, { windows: file.windows.length, alarms: episodes.length })
+  }
+  page.write(path, new Map())
 }

@@ -2,9 +2,10 @@
 // alarms were false, and close-ups of what went wrong, so that a person can see why. It is one file without
 // scripts and references to others.
 
+import { writeFileSync } from 'node:fs'
 import { type BucketSpan, type Chart, minuteText, partOfChart, verdictsOf } from '../../server/cli/chart.ts'
 import { drawSvg, escapeMarkup } from '../../server/cli/svg-chart.ts'
-import type { Row } from '../report.ts'
+import { type Row, say } from '../report.ts'
 
 /** Close-ups of a series for each verdict. */
 const closeUps = { missed: 4, wrong: 4, found: 2 }
@@ -18,6 +19,10 @@ h1{font-size:22px}h2{font-size:18px;margin-top:2.2em}h3{font-size:15px;margin:2e
 table{border-collapse:collapse;font-size:12px;margin:.8em 0}td,th{padding:.15em .7em;border-bottom:1px solid #ddd;text-align:right}
 td:first-child,th:first-child{text-align:left}p{margin:.3em 0}svg{display:inline-block;max-width:100%;height:auto}
 summary{cursor:pointer;color:#555}a{color:#1f5f97}`
+
+/** What the colours of every page mean. */
+export const colourText =
+  'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.'
 
 /** Collects series as pictures, so that their columns need not be in memory together. */
 export class ReportPage {
@@ -46,8 +51,13 @@ export class ReportPage {
     )
   }
 
-  /** The page, with tables that the bench made of all series, by name. */
-  html(tables: ReadonlyMap<string, readonly Row[]>): string {
+  /** Writes the page, with tables that the bench made of all series, by name. */
+  write(path: string, tables: ReadonlyMap<string, readonly Row[]>): void {
+    writeFileSync(path, this.#html(tables))
+    say(`${path} shows each series`)
+  }
+
+  #html(tables: ReadonlyMap<string, readonly Row[]>): string {
     const summaries = [...tables].map(([name, rows]) => `<h2>${escapeMarkup(name)}</h2>${tableOf(rows)}`)
     return [
       `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeMarkup(this.#title)}</title><style>${style}</style></head><body>`,

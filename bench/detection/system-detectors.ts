@@ -16,10 +16,10 @@ import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { planRun } from '../../server/detection/runs/run-plan.ts'
+import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { narrowestStep, planRun } from '../../server/detection/runs/run-plan.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import type { Series } from '../../server/detection/scoring/series.ts'
 import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
 import { shopSeries } from './shop-series.ts'
@@ -38,7 +38,6 @@ const bucketMs = 5 * minuteMs
 const firstMs = Date.UTC(2026, 7, 31)
 const weeks = 6
 const dropMinutes = 90
-const everyMs = 6 * 60 * minuteMs
 /** Rare, so that none is learnt from by the next. */
 const dropDays = [24, 38]
 
@@ -57,58 +56,26 @@ interface Counted {
   readonly counts: Float64Array
 }
 
-/**
- * What a run reads: the rate per second by buckets of its own, from `startMs` on; before the
- * first row there is no data.
- */
-function seriesOf(
-  { counts, startMs, stepMs }: Counted,
-  definition: DetectorDefinition,
-  nowMs: number,
-): Series {
-  const { endNs, startNs, stepMinutes } = planRun(definition, nowMs)
-  const widthMs = stepMinutes * minuteMs
-  const fromMs = Number(startNs / 1_000_000n)
-  const length = (Number(endNs / 1_000_000n) - fromMs) / widthMs
-  const per = widthMs / stepMs
-  const values = new Float64Array(length).fill(Number.NaN)
-  for (let i = 0; i < length; i++) {
-    const first = (fromMs + i * widthMs - startMs) / stepMs
-    if (first < 0) continue
-    let sum = 0
-    for (let j = first; j < first + per; j++) sum += counts[j] ?? Number.NaN
-    values[i] = sum / (widthMs / 1000)
-  }
-  return { startNs, stepMinutes, values, unknown: new Uint8Array(length), volumes: null }
-}
-
 interface Told {
   readonly fromMs: number
-  untilMs: number
+  readonly untilMs: number
 }
 
-/**
- * Every alarm somebody would have heard of, with a run every few hours: those that an earlier
- * one goes on in are not new.
- */
-function served(counted: Counted, definition: DetectorDefinition, span?: readonly [number, number]): Told[] {
-  const choice = methodChoiceOf(definition)
-  if (choice === null) throw new Error('invalid params')
-  const told: Told[] = []
-  const endMs = counted.startMs + counted.counts.length * counted.stepMs
-  const [fromMs, untilMs] = span ?? [counted.startMs + 1440 * minuteMs, endMs]
-  for (let nowMs = fromMs; nowMs <= untilMs; nowMs += everyMs) {
-    const series = seriesOf(counted, definition, nowMs + 30_000)
-    const at = (bucket: number) =>
-      Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
-    for (const { lastIndex, openedIndex, startIndex } of evaluateSeries(series, choice).episodes) {
-      const [fromMs, untilMs] = [at(startIndex), at(lastIndex + 1)]
-      const known = told.find((one) => one.fromMs < untilMs && fromMs < one.untilMs)
-      if (known !== undefined) known.untilMs = Math.max(known.untilMs, untilMs)
-      else if (at(openedIndex + 1) > nowMs - everyMs - 60 * minuteMs) told.push({ fromMs, untilMs })
-    }
-  }
-  return told
+/** Every anomaly that the detector would have recorded, had it been created at the first row. */
+async function served({ counts, startMs, stepMs }: Counted, definition: DetectorDefinition): Promise<Told[]> {
+  const points = Array.from(counts, (count, i) => ({
+    timeNs: BigInt(startMs + i * stepMs) * 1_000_000n,
+    value: (count * 1000) / stepMs,
+  }))
+  const series = new FilePoints(points)
+  const { anomalies } = await replayPoints(series, definition, {
+    createdAtNs: series.startNs ?? 0n,
+    endNs: series.lastNs ?? 0n,
+  })
+  return anomalies.map(({ seenUntilNs, startedNs }) => ({
+    fromMs: Number(startedNs / 1_000_000n),
+    untilMs: Number(seenUntilNs / 1_000_000n),
+  }))
 }
 
 const isWeekend = (day: number) => day % 7 >= 5
@@ -161,10 +128,10 @@ function poisson(mean: number, uniform: () => number): number {
   return count
 }
 
-function foundInTraffic(kind: string, definition: DetectorDefinition) {
+async function foundInTraffic(kind: string, definition: DetectorDefinition) {
   let [young, grown, found, planted] = [0, 0, 0, 0]
   for (const seed of seeds) {
-    const calm = served(trafficOf(kind, seed, false), definition)
+    const calm = await served(trafficOf(kind, seed, false), definition)
     young += calm.filter(({ fromMs }) => fromMs < firstMs + 2 * weekMinutes * minuteMs).length
     grown += calm.filter(({ fromMs }) => fromMs >= firstMs + 2 * weekMinutes * minuteMs).length
     const harmed = trafficOf(kind, seed, true)
@@ -176,9 +143,8 @@ function foundInTraffic(kind: string, definition: DetectorDefinition) {
       (one: Told) =>
         one.fromMs < to && one.untilMs > from
     planted += spans.length
-    found += spans.filter((span) =>
-      served(harmed, definition, [span[0], span[1] + everyMs]).some(isOf(span)),
-    ).length
+    const told = await served(harmed, definition)
+    found += spans.filter((span) => told.some(isOf(span))).length
   }
   return {
     requests: kind,
@@ -194,6 +160,7 @@ function foundInTraffic(kind: string, definition: DetectorDefinition) {
 function foundInShop(seed: number) {
   const shop = shopSeries(seed)
   const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
+  const toldMinutes = new Map<string, number>()
   const wrong: string[] = []
   for (const definition of [
     ...systemDetectors,
@@ -201,7 +168,7 @@ function foundInShop(seed: number) {
   ]) {
     const choice = methodChoiceOf(definition)
     if (choice === null) throw new Error('invalid params')
-    const plan = planRun(definition, shop.anchorMs + 30_000)
+    const plan = planRun(definition, narrowestStep(definition.window_minutes), shop.anchorMs + 30_000)
     for (const [service, series] of shop.read(definition.metric_key, plan)) {
       const at = (bucket: number) =>
         Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
@@ -210,23 +177,32 @@ function foundInShop(seed: number) {
         if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
         const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
         const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
-        if (about === undefined) wrong.push(words)
-        else found.get(about.key)?.push(`${definition.metric_key} ${service}`)
+        if (about === undefined) {
+          wrong.push(words)
+          continue
+        }
+        found.get(about.key)?.push(`${definition.metric_key} ${service}`)
+        const minutes = (at(episode.openedIndex + 1) - about.startMs) / minuteMs
+        toldMinutes.set(about.key, Math.min(minutes, toldMinutes.get(about.key) ?? minutes))
       }
     }
   }
-  const counts = Object.fromEntries([...found].map(([key, all]) => [key, all.length]))
+  const counts = Object.fromEntries(
+    [...found].flatMap(([key, all]) => [
+      [key, all.length],
+      [`${key}, told after min`, toldMinutes.get(key) ?? null],
+    ]),
+  )
   return { seed, ...counts, false: wrong.length, 'what was false': wrong.join('; ') }
 }
 
 /** An event of the field is found by an alarm from its start to seven minutes after its end. */
-function foundInField(folder: string, definition: DetectorDefinition) {
+async function foundInField(folder: string, definition: DetectorDefinition) {
   let [found, events, right, wrong, seriesWeeks] = [0, 0, 0, 0, 0]
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.csv.gz'))) {
     const { counted, labelled } = readField(join(folder, name))
     const halfMs = counted.startMs + (counted.counts.length / 2) * counted.stepMs
-    const endMs = counted.startMs + counted.counts.length * counted.stepMs
-    const told = served(counted, definition, [halfMs, endMs]).filter(({ fromMs }) => fromMs >= halfMs)
+    const told = (await served(counted, definition)).filter(({ fromMs }) => fromMs >= halfMs)
     const spans = labelled.filter(([from]) => from >= halfMs)
     const isOf =
       ([from, to]: readonly [number, number]) =>
@@ -275,7 +251,8 @@ function readField(path: string) {
 }
 
 for (const kind of Object.keys(kinds))
-  report('The system detector of request rates', foundInTraffic(kind, ofRates))
+  report('The system detector of request rates', await foundInTraffic(kind, ofRates))
 for (const seed of firstSeeds(Number(options['shop-seeds'])))
   report('Anomalies of the demo by incident', foundInShop(seed))
-if (options.field !== undefined) report('Request rates of the field', foundInField(options.field, ofRates))
+if (options.field !== undefined)
+  report('Request rates of the field', await foundInField(options.field, ofRates))

@@ -131,7 +131,7 @@ export class Attacker {
         )
         answer.on('error', () => resolve({ status: 0, text: 'cut' }))
       })
-      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No answer.'), { code: 'timeout' })))
+      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No response.'), { code: 'timeout' })))
       asked.on('error', (error) => resolve({ status: 0, text: codeOf(error) }))
       asked.end(sent)
     })

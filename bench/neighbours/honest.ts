@@ -255,7 +255,7 @@ export class Honest {
         )
         answer.on('error', () => resolve({ status: 0, text: 'cut' }))
       })
-      const tooLate = Object.assign(new Error('No answer.'), { code: 'timeout' })
+      const tooLate = Object.assign(new Error('No response.'), { code: 'timeout' })
       const timer = setTimeout(() => asked.destroy(tooLate), patienceMs)
       asked.on('close', () => clearTimeout(timer))
       asked.on('error', (error) => {

@@ -92,7 +92,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
     const [judged] = withCalmOfAll(results).slice(-1)
     if (judged === undefined) continue
     const missed = missedBars(judged)
-    say(`${attack.name}: ${missed.length === 0 ? 'holds' : missed.join(', ')}`)
+    say(`${attack.name}: ${missed.length === 0 ? 'meets all bars' : missed.join(', ')}`)
     process.stdout.write(
       `${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, ...provenance(), commit })}\n`,
     )

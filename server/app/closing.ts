@@ -1,7 +1,7 @@
-// How what was opened is closed: once, in turn, and also where the opening failed half-way. Nothing stays
-// open behind an error, because it would keep the folder and the process.
+// Closes what was opened: once, in order, and also where the opening failed half-way. Nothing stays open
+// after an error, because it would keep the folder locked and the process running.
 
-/** The first call does it, and every other one waits for the same. */
+/** The first call runs the work; every other call waits for the same. */
 export function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined
   return () => {
@@ -10,7 +10,7 @@ export function onlyOnce<T>(work: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Nobody else would close what was opened by then, and it would keep the process from ending. */
+/** Where opening fails, nothing else would close what was opened before, and the process could not end. */
 export async function orClose<T>(close: () => Promise<void>, open: () => Promise<T>): Promise<T> {
   try {
     return await open()
@@ -21,8 +21,8 @@ export async function orClose<T>(close: () => Promise<void>, open: () => Promise
 }
 
 /**
- * Each in its turn, also after one that failed: what is left open would keep the folder. Throws
- * the first error at the end.
+ * Runs each in order, also after one that failed: what stays open would keep the folder locked. Throws the
+ * first error at the end.
  */
 export async function inTurn(works: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = []

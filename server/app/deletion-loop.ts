@@ -1,4 +1,4 @@
-// The loop that takes backups and erases, one after the other, also on a full disk.
+// The loop that takes backups and carries out erasures, one after the other, also on a full disk.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Backups } from '../backup/backups.ts'
@@ -10,9 +10,9 @@ import type { WiredDeletion } from './wire-deletion.ts'
 
 const deletionLoopTimes = {
   name: 'deletion',
-  /** It looks by itself this often; a new request nudges it. */
+  /** Interval of the loop; a new request nudges it. */
   everyMs: 1000,
-  /** Bounds how long another process waits for one that died. */
+  /** Limits how long another process waits for one that ended without releasing the lease. */
   leaseMs: 60_000,
 }
 
@@ -26,7 +26,7 @@ interface DeletionLoopNeeds {
   readonly deletion: WiredDeletion
 }
 
-/** What erases, and its round. It works on a full disk too, with the reserve. */
+/** Creates the loop that runs erasures. It also works on a full disk, with the reserve. */
 export function createDeletionLoop(needs: DeletionLoopNeeds) {
   const { clock, trustedNowMs, logger, disk, leases, backups, deletion } = needs
   const round = (signal: AbortSignal) =>
@@ -40,7 +40,7 @@ export function createDeletionLoop(needs: DeletionLoopNeeds) {
     disk
       .withReserve(() => leases.take(name, ms))
       .catch(async (error: unknown) => {
-        // Once a second something is written here: what it fails by tells of the disk.
+        // This writes once a second, so its errors tell about the disk.
         await disk.faultBehind(error)
         throw error
       })

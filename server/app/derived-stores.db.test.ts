@@ -1,5 +1,5 @@
-// Every table of the control plane is either a store of derived telemetry or kept on purpose, as SPEC.md
-// says; a migration that adds a table fails here until somebody has decided.
+// Every table of the control plane either belongs to a store of derived telemetry or is kept on purpose, as
+// SPEC.md says; a migration that adds a table fails here until that is decided.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ after(close)
 
 const stores = derivedStores(control)
 
-/** What SPEC.md says of each table: the derived store that it belongs to, or null where it is kept. */
+/** What SPEC.md says about each table: its derived store, or null where it is kept. */
 const decided = new Map<string, string | null>()
 const spec = readFileSync(new URL('../deletion/SPEC.md', import.meta.url), 'utf8')
 const names = (cell = '') => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name ?? '')

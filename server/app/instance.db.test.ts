@@ -19,7 +19,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('a folder gets its secret once, for its owner alone', () => {
+test('a folder gets its secret once, readable by its owner only', () => {
   const secret = readFolderSecret(folder)
   assert.ok(secret.length >= 32)
   assert.equal(readFolderSecret(folder), secret)
@@ -27,7 +27,7 @@ test('a folder gets its secret once, for its owner alone', () => {
   assert.equal(statSync(join(folder, 'instance-id')).mode & 0o777, 0o600)
 })
 
-test('a control plane belongs to the folder that it was started with first', async () => {
+test('a control plane belongs to the folder with which it was started first', async () => {
   await assertSameFolder(control, 'ours')
   await assertSameFolder(control, 'ours')
   await assert.rejects(assertSameFolder(control, 'another'), ConfigError)

@@ -1,4 +1,4 @@
-// The secret of the data folder, and that control plane and folder belong together.
+// The secret of the data folder, and the rule that a control plane and a folder belong together.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,11 +7,12 @@ import { ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { newSecret } from '../core/ids.ts'
 
-/** Reads the secret of a data folder; makes one where the folder is new. */
+/** Reads the secret of a data folder; creates it in a new folder. */
 export function readFolderSecret(dataDir: string): string {
   const path = join(dataDir, instanceFile)
   if (!existsSync(path)) {
-    // The control plane has this on the disk at once: a file without its letters would be another folder's.
+    // On the disk at once, as the control plane's hash of it is: without its content the folder would be a
+    // different one.
     writeFileSync(`${path}.new`, newSecret(), { mode: 0o600, flush: true })
     renameSync(`${path}.new`, path)
   }
@@ -19,9 +20,9 @@ export function readFolderSecret(dataDir: string): string {
 }
 
 /**
- * A control plane and a data folder belong together from their first start: with another folder's
- * telemetry, an erasure would be verified where it never was, and what was erased here would be readable
- * there. Throws ConfigError.
+ * Checks that control plane and data folder were started together: with another folder's telemetry, an
+ * erasure would be verified where it never was, and what was erased here would be readable there. Throws
+ * ConfigError.
  */
 export async function assertSameFolder(control: Control, folderSecret: string): Promise<void> {
   await control
@@ -41,8 +42,8 @@ export async function assertSameFolder(control: Control, folderSecret: string): 
 }
 
 /**
- * Versions before took leases under the folder's secret. The process that did so has ended, since the folder
- * belongs to one process at a time, so nobody waits for its leases to run out.
+ * Older versions took leases under the folder's secret. The process that did so has ended, because a folder
+ * belongs to one process at a time, so its leases need not expire first.
  */
 export async function endLeasesOfOlderVersion(control: Control, folderSecret: string): Promise<void> {
   await control.deleteFrom('leases').where('holder', '=', folderSecret).execute()

@@ -1,5 +1,5 @@
-// Wires up what a backup is made of: the engine, the control plane's file, the register and the journal
-// beside the backups. It runs in the deletion loop, see backup/backups.ts.
+// Wires what a backup needs: the engine, the control plane's file, the register and the journal beside the
+// backups. It runs in the deletion loop, see backup/backups.ts.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { Backups } from '../backup/backups.ts'

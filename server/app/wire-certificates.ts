@@ -1,5 +1,5 @@
-// Wires up what a certificate is made of: the record of the deletion, the signing keys, the register of
-// backups, and what this service and its engine are.
+// Wires the sources of a certificate: the record of the deletion, the signing keys, the register of backups,
+// and the versions of this service and its engine.
 
 import type { SigningKeys } from '../audit/signing.ts'
 import type { BackupRegister } from '../backup/register.ts'
@@ -40,6 +40,6 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
 
 async function versionOf(engine: TelemetryEngine): Promise<string> {
   const [found] = await engine.select<{ version: string }>(sql`SELECT version() AS version`)
-  if (found === undefined) throw new Error('The engine did not say its version.')
+  if (found === undefined) throw new Error('The engine did not return its version.')
   return found.version
 }

@@ -1,5 +1,5 @@
-// Wires up everything that an erasure reaches: the engine, derived stores, legal holds and policy, the
-// journal and the register of backups. The rooms don't know each other.
+// Wires everything that an erasure reaches: the engine, derived stores, legal holds and policy, the journal
+// and the register of backups. The rooms don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
@@ -49,7 +49,7 @@ interface DeletionNeeds {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
-  /** The usual number where absent. */
+  /** The default number where absent. */
   readonly erasuresAtOnce?: number | undefined
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
@@ -70,9 +70,9 @@ export interface WiredDeletion {
   readonly lateRows: LateRowCounts
   /** Whether an erasure is due that would act in the next pass. */
   isDue(): Promise<boolean>
-  /** One pass of everything that erases or prepares to. */
+  /** One pass of everything that erases or prepares an erasure. */
   round(signal: AbortSignal): Promise<void>
-  /** `nudge` tells the loop that there is something to do. */
+  /** `nudge` wakes the loop. */
   addRoutes(http: FastifyInstance, nudge: () => void): void
 }
 
@@ -92,7 +92,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
-  // The loop is made after this; until it is, there is nothing to tell it.
+  // The loop is created later; until then nudges do nothing.
   let nudgeLoop = () => {}
   const rooms = {
     backups,

@@ -1,6 +1,6 @@
-// Which file systems the service writes to, and the reserve kept on each. One folder of each is
-// enough: the data folder has the telemetry, and control plane and backups are on the same disk
-// unless settings say otherwise.
+// The file systems that the service writes to, and the reserve on each. One folder of each is enough: the
+// data folder has the telemetry, and control plane and backups are on the same disk unless settings say
+// otherwise.
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -14,12 +14,12 @@ import { Reserve } from '../disk/reserve.ts'
 const mebibyte = 1024 * 1024
 
 /**
- * The control plane's log grows to 4 MiB before it is begun anew; a request and its
- * entries are some kilobytes.
+ * The control plane's log grows to 4 MiB before it is restarted; a request and its entries take some
+ * kilobytes.
  */
 const controlReserveBytes = 8 * mebibyte
 
-/** An erasure is one line of the journal, of some hundred bytes. */
+/** An erasure is one line of the journal, some hundred bytes. */
 const journalReserveBytes = mebibyte
 
 interface DiskNeeds {
@@ -43,18 +43,18 @@ export function wireDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
   return new DiskWatch({ disks: [...disks.values()], clock, logger })
 }
 
-/** The file system that a folder is on, or will be once it is made. */
+/** Returns the file system of a folder, also of one that does not exist yet. */
 function deviceOf(folder: string): number {
   return existsSync(folder) || dirname(folder) === folder ? statSync(folder).dev : deviceOf(dirname(folder))
 }
 
-/** What whoever starts the service should read where the disk is the cause; other errors as they are. */
+/** Returns the error to show at the start where the disk is the cause; other errors unchanged. */
 export async function startError(disk: DiskWatch, { dataDir }: Config, cause: unknown): Promise<unknown> {
   const fault = await disk.faultBehind(cause)
   if (fault === null) return cause
   const sentence =
     fault === 'full'
       ? `The service can't start, because the disk of ${dataDir} is full and the reserve is used up. Free some megabytes there and start it again.`
-      : `The service can't start, because the disk of ${dataDir} takes no writes: it is read-only or returns errors. The system's log names the cause.`
+      : `The service can't start, because the disk of ${dataDir} refuses writes: it is read-only or returns errors. The system's log names the cause.`
   return new AppError(fault === 'full' ? 'storage_full' : 'storage_unavailable', { sentence, cause })
 }

@@ -1,6 +1,6 @@
-// Wires up the doors of HTTP: the main listener, and where the operator has set one the admin listener, on
-// which the pages for whoever runs the service are served, away from clients. Both have the same limits, each
-// for itself but for answers under way, which share one memory.
+// Wires the HTTP listeners: the main one and, where the operator has configured one, the admin listener,
+// which serves the pages for operators away from clients. Each has the same limits for itself, except for
+// responses in progress, which share one limit of memory.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { everyOperation } from '../../contract/operations/every.ts'
@@ -10,9 +10,9 @@ import type { LoopTurns } from '../core/loop-turns.ts'
 import { version } from '../core/version.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
-import { AnswersUnderWay } from '../http/limits/answers-under-way.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
+import { ResponsesInProgress } from '../http/limits/responses-in-progress.ts'
 import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
@@ -34,19 +34,19 @@ export interface HttpNeeds {
 export interface WiredHttp {
   readonly http: FastifyInstance
   readonly connections: Connections
-  readonly answers: AnswersUnderWay
-  /** Adds what is open to everyone, each page on its listener. */
+  readonly answers: ResponsesInProgress
+  /** Adds the public pages, each to its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
   /**
-   * Listens and answers the address of the main listener. Throws ConfigError where the admin port is taken.
+   * Listens and returns the address of the main listener. Throws ConfigError where the admin port is in use.
    */
   listen(): Promise<string>
-  /** Where the admin listener listens; null before that, and where there is none. */
+  /** The address of the admin listener; null before it listens, and where there is none. */
   adminAddress(): string | null
   close(): Promise<void>
 }
 
-/** What clients without a valid token may do, on HTTP and gRPC together. */
+/** Limits of clients without a valid token, for HTTP and gRPC together. */
 export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
   return new ClientLimits({
     clock,
@@ -56,7 +56,7 @@ export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore)
 }
 
 export function wireHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): WiredHttp {
-  const answers = new AnswersUnderWay(clock)
+  const answers = new ResponsesInProgress(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
     createHttp({
       clock,

@@ -1,5 +1,5 @@
-// Wires up the ways in for telemetry, OTLP/HTTP, OTLP/gRPC and Prometheus remote write: one writer, one
-// quota, one budget for bodies, one intake.
+// Wires the ingest of telemetry by OTLP/HTTP, OTLP/gRPC and Prometheus remote write: one writer, one quota,
+// one budget for bodies, one intake.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
@@ -45,12 +45,12 @@ export interface WiredIngest {
   /** Null where it is switched off. */
   readonly grpc: GrpcIngest | null
   /**
-   * Starts gRPC and answers its address; null where it is switched off. Throws ConfigError
-   * where the port is taken.
+   * Starts gRPC and returns its address; null where it is switched off. Throws ConfigError where the port is
+   * in use.
    */
   listen(): Promise<string | null>
   addRoutes(http: FastifyInstance, onExport: IntakeOptions['onExport']): Promise<void>
-  /** Commits what was accepted and writes what was counted; to be called when nothing more comes in. */
+  /** Commits what was accepted and writes counts; call it after the listeners have stopped. */
   close(): Promise<void>
 }
 

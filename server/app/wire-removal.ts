@@ -1,5 +1,5 @@
-// Wires up what the removal of an organisation has to know of other rooms: the fences that keep writers out,
-// and the verifier's count, which is the one that believes nobody.
+// Wires what the removal of an organisation needs from other rooms: the fences that exclude writers, and the
+// count of the verifier, which includes hidden rows.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { signCheckpoint } from '../audit/export.ts'
@@ -51,7 +51,7 @@ export function wireRemoval({
       return reopen
     },
     async countTelemetry(tenantId) {
-      // Derived telemetry lives in the control plane and goes with the organisation.
+      // Derived telemetry is in the control plane and is removed with the organisation.
       const target = { scope: 'all' as const, ...everything, held: [] }
       const { rowsLeft } = await readBack(engine, [], tenantId, target)
       return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
@@ -60,7 +60,7 @@ export function wireRemoval({
       try {
         await dialectOf(control).flushErased(control)
       } catch (err) {
-        logger.warn({ err }, 'what belonged to a removed organisation leaves the log with the next erasure')
+        logger.warn({ err }, 'removed rows of an organisation leave the log with the next erasure')
       }
     },
     async signCheckpoint(chain, tenantId) {

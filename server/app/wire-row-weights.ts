@@ -1,4 +1,4 @@
-// Wires up what weighs the rows of an organisation: the engine, and who lives beside it.
+// Wires the weights of an organisation's rows: the engine, and whether its placement is shared.
 
 import { onBehalfOf, type TelemetryEngine } from '../telemetry/engine.ts'
 import { type WeighRows, weighRows } from '../telemetry/row-weights.ts'
@@ -9,12 +9,12 @@ interface WeighingNeeds {
   readonly tenancy: TenancyStore
 }
 
-/** For the service's own work, such as an erasure. */
+/** For work of the service itself, such as an erasure. */
 export function weighingOf({ engine, tenancy }: WeighingNeeds): WeighRows {
   return async (place) => weighRows(engine, place, await tenancy.sharesPlacement(place))
 }
 
-/** For an answer to the organisation, by its turn. */
+/** For a response to the organisation; its reads take turns with those of others. */
 export function weighingForAnswers({ engine, tenancy }: WeighingNeeds): WeighRows {
   return async (place) => {
     const own = onBehalfOf(engine, { tenantId: place.tenantId, kind: 'asked' })

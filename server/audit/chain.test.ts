@@ -1,5 +1,5 @@
-// What a chain is for: whoever changes, removes, inserts or reorders entries afterwards is found out, with
-// the place. The properties let chance choose what is done to a chain and where.
+// The purpose of a chain: any later change, removal, insertion or reordering of entries is found, with its
+// place. The properties choose at random what is done to a chain and where.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { chainStart, findBreak, hashOf, type SealedEntry, seal } from './chain.ts'
 
-/** A chain as it is appended: each entry sealed over the hash of the one before. */
+/** A chain as it is appended: each entry is sealed over the hash of the one before. */
 function chainOf(facts: readonly unknown[]): SealedEntry[] {
   const entries: SealedEntry[] = []
   for (const [i, fact] of facts.entries()) {
@@ -19,7 +19,7 @@ function chainOf(facts: readonly unknown[]): SealedEntry[] {
 const facts = fc.array(fc.jsonValue(), { minLength: 1, maxLength: 12 })
 const pick = fc.nat({ max: 1000 })
 
-test('a chain as it was appended holds, and so does an empty one', () => {
+test('a chain as it was appended is consistent, and so is an empty one', () => {
   assert.equal(findBreak([]), null)
   fc.assert(
     fc.property(facts, (given) => {
@@ -42,7 +42,7 @@ test('a changed text is found at its entry', () => {
   )
 })
 
-test('an entry that was changed and sealed anew is found at the entry that follows it', () => {
+test('an entry that was changed and sealed again is found at the next entry', () => {
   fc.assert(
     fc.property(facts, pick, (given, where) => {
       const chain = chainOf(given)
@@ -87,7 +87,7 @@ test('two entries that changed places are found at the first of them', () => {
   )
 })
 
-test('an inserted entry is found where it stands, however well it is sealed', () => {
+test('an inserted entry is found at its place, however it is sealed', () => {
   fc.assert(
     fc.property(facts, pick, (given, where) => {
       const chain = chainOf(given)
@@ -99,7 +99,7 @@ test('an inserted entry is found where it stands, however well it is sealed', ()
   )
 })
 
-test('a chain that begins anywhere but at the start is no chain of its own', () => {
+test('a chain that does not begin at the start is not valid', () => {
   const [, ...rest] = chainOf(['a', 'b', 'c'])
   assert.equal(findBreak(rest)?.seq, 1)
   assert.equal(
@@ -108,7 +108,7 @@ test('a chain that begins anywhere but at the start is no chain of its own', () 
   )
 })
 
-test('the text is the canonical form: fields sorted, so that their order says nothing', () => {
+test('the text is the canonical form: fields are sorted, so that their order has no meaning', () => {
   const one = seal({ seq: 1, prev_hash: chainStart, b: 1, a: { d: 'é', c: 1.0 } })
   const other = seal({ a: { c: 1, d: 'é' }, b: 1, prev_hash: chainStart, seq: 1 })
   assert.deepEqual(one, other)
@@ -120,7 +120,7 @@ test('the hash is the plain SHA-256 of the text in UTF-8, as anyone can compute 
   assert.equal(hash, createHash('sha256').update(Buffer.from(text, 'utf8')).digest('hex'))
 })
 
-test('what JSON can’t say is refused instead of guessed', () => {
+test('what JSON can’t represent is refused', () => {
   for (const fact of [5n, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.throws(() => seal({ seq: 1, prev_hash: chainStart, fact }))
   }

@@ -1,6 +1,6 @@
-// A hash chain: every entry carries the hash of the one before, over its RFC 8785 canonical form, so that a
-// changed, removed or reordered entry is found by anyone who holds the chain, without trusting us. The first
-// entry of a chain points at 64 zeros.
+// A hash chain: every entry has the hash of the one before, over its RFC 8785 canonical form, so that anyone
+// with the chain finds a changed, removed or reordered entry without trusting us. The first entry of a chain
+// has 64 zeros in place of a hash.
 
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
@@ -22,7 +22,10 @@ export interface SealedEntry {
   readonly hash: string
 }
 
-/** Throws when the entry holds something JSON can't say, such as a bigint: a ledger must not guess. */
+/**
+ * Throws where the entry contains something that JSON can't represent, such as a bigint: a chain must not
+ * guess.
+ */
 export function seal(entry: ChainedEntry): SealedEntry {
   const text = canonicalize(entry)
   if (text === undefined) throw new TypeError('A chain entry must be a JSON object.')
@@ -33,7 +36,7 @@ export function hashOf(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex')
 }
 
-/** Follows a chain from its start, entry by entry; after the first break it says nothing more of value. */
+/** Follows a chain from its start, entry by entry; results after the first break have no meaning. */
 export class ChainWalk {
   #entries = 0
   #head = chainStart
@@ -48,11 +51,13 @@ export class ChainWalk {
     return this.#head
   }
 
-  /** Takes the entry that should come next. Answers null where it does, else what is wrong with it. */
+  /**
+   * Accepts the next entry. Returns null where it follows the one before, otherwise what is wrong with it.
+   */
   next({ text, hash }: SealedEntry): string | null {
     if (hashOf(text) !== hash) return 'the entry does not match its hash'
     const entry = readEntry(text)
-    if (entry === null) return 'the entry is no JSON object'
+    if (entry === null) return 'the entry is not a JSON object'
     if (entry.seq !== this.#entries + 1) return `the entry is numbered ${entry.seq}`
     if (entry.prev_hash !== this.#head) return 'the entry does not follow the one before'
     this.#entries += 1
@@ -61,10 +66,7 @@ export class ChainWalk {
   }
 }
 
-/**
- * The facts of an entry or null where the text is no JSON object; whether they can be
- * believed is another question.
- */
+/** Returns the fields of an entry; null where the text is not a JSON object. Does not check the entry. */
 export function readEntry(text: string): Record<string, unknown> | null {
   try {
     const entry = parseBoundedJson(text, fileBounds)
@@ -76,8 +78,8 @@ export function readEntry(text: string): Record<string, unknown> | null {
 }
 
 /**
- * Checks entries in stored order against each other. Answers null when the chain holds, else the first `seq`
- * at which it doesn't and why.
+ * Checks entries in stored order. Returns null where the chain is consistent, otherwise the first `seq` at
+ * which it isn't, and why.
  */
 export function findBreak(entries: readonly SealedEntry[]): { seq: number; problem: string } | null {
   const walk = new ChainWalk()

@@ -1,7 +1,7 @@
-// Checks an exported chain without the service that made it. A line has to be exactly the canonical text of
-// its entry and its hash, the entries have to follow each other from the first, and the file has to end
-// with a checkpoint that says so under a trusted signature: then every byte that was changed, removed,
-// added or moved is found.
+// Checks an exported chain without the service that made it. A line must be exactly the canonical text of its
+// entry with its hash, the entries must follow each other from the first, and the file must end with a
+// checkpoint that confirms this with a trusted signature: then every byte that was changed, removed, added or
+// moved is found.
 
 import canonicalize from 'canonicalize'
 import { ChainWalk, readEntry } from './chain.ts'
@@ -14,13 +14,11 @@ export interface CheckedExport {
   readonly entries: number
   readonly head: string
   readonly at: string
-  /**
-   * The key that signed it; null where no trusted keys were given, so that nothing is proven but consistency.
-   */
+  /** The key that signed it; null where no trusted keys were given, so that only consistency is proven. */
   readonly kid: string | null
 }
 
-/** The first thing that is wrong with a file, and where. */
+/** The first problem of a file, and its place. */
 export class ExportProblem extends Error {
   override readonly name = 'ExportProblem'
   /** From 1. */
@@ -32,14 +30,14 @@ export class ExportProblem extends Error {
   }
 }
 
-/** No entry comes near this; what does is not read into memory to its end. */
+/** Larger than any entry; a longer line is not read to its end. */
 const lineBytesMax = 16 * 1024 * 1024
 
 const newline = 0x0a
 
 /**
- * Reads a file to its end. Throws {@link ExportProblem} at the first thing that is wrong. Without `jwks` the
- * signature isn't checked.
+ * Reads a file to its end. Throws {@link ExportProblem} at the first problem. Without `jwks` the signature
+ * isn't checked.
  */
 export async function checkExport(
   chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
@@ -121,7 +119,7 @@ function readLine(bytes: Buffer, line: number): Record<string, unknown> {
     throw new ExportProblem(line, 'the line is not UTF-8')
   }
   const fields = readEntry(text)
-  if (fields === null) throw new ExportProblem(line, 'the line is no JSON object')
+  if (fields === null) throw new ExportProblem(line, 'the line is not a JSON object')
   if (canonicalText(fields) !== text) {
     throw new ExportProblem(line, 'the line is not the canonical text (RFC 8785) of its entry')
   }
@@ -136,7 +134,9 @@ function canonicalText(fields: Record<string, unknown>): string | null {
   }
 }
 
-/** Lines without their ends. A last line without an end is a problem: an export always ends its lines. */
+/**
+ * Yields lines without their ends. A last line without an end is a problem: an export always ends its lines.
+ */
 async function* linesOf(
   chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
 ): AsyncGenerator<Buffer, void, undefined> {

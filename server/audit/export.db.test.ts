@@ -1,6 +1,5 @@
-// An exported chain against everything that can be done to a file: each byte changed and removed in
-// turn, chance for the rest, and the forgeries of somebody who can compute hashes as well as we can.
-// All of it has to be found.
+// An exported chain and everything that can be done to a file: each byte changed and removed in turn, random
+// changes for the rest, and the forgeries of an attacker who can compute hashes. All of them must be found.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -25,7 +24,7 @@ after(async () => {
   await close()
 })
 
-/** Texts whose bytes are easy to damage without the text showing it. */
+/** Texts whose bytes can be damaged without a visible change. */
 const actors = ['token:ci (tok_1)', 'Grüße 👋', 'a\ufffdb\ufffd', 'back\\slash "quote"\n\u2028', '\u0000']
 
 async function fill(tenantId: string, entries: number): Promise<void> {
@@ -73,7 +72,7 @@ before(async () => {
   await fill('other', 3)
 })
 
-test('a file as it was exported holds, of every length, in whatever pieces it arrives', async () => {
+test('a file as it was exported is valid, of every length, in whatever pieces it arrives', async () => {
   for (const [tenantId, entries] of [
     ['nobody', 0],
     ['small', 3],
@@ -129,7 +128,7 @@ test('each byte of a file, changed in any one bit or removed, is found', async (
 const place = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 const junk = fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes))
 
-/** One thing done to a file, at places given as fractions of it. */
+/** One change of a file, at places given as fractions of it. */
 const damages: Record<string, (file: Buffer, a: number, b: number, bytes: Buffer) => Buffer> = {
   'overwrite bytes': (file, a, _b, bytes) => {
     const copy = Buffer.from(file)
@@ -174,7 +173,7 @@ for (const [name, damage] of Object.entries(damages)) {
   })
 }
 
-test('what is wrong is named with its line, its entry and what it is', async () => {
+test('a problem is reported with its line, its entry and what it is', async () => {
   const file = await exported('small')
   const [one = '', two = '', three = '', end = ''] = linesOf(file)
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
@@ -187,8 +186,8 @@ test('what is wrong is named with its line, its entry and what it is', async () 
     [[one, two, two, three, end], /^line 3: .*entry 3 .*numbered 2/],
     [[one, two, end], /^line 3: the checkpoint counts 3 entries, the file has 2/],
     [[one, two, three], /^line 4: the checkpoint is missing/],
-    [[], /^line 1: .*no JSON/],
-    [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*no JSON/],
+    [[], /^line 1: .*not a JSON object/],
+    [[one, `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`], /^line 2: .*not a JSON object/],
     [[one, two, three, end, three], /^line 5: something follows the checkpoint/],
     [[one, two.replace(',', ', '), three, end], /^line 2: .*not the canonical text/],
     [[one, two.replace('{', '{"a":1,"a":1,'), three, end], /^line 2: .*not the canonical text/],
@@ -199,7 +198,7 @@ test('what is wrong is named with its line, its entry and what it is', async () 
   await found(Buffer.alloc(17 * 1024 * 1024, 0x20), /^line 1: the line is longer than any entry/)
 })
 
-test('who computes every hash anew still lacks the signature', async () => {
+test('an attacker who computes every hash again still lacks the signature', async () => {
   const lines = linesOf(await exported('small'))
   let prevHash = '0'.repeat(64)
   const forged = lines.slice(0, -1).map((line) => {
@@ -221,7 +220,7 @@ test('who computes every hash anew still lacks the signature', async () => {
   assert.equal(unchecked.kid, null, 'without trusted keys nobody can know, and that is said')
 })
 
-test('a checkpoint counts only for its organisation, its chain and its kind', async () => {
+test('a checkpoint is valid only for its organisation, its chain and its kind', async () => {
   const entries = linesOf(await exported('small')).slice(0, -1)
   const end = async (tenantId: string, chain: ChainName) =>
     linesOf(await exported(tenantId, chain)).at(-1) ?? ''
@@ -238,7 +237,7 @@ test('a checkpoint counts only for its organisation, its chain and its kind', as
   await found(fileOf([...entries, JSON.stringify({ checkpoint: otherKind })]), /not of the type/)
 })
 
-test('a file outlives the key that signed it', async () => {
+test('a file stays valid after the key that signed it is retired', async () => {
   const file = await exported('small')
   await keys.rotate(operatorActor('test'))
   const now = await exported('small')

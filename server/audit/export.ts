@@ -1,7 +1,7 @@
-// A chain as a file that stands for itself: one line of RFC 8785 text per entry, its hash among its fields,
-// oldest first, and last a signed checkpoint that says how many there are and how the last one hashes, so
-// that a file whose end was cut off is found out as well. Chains only grow, so the export is of one moment
-// although it is read in pages.
+// A chain as a file that can be checked alone: one line of RFC 8785 text per entry, its hash among its
+// fields, oldest first, and last a signed checkpoint with the number of entries and the hash of the last one,
+// so that a missing end is found as well. Chains only grow, so the export is of one moment although it is
+// read in pages.
 
 import canonicalize from 'canonicalize'
 import type { Control } from '../control/database.ts'
@@ -10,13 +10,13 @@ import { chainStart, type SealedEntry } from './chain.ts'
 import { type ChainName, chainTables, readChainFrom, readHead } from './log.ts'
 import type { SigningKeys } from './signing.ts'
 
-/** What a checkpoint is called in its signature; see {@link Checkpoint}. */
+/** The type of a checkpoint in its signature; see {@link Checkpoint}. */
 export const checkpointType = 'lethe-checkpoint+jws'
 
 export interface Checkpoint {
   readonly tenant_id: string
   readonly chain: ChainName
-  /** How many entries the chain had. */
+  /** Number of entries of the chain. */
   readonly entries: number
   /** Hash of the last of them; 64 zeros where there is none. */
   readonly head: string
@@ -33,8 +33,8 @@ export interface ExportDeps {
 const pageLength = 500
 
 /**
- * Lines with their ends. What is stored is passed on as it is, broken or not: finding that out is the
- * reader's. Throws where an entry is no JSON at all; the lines so far then have no checkpoint.
+ * Yields lines with their ends. Entries are passed on as they are stored, valid or not: the reader checks
+ * them. Throws where an entry is not JSON; the lines so far then have no checkpoint.
  */
 export async function* exportChain(
   deps: ExportDeps,
@@ -55,7 +55,7 @@ export async function* exportChain(
   yield `${JSON.stringify({ checkpoint })}\n`
 }
 
-/** A compact JWS over a {@link Checkpoint} of this moment. */
+/** Returns a compact JWS over a {@link Checkpoint} of this moment. */
 export async function signCheckpoint(
   { clock, keys }: ExportDeps,
   chain: ChainName,

@@ -1,8 +1,8 @@
 // Signatures without I/O: a compact JWS (RFC 7515) with Ed25519 over the RFC 8785 text of its payload, so
-// that anyone can check it with a library of their own choice and read the same bytes. `EdDSA` is the name of
-// the algorithm that the most libraries know (RFC 8037); the newer `Ed25519` says the same and is not used. A
-// signature counts only with a key that was given as trusted, for the type of statement that was asked for,
-// and in its one canonical spelling.
+// that anyone can check it with a library of their own choice and read the same bytes. `EdDSA` is the
+// algorithm name that most libraries know (RFC 8037); the newer `Ed25519` means the same and is not used. A
+// signature is valid only with a trusted key, for the expected type of statement, and in its one canonical
+// spelling.
 
 import canonicalize from 'canonicalize'
 import {
@@ -30,7 +30,7 @@ export interface PublicKey {
   readonly use: 'sig'
 }
 
-/** What was found wrong with a signature; the message is for whoever asked for the check. */
+/** The problem of a signature; the message is for the caller of the check. */
 export class SignatureProblem extends Error {
   override readonly name = 'SignatureProblem'
 }
@@ -55,7 +55,9 @@ export async function newKeyPair(): Promise<KeyPair> {
   }
 }
 
-/** Throws where the payload holds something JSON can't say. `typ` names the kind of statement. */
+/**
+ * Throws where the payload contains something that JSON can't represent. `typ` names the kind of statement.
+ */
 export async function signJws(
   payload: object,
   typ: string,
@@ -69,9 +71,9 @@ export async function signJws(
 }
 
 /**
- * The payload of a JWS and the key that signed it. Throws {@link SignatureProblem} where the text is no
- * JWS of type `typ`, its key is not among `jwks`, or the signature does not hold. Keys of `jwks` that are
- * not Ed25519 are no keys.
+ * Returns the payload of a JWS and the key that signed it. Throws {@link SignatureProblem} where the text is
+ * not a JWS of type `typ`, its key is not in `jwks`, or the signature is wrong. Keys of `jwks` that are not
+ * Ed25519 are ignored.
  */
 export async function verifyJws(
   jws: string,
@@ -82,7 +84,7 @@ export async function verifyJws(
   const x = jwks.keys.map((key) => publicPart(key, kid)).find((part) => part !== null)
   if (x === undefined)
     throw new SignatureProblem(`it is signed with the key ${kid}, which is not a trusted one`)
-  // A label says nothing: two keys could carry the same one.
+  // The label alone proves nothing: two keys could have the same one.
   if ((await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x })) !== kid) {
     throw new SignatureProblem(`the trusted key ${kid} is not the one its kid names`)
   }
@@ -103,8 +105,8 @@ async function readSigned(jws: string, key: Awaited<ReturnType<typeof importJWK>
 }
 
 /**
- * What a JWS says and which key it names, without any check of who signed it. Throws
- * {@link SignatureProblem}.
+ * Returns the payload of a JWS and the key that it names, without any check of the signature. Throws {@link
+ * SignatureProblem}.
  */
 export function readUnverified(jws: string, typ: string): { payload: Record<string, unknown>; kid: string } {
   const kid = readHeader(jws, typ)
@@ -117,12 +119,12 @@ function readPayload(bytes: Uint8Array): Record<string, unknown> {
     const payload = parseBoundedJson(text, fileBounds)
     if (isObject(payload)) return payload
   } catch {
-    // Said below.
+    // The refusal follows.
   }
   throw new SignatureProblem('what is signed is not a JSON object')
 }
 
-/** The `kid`, of a text that is a compact JWS of ours; nothing of it is trusted yet. */
+/** Returns the `kid` of a compact JWS of ours; nothing of it is verified yet. */
 function readHeader(jws: string, typ: string): string {
   const parts = jws.split('.')
   if (parts.length !== 3 || !parts.every(isCanonicalBase64url)) {
@@ -140,7 +142,7 @@ function readHeader(jws: string, typ: string): string {
   return header.kid
 }
 
-/** Without this, the unused bits of a last character could be changed and nobody would notice. */
+/** Without this check, the unused bits of a last character could be changed unnoticed. */
 function isCanonicalBase64url(text: string): boolean {
   try {
     return text !== '' && base64url.encode(base64url.decode(text)) === text

@@ -1,20 +1,19 @@
-// Seals the private halves of signing keys, so that whoever reads the control-plane database or a
-// backup of it can't sign: a compact JWE (RFC 7516) with AES-256-GCM, whose key comes from a key file
-// or a secret outside the database. The header names the signing key it belongs to and the sealing
-// key, and is authenticated with the rest, so that a sealed key that was put into another row, or
-// changed by a bit, does not open.
+// Seals the private halves of signing keys, so that a reader of the control-plane database or of a backup of
+// it can't sign: a compact JWE (RFC 7516) with AES-256-GCM, whose key comes from a key file or a secret
+// outside the database. The header names the signing key and the sealing key, and is authenticated with the
+// rest, so that a sealed key that was moved to another row, or changed by a bit, does not open.
 
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
 
-/** The signing keys can't be sealed or opened. The message names the mend; it never holds a secret. */
+/** The signing keys can't be sealed or opened. The message says what to do; it never contains a secret. */
 export class KeySealProblem extends Error {
   override readonly name = 'KeySealProblem'
 }
 
-/** Where the sealing key comes from: `secret` where it is not null, else the file. */
+/** The source of the sealing key: `secret` where it is not null, otherwise the file. */
 export interface KeySource {
   readonly secret: string | null
   readonly file: string
@@ -26,11 +25,11 @@ const secretLengthMin = 32
 const aes = 'A256GCM'
 
 export class KeySeal {
-  /** Names the sealing key without telling it; 16 hexadecimal digits. */
+  /** Identifies the sealing key without revealing it; 16 hexadecimal digits. */
   readonly id: string
   readonly #key: Uint8Array
 
-  /** The secret must be one that nobody can guess: it is not stretched. */
+  /** Nobody may be able to guess the secret: it is not stretched. */
   constructor(secret: string) {
     const derive = (use: string) =>
       new Uint8Array(hkdfSync('sha256', secret, '', `lethe signing keys: ${use}`, 32))
@@ -44,7 +43,7 @@ export class KeySeal {
       .encrypt(this.#key)
   }
 
-  /** Throws {@link KeySealProblem} where another key sealed it, or it is not what was sealed. */
+  /** Throws {@link KeySealProblem} where another key sealed it, or where it was changed. */
   async open(kid: string, sealed: string): Promise<Record<string, unknown>> {
     const sealedBy = sealIdOf(sealed)
     if (sealedBy !== this.id) {
@@ -57,7 +56,7 @@ export class KeySeal {
       const { plaintext, protectedHeader } = await compactDecrypt(sealed, this.#key, options)
       if (protectedHeader.sealed_kid === kid) return JSON.parse(new TextDecoder().decode(plaintext))
     } catch {
-      // Said below: what failed in it says nothing that the operator could use.
+      // The refusal follows: the reason would not help the operator.
     }
     throw new KeySealProblem(`The sealed signing key ${kid} was changed in the control-plane database.`)
   }
@@ -73,7 +72,8 @@ function sealIdOf(sealed: string): string | null {
 }
 
 /**
- * Null where the source is a file that isn't there. Throws {@link KeySealProblem} for one that holds no key.
+ * Returns null where the source is a file that doesn't exist. Throws {@link KeySealProblem} for a file
+ * without a key.
  */
 export function readSeal({ file, secret }: KeySource): KeySeal | null {
   if (secret !== null) return new KeySeal(secret)
@@ -86,13 +86,13 @@ export function readSeal({ file, secret }: KeySource): KeySeal | null {
 }
 
 /**
- * Makes the file with a new key, for its owner alone. Of two that do so at once both get the key of the
+ * Creates the file with a new key, readable by its owner only. If two do so at once, both get the key of the
  * first.
  */
 export function createKeyFile(file: string): KeySeal {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const aside = `${file}.${randomBytes(6).toString('hex')}`
-  // Whole and on the disk before it has its name: what it seals can't be opened with a part of it.
+  // Complete and on the disk before it has its name: with a part of the key nothing can be opened.
   writeFileSync(aside, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
   try {
     linkSync(aside, file)

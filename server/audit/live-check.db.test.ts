@@ -1,5 +1,5 @@
-// The check of the live store against an operator with a database shell: guards dropped, rows changed, hashes
-// computed anew. Each test shows first that the untouched store passes.
+// The check of the live store and an operator with a database shell: guards dropped, rows changed, hashes
+// computed again. Each test shows first that the unchanged store passes.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -65,7 +65,7 @@ async function insertRequest(control: Control, requestId: string, tenantId = 'ac
     .execute()
 }
 
-/** A store with two finished requests of acme and its audit log, and what guards them gone. */
+/** Opens a store with two finished requests of acme and its audit log, without the guards of these tables. */
 async function openFilled(): Promise<Control> {
   return (await openFilledPlane()).control
 }
@@ -112,7 +112,7 @@ const run = (control: Control, statement: string) => sql.raw(statement).execute(
 const problemsOf = async (control: Control, chain: ChainName = 'ledger') =>
   (await checkChain(control, chain, 'acme')).problems
 
-test('whatever is done to an entry of either chain is named with its place', async () => {
+test('any change to an entry of either chain is reported with its place', async () => {
   for (const chain of ['ledger', 'audit'] as const) {
     const table = `${chain}_entries`
     const cases: readonly (readonly [string, RegExp])[] = [
@@ -142,14 +142,14 @@ test('whatever is done to an entry of either chain is named with its place', asy
   }
 })
 
-test('an entry that was put over from another organisation is named', async () => {
+test('an entry that was moved from another organisation is reported', async () => {
   const control = await openFilled()
   await run(control, "update audit_entries set tenant_id = 'globex'")
   assert.match((await checkChain(control, 'audit', 'globex')).problems.join(), /the entry is of acme/)
   assert.match((await problemsOf(control, 'audit')).join(), /is empty/)
 })
 
-test('a request that was changed behind the ledger’s back is named with what changed', async () => {
+test('a request that was changed without a ledger entry is reported with what changed', async () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["set status = 'failed'", /request del_1 has status "failed", the ledger says "completed"/],
     ["set scope = 'all'", /request del_1 has scope "all"/],
@@ -157,8 +157,11 @@ test('a request that was changed behind the ledger’s back is named with what c
     ["set signals = 'no json'", /request del_1 has signals "no json"/],
     ["set range_start_ns = '1761955200000000001'", /request del_1 has range_start .*000001Z/],
     ["set range_end_ns = 'never'", /request del_1 has range_end "never"/],
-    ["set request_id = 'del_3'", /tells of the request del_1, which is not stored; .* del_3 is stored, but/],
-    ["set tenant_id = 'globex'", /tells of the request del_1, which is not stored/],
+    [
+      "set request_id = 'del_3'",
+      /ledger has the request del_1, which is not stored; .* del_3 is stored, but/,
+    ],
+    ["set tenant_id = 'globex'", /ledger has the request del_1, which is not stored/],
   ]
   for (const [change, reason] of cases) {
     const control = await openFilled()
@@ -169,15 +172,15 @@ test('a request that was changed behind the ledger’s back is named with what c
   }
 })
 
-test('a request without a trace in the ledger is named, and so is one that was struck out', async () => {
+test('a request without a ledger entry is reported, and so is a removed one', async () => {
   const control = await openFilled()
   await insertRequest(control, 'del_9')
-  assert.match((await problemsOf(control)).join(), /del_9 is stored, but the ledger does not tell of it/)
+  assert.match((await problemsOf(control)).join(), /del_9 is stored, but the ledger does not have it/)
   await run(control, "delete from deletion_requests where request_id in ('del_9', 'del_2')")
-  assert.match((await problemsOf(control)).join(), /tells of the request del_2, which is not stored/)
+  assert.match((await problemsOf(control)).join(), /ledger has the request del_2, which is not stored/)
 })
 
-test('the end of a ledger that was cut off shows in its requests, and of either chain against an export', async () => {
+test('a ledger whose end was cut off differs from its requests, and either chain from an export', async () => {
   for (const chain of ['ledger', 'audit'] as const) {
     const control = await openFilled()
     const exported = { tenantId: 'acme', ...(await readHead(control, `${chain}_entries`, 'acme')) }
@@ -193,7 +196,7 @@ test('the end of a ledger that was cut off shows in its requests, and of either 
   }
 })
 
-test('who computes the last hash anew is found against an export', async () => {
+test('a last hash that was computed again differs from an export', async () => {
   const control = await openFilled()
   const exported = { tenantId: 'acme', ...(await readHead(control, 'audit_entries', 'acme')) }
   const row = await control
@@ -207,7 +210,7 @@ test('who computes the last hash anew is found against an export', async () => {
   assert.match((await findRewriting(control, 'audit', exported)) ?? '', /entry 6 has the hash/)
 })
 
-test('everyone of whom anything is on record is listed, also who is gone', async () => {
+test('every organisation with records is listed, also removed ones', async () => {
   const control = await openFilled()
   await insertRequest(control, 'del_7', 'initech')
   await control
@@ -217,7 +220,7 @@ test('everyone of whom anything is on record is listed, also who is gone', async
   assert.deepEqual(await listTenants(control), ['acme', 'globex', 'initech'])
 })
 
-test('the check reads one moment while another handle writes, and makes it wait for nothing', async () => {
+test('the check reads one moment while another handle writes, and does not block it', async () => {
   const { control, another, waitAtMost } = await openFilledPlane()
   const other = another()
   await waitAtMost(other, 0)

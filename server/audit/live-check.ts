@@ -1,5 +1,6 @@
-// Checks the chains where they live. Beside the links of each chain, the ledger is held against the requests
-// it tells of, so that whoever changes a request without writing it down, or strikes one out, is found too.
+// Checks the chains in the control plane. Besides the links of each chain, it compares the ledger with the
+// requests that it records, so that a request that was changed or removed without a ledger entry is found
+// too.
 
 import type { Selectable } from 'kysely'
 import { formatInstant } from '../../contract/instant.ts'
@@ -11,11 +12,11 @@ import { type ChainName, chainTables } from './log.ts'
 interface CheckedChain {
   readonly entries: number
   readonly head: string
-  /** Sentences; empty where everything holds. */
+  /** Sentences; empty where everything is consistent. */
   readonly problems: readonly string[]
 }
 
-/** Checks one organisation's chain as of one moment; other writers go on meanwhile. */
+/** Checks one organisation's chain as of one moment; other writers continue meanwhile. */
 export async function checkChain(
   control: Control,
   chain: ChainName,
@@ -37,7 +38,7 @@ export async function checkChain(
   return { entries: walk.entries, head: walk.head, problems }
 }
 
-/** Everyone of whom anything is on record, also organisations that are gone. */
+/** Returns every organisation that has records, also removed ones. */
 export async function listTenants(control: Control): Promise<string[]> {
   const rows = await control
     .selectFrom('organisations')
@@ -51,9 +52,9 @@ export async function listTenants(control: Control): Promise<string[]> {
 }
 
 /**
- * Whether the chain still begins with what was exported: answers what is wrong, or null. So an
- * export kept elsewhere shows that nothing before it was rewritten since, not even by somebody who
- * computed every hash anew.
+ * Compares the chain with the end of an export: returns what differs, or null. So an export that is kept
+ * elsewhere proves that nothing before its end was rewritten since, not even by an attacker who computed
+ * every hash again.
  */
 export async function findRewriting(
   control: Control,
@@ -76,7 +77,7 @@ type Request = Pick<
   'request_id' | 'status' | 'scope' | 'signals' | 'range_start_ns' | 'range_end_ns'
 >
 
-/** Both in one snapshot, because a move between two readings would look like a contradiction. */
+/** Both in one snapshot, because a change between two reads would look like a contradiction. */
 async function readTogether(control: Control, chain: ChainName, tenantId: string) {
   return dialectOf(control).snapshot(control, async (snapshot) => {
     const rows = await snapshot
@@ -115,7 +116,7 @@ function compareRequests(
   const stored = new Map(requests.map((request) => [request.request_id, request]))
   const lost = [...byRequest.keys()]
     .filter((id) => !stored.has(id))
-    .map((id) => `the ledger tells of the request ${id}, which is not stored`)
+    .map((id) => `the ledger has the request ${id}, which is not stored`)
   return [
     ...lost,
     ...requests.flatMap((request) => compare(request, byRequest.get(request.request_id) ?? [])),
@@ -125,7 +126,7 @@ function compareRequests(
 function compare(request: Request, told: readonly Record<string, unknown>[]): string[] {
   const [first, newest] = [told[0], told.at(-1)]
   if (first === undefined || newest === undefined) {
-    return [`the request ${request.request_id} is stored, but the ledger does not tell of it`]
+    return [`the request ${request.request_id} is stored, but the ledger does not have it`]
   }
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
     ['status', request.status, newest.to_status],
@@ -141,7 +142,9 @@ function compare(request: Request, told: readonly Record<string, unknown>[]): st
     )
 }
 
-/** What a request selects, in the words of its first ledger entry; as it is stored where it can't be read. */
+/**
+ * The selection of a request in the form of its first ledger entry; as it is stored where it can't be parsed.
+ */
 function selectionOf(request: Request): Record<string, unknown> {
   const instant = (ns: string | null) => (ns === null ? null : readOr(ns, () => formatInstant(BigInt(ns))))
   return {

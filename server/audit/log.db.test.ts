@@ -1,5 +1,5 @@
-// The two append-only records in a real database file: what is written stays as it was written, whoever asks,
-// and two writers at once make one chain.
+// The two append-only records in a real database file: what is written never changes, for any writer, and two
+// writers at once make one chain.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -40,7 +40,7 @@ async function append(
 const actionsOf = async (tenantId: string) =>
   (await readChain(control, 'audit_entries', tenantId)).map(({ text }) => JSON.parse(text).action)
 
-test('entries are kept in order, numbered from 1, and their chain holds', async () => {
+test('entries are kept in order, numbered from 1, and their chain is consistent', async () => {
   const tenantId = newTenant()
   await append(tenantId, ['a', 'b', 'c'])
   const chain = await readChain(control, 'audit_entries', tenantId)
@@ -54,7 +54,7 @@ test('entries are kept in order, numbered from 1, and their chain holds', async 
   )
 })
 
-test('each organisation has its own chain, and audit log and ledger are two', async () => {
+test('each organisation has its own chains, and audit log and ledger are separate', async () => {
   const [one, other] = [newTenant(), newTenant()]
   await append(one, ['a', 'b'])
   await append(other, ['c'])
@@ -103,7 +103,7 @@ test('the database itself refuses to change or remove an entry', async () => {
   }
 })
 
-test('an entry stands or falls with the transaction it belongs to', async () => {
+test('an entry is committed or rolled back with its transaction', async () => {
   const tenantId = newTenant()
   const failing = control.transaction().execute(async (trx) => {
     await appendAudit(trx, tenantId, atMs, event('undone'))
@@ -123,7 +123,7 @@ test('many appends at once through one handle make one chain', async () => {
   assert.equal(findBreak(chain), null)
 })
 
-test('a second handle can’t append between the reading and the writing of the first', async () => {
+test('a second handle can’t append between the read and the write of the first', async () => {
   const tenantId = newTenant()
   await append(tenantId, ['a'])
   const second = another()

@@ -1,7 +1,7 @@
-// The two append-only records of an organisation: the audit log (who did what) and the ledger (the
-// life of each deletion request). Appending takes the caller's transaction, so that a record and the
-// change it records stand or fall together; there is no update and no delete here, and triggers in
-// the database refuse both.
+// The two append-only records of an organisation: the audit log (who did what) and the ledger (the steps of
+// each deletion request). Appending uses the caller's transaction, so that a record and its change are
+// committed together or not at all. There is no update and no delete here, and triggers in the database
+// refuse both.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
@@ -46,7 +46,7 @@ export async function appendAudit(
   })
 }
 
-/** Appends to the organisation's ledger, kind `data_deletion_request`. Answers the position taken. */
+/** Appends to the organisation's ledger, kind `data_deletion_request`. Returns the position of the entry. */
 export async function appendLedger(
   trx: ControlTransaction,
   tenantId: string,
@@ -75,7 +75,7 @@ async function append(
   return seq
 }
 
-/** Entries of one organisation, newest first, from before `beforeSeq` where given. */
+/** Returns a page of one organisation's entries, newest first, before `beforeSeq` where given. */
 export async function listChain(
   control: Control,
   table: ChainTable,
@@ -92,7 +92,7 @@ export async function listChain(
   return query.execute()
 }
 
-/** Where the chain ends now: its number of entries and the hash of the last one. */
+/** Returns the current end of the chain: its number of entries and the hash of the last one. */
 export async function readHead(
   control: Control,
   table: ChainTable,
@@ -108,7 +108,7 @@ export async function readHead(
   return { entries: last?.seq ?? 0, head: last?.hash ?? chainStart }
 }
 
-/** Some entries after `afterSeq`, oldest first. */
+/** Returns some entries after `afterSeq`, oldest first. */
 export async function readChainFrom(
   control: Control,
   table: ChainTable,
@@ -125,7 +125,7 @@ export async function readChainFrom(
     .execute()
 }
 
-/** The whole chain of one organisation, oldest first. */
+/** Yields the whole chain of one organisation, oldest first. */
 export async function readChain(
   control: Control,
   table: ChainTable,

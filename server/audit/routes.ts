@@ -1,5 +1,5 @@
 // An organisation's own two chains, for its owners and admins: in pages from the newest entry back, and as a
-// file to keep and check elsewhere; and, for whoever is to check a signature of ours, the public keys.
+// file that can be kept and checked elsewhere; and, for checking our signatures, the public keys.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
@@ -44,7 +44,7 @@ async function pageOfChain(
   }
 }
 
-/** Long enough to spare a busy verifier the way, short enough that a new key is known within minutes. */
+/** Long enough to save a busy verifier requests, short enough that a new key is known within minutes. */
 const keysMaxAgeSeconds = 300
 
 function addKeysRoute(http: FastifyInstance, keys: SigningKeys): void {

@@ -1,5 +1,6 @@
-// Signing keys at rest, in real files: what an older version left in clear text leaves every byte of them,
-// another key or none stops the start with the mend, and no key is made in place of one that can't be opened.
+// Stored signing keys, in real files: what an older version left in clear text is removed from every byte of
+// them, another key or none stops the start with instructions, and no key is made in place of one that can't
+// be opened.
 
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -38,7 +39,7 @@ async function openFolder(t: TestContext) {
   return { folder, control, filesWith, source, sign }
 }
 
-/** As an older version kept it. */
+/** Stores a key as older versions did. */
 async function insertClear(control: Control, retiredAtMs: number | null): Promise<string> {
   const { privateJwk, publicKey } = await newKeyPair()
   await control
@@ -54,7 +55,7 @@ async function insertClear(control: Control, retiredAtMs: number | null): Promis
   return String(privateJwk.d)
 }
 
-test('the first start makes a key file for its owner alone, and later ones use it', async (t) => {
+test('the first start makes a key file for its owner only, and later starts use it', async (t) => {
   const { source, sign, control } = await openFolder(t)
   const seal = await prepareSeal(control, source)
   assert.equal(statSync(source.file).mode & 0o777, 0o600)
@@ -66,7 +67,7 @@ test('the first start makes a key file for its owner alone, and later ones use i
 
 test('keys of an older version are sealed, and no byte of them is left in clear text in any file', async (t) => {
   const { control, filesWith, folder, sign, source } = await openFolder(t)
-  // Rows around them and many rewrites, so that pages are split, freed and taken again.
+  // Rows around them and many rewrites, so that pages are split, freed and used again.
   for (let i = 0; i < 300; i++) {
     await control
       .insertInto('instance')
@@ -90,7 +91,7 @@ test('keys of an older version are sealed, and no byte of them is left in clear 
   assert.ok(!readFileSync(copy).includes(key), 'nor what opens them')
 })
 
-test('what was cut short before the file was written anew is made up for at the next start', async (t) => {
+test('an interruption before the file was rewritten is made up for at the next start', async (t) => {
   const { control, source, sign } = await openFolder(t)
   await insertClear(control, null)
   await sign(await prepareSeal(control, source))
@@ -100,7 +101,7 @@ test('what was cut short before the file was written anew is made up for at the 
   assert.deepEqual(marks, [])
 })
 
-test('without the key, with another or with half of it nothing starts, and the mend is named', async (t) => {
+test('without the key, with another or with half of it nothing starts, and the error says what to do', async (t) => {
   const { control, source, sign } = await openFolder(t)
   const jws = await sign(await prepareSeal(control, source))
   const whole = readFileSync(source.file, 'utf8')
@@ -123,7 +124,7 @@ test('without the key, with another or with half of it nothing starts, and the m
   assert.equal(await sign(await prepareSeal(control, source)), jws)
 })
 
-test('a sealed key that was changed, or stands in for another, does not open', async (t) => {
+test('a sealed key that was changed, or exchanged for another, does not open', async (t) => {
   const { control, source, sign } = await openFolder(t)
   const seal = await prepareSeal(control, source)
   await sign(seal)
@@ -137,7 +138,7 @@ test('a sealed key that was changed, or stands in for another, does not open', a
   }
 })
 
-test('keys are sealed anew for a new file or secret, and the old one opens nothing any more', async (t) => {
+test('keys are sealed again for a new file or secret, and the old one opens nothing any more', async (t) => {
   const { control, folder, source, sign } = await openFolder(t)
   const jws = await sign(await prepareSeal(control, source))
   const next = { secret: null, file: join(folder, 'elsewhere', 'next.key') }
@@ -149,7 +150,7 @@ test('keys are sealed anew for a new file or secret, and the old one opens nothi
   await assert.rejects(reseal(control, next, source), KeySealProblem)
 })
 
-test('where the key is lost a new signing key is made when somebody says so, and old signatures stay valid', async (t) => {
+test('where the key is lost a new signing key is made on request, and old signatures stay valid', async (t) => {
   const { control, source, sign } = await openFolder(t)
   const jws = await sign(await prepareSeal(control, source))
   rmSync(source.file)
@@ -159,7 +160,7 @@ test('where the key is lost a new signing key is made when somebody says so, and
   await sign(await prepareSeal(control, source))
 })
 
-test('a key file that its owner made readable for a group is used as it is: a mounted secret often is so', async (t) => {
+test('a key file that its owner made readable for a group is accepted: a mounted secret often is', async (t) => {
   const { control, source, sign } = await openFolder(t)
   writeFileSync(source.file, `${secret}\n`)
   chmodSync(source.file, 0o444)

@@ -1,20 +1,20 @@
-// Brings the signing keys at rest in order before anything is signed: the one that signs is sealed and can be
-// opened, the retired ones have no private half any more. What an older version left in clear text leaves the
-// file, free pages and log included. Nothing here makes another key in place of one that can't be opened.
+// Prepares the stored signing keys before anything is signed: the current one is sealed and can be opened,
+// retired ones have no private half any more. Clear text of an older version is removed from the file, from
+// free pages and from the log. Nothing here makes another key in place of one that can't be opened.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { createKeyFile, type KeySeal, KeySealProblem, type KeySource, readSeal } from './key-seal.ts'
 
-/** Set while clear text may be left in pages of the file that are free by now. */
+/** Set while clear text may be left in free pages of the file. */
 const clearTextMark = 'signing_keys_in_clear_text'
 
-/** In place of the private half of a key that signs no more. */
+/** Replaces the private half of a retired key. */
 const forgotten = ''
 
 /**
- * The seal of this folder's signing keys; makes the key file where nothing is sealed yet. Throws
- * {@link KeySealProblem} with the mend where the key that signs can't be opened.
+ * Returns the seal of this folder's signing keys; makes the key file where nothing is sealed yet. Throws
+ * {@link KeySealProblem} with instructions where the current signing key can't be opened.
  */
 export async function prepareSeal(control: Control, source: KeySource): Promise<KeySeal> {
   const rows = await readKeys(control)
@@ -22,7 +22,7 @@ export async function prepareSeal(control: Control, source: KeySource): Promise<
   const current = sealed.filter(({ retired_at_ms }) => retired_at_ms === null)
   const found = readSeal(source)
   if (found === null && current.length > 0) {
-    throw new KeySealProblem(`The signing keys are sealed, and ${source.file} is not there. ${mend}`)
+    throw new KeySealProblem(`The signing keys are sealed, and ${source.file} is not there. ${instructions}`)
   }
   const seal = found ?? createKeyFile(source.file)
   for (const { kid, private_jwk } of current) await openOrTell(seal, kid, private_jwk)
@@ -32,8 +32,8 @@ export async function prepareSeal(control: Control, source: KeySource): Promise<
 }
 
 /**
- * Seals with another key from now on, which is made where its file isn't there. Answers how
- * many keys were sealed anew.
+ * Seals with another key from now on, and makes its file where it doesn't exist. Returns how many keys were
+ * sealed again.
  */
 export async function reseal(control: Control, from: KeySource, to: KeySource): Promise<number> {
   const before = readSeal(from)
@@ -51,12 +51,12 @@ export async function reseal(control: Control, from: KeySource, to: KeySource): 
   return opened.length
 }
 
-/** The seal for a new key where the one that sealed the old one is lost. */
+/** Returns the seal for a new key where the seal of the old one is lost. */
 export function sealForNewKey(source: KeySource): KeySeal {
   return readSeal(source) ?? createKeyFile(source.file)
 }
 
-const mend =
+const instructions =
   'Put back the key file of this data folder and name it with LETHE_KEY_FILE, or give the same LETHE_KEY_SECRET as before; a backup does not hold it. After a change of the key run "lethe keys reseal". If it is lost for good, "lethe keys rotate --lost-key" makes a new signing key; what the old one signed stays valid.'
 
 async function openOrTell(seal: KeySeal, kid: string, sealed: string): Promise<void> {
@@ -64,7 +64,7 @@ async function openOrTell(seal: KeySeal, kid: string, sealed: string): Promise<v
     await seal.open(kid, sealed)
   } catch (cause) {
     if (!(cause instanceof KeySealProblem)) throw cause
-    throw new KeySealProblem(`${cause.message} ${mend}`, { cause })
+    throw new KeySealProblem(`${cause.message} ${instructions}`, { cause })
   }
 }
 
@@ -108,7 +108,7 @@ async function setPrivate(trx: ControlTransaction, kid: string, stored: string):
 }
 
 /**
- * Writes the whole file anew, so that no page keeps what was in it; once, and again where that was cut short.
+ * Rewrites the whole file, so that no page keeps its old content; once, and again where that was interrupted.
  */
 async function eraseClearText(control: Control): Promise<void> {
   const mark = await control

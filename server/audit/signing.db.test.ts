@@ -1,5 +1,5 @@
-// Signing keys in a real database: what one of them signed verifies for ever and elsewhere, what was touched
-// does not verify, and the private half never leaves its table.
+// Signing keys in a real database: what one of them signed can be verified for ever and elsewhere, what was
+// changed fails verification, and the private half never leaves its table.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -28,7 +28,7 @@ async function openKeys(t: { after(fn: () => Promise<void>): void }) {
 
 const statement = { erased: 3, at: '2025-11-21T09:30:00.000Z', about: 'Grüße' }
 
-test('what is signed verifies with the published key, and says exactly what was signed', async (t) => {
+test('what is signed is verified with the published key, and contains exactly what was signed', async (t) => {
   const { keys } = await openKeys(t)
   const jws = await keys.sign(statement, 'test+jws')
   const jwks = await keys.jwks()
@@ -47,7 +47,7 @@ test('what is signed verifies with the published key, and says exactly what was 
   })
 })
 
-test('a key is named by its RFC 7638 thumbprint and shows its public half alone', async (t) => {
+test('a key is named by its RFC 7638 thumbprint and shows only its public half', async (t) => {
   const { keys } = await openKeys(t)
   const [key] = (await keys.jwks()).keys
   assert.ok(key)
@@ -55,7 +55,7 @@ test('a key is named by its RFC 7638 thumbprint and shows its public half alone'
   assert.equal(key.kid, await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x: key.x }))
 })
 
-test('another library than ours verifies it from the published key', async (t) => {
+test('another library verifies it with the published key', async (t) => {
   const { keys } = await openKeys(t)
   const jws = await keys.sign(statement, 'test+jws')
   const [key] = (await keys.jwks()).keys
@@ -69,7 +69,7 @@ test('another library than ours verifies it from the published key', async (t) =
   assert.throws(() => verify(foreign))
 })
 
-test('twenty first uses at once make one key, and another handle finds it', async (t) => {
+test('twenty concurrent first uses make one key, and another handle finds it', async (t) => {
   const { keys, plane, clock } = await openKeys(t)
   const signed = await Promise.all(Array.from({ length: 20 }, (_, i) => keys.sign({ i }, 'test+jws')))
   const jwks = await new SigningKeys(plane.another(), clock, testSeal).jwks()
@@ -79,7 +79,7 @@ test('twenty first uses at once make one key, and another handle finds it', asyn
   }
 })
 
-test('after a rotation new statements have a new key, and old ones still verify', async (t) => {
+test('after a rotation new statements have a new key, and old ones are still verified', async (t) => {
   const { keys, clock, control } = await openKeys(t)
   const before = await keys.sign(statement, 'test+jws')
   await clock.advance(1000)
@@ -116,7 +116,7 @@ test('a rotation is in the audit log of every organisation, and names both keys 
   }
 })
 
-test('rotations at once leave one key that signs', async (t) => {
+test('concurrent rotations leave one key that signs', async (t) => {
   const { control, keys } = await openKeys(t)
   await Promise.all([
     keys.rotate(tokenNamed('a')),
@@ -127,7 +127,7 @@ test('rotations at once leave one key that signs', async (t) => {
   assert.equal((await listSigningKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null).length, 1)
 })
 
-test('the private key is in no file and in nothing that can be asked for, but opens for whoever has the key', async (t) => {
+test('the private key is in no file and in no response, but can be opened with the sealing key', async (t) => {
   const { keys, control, plane } = await openKeys(t)
   await keys.jwks()
   const { kid, private_jwk: sealed } = await control
@@ -176,7 +176,7 @@ test('every changed character of a signed statement is found', async (t) => {
   }
 })
 
-test('whatever text is given as a signature is refused in words', async (t) => {
+test('any text that is given as a signature is refused with a sentence', async (t) => {
   const { keys } = await openKeys(t)
   const jwks = await keys.jwks()
   const part = fc.base64String().map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))
@@ -191,7 +191,7 @@ test('whatever text is given as a signature is refused in words', async (t) => {
   )
 })
 
-test('a statement counts only as what it is, by a key that is trusted, with the one algorithm', async (t) => {
+test('a statement is valid only for its type, with a trusted key, and with the one algorithm', async (t) => {
   const { keys } = await openKeys(t)
   const jws = await keys.sign(statement, 'test+jws')
   const jwks = await keys.jwks()
@@ -218,12 +218,12 @@ test('a statement counts only as what it is, by a key that is trusted, with the 
   await refused(withHeader({ alg: 'HS256', typ: 'test+jws', kid }), jwks, /algorithm/)
   await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws' }), jwks, /does not name its key/)
   await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws', kid, crit: ['x'], x: 1 }), jwks, /does not match/)
-  // Its own key in its own header convinces nobody.
+  // A key in its own header proves nothing.
   const jwk = other.publicKey
   await refused(withHeader({ alg: 'EdDSA', typ: 'test+jws', kid: jwk.kid, jwk }), jwks, /not a trusted one/)
 })
 
-test('what JSON can’t say is not signed', async (t) => {
+test('what JSON can’t represent is not signed', async (t) => {
   const { keys } = await openKeys(t)
   await assert.rejects(keys.sign({ rows: 5n }, 'test+jws'))
 })

@@ -1,6 +1,6 @@
-// The service's own signing keys. One key signs at a time; retired ones stay for good, so that what they
-// signed verifies for ever. A private key lies sealed, is opened by `sign` and goes nowhere else: it is in no
-// answer, log or error. A retired key has none any more.
+// The service's own signing keys. One key signs at a time; retired ones stay for ever, so that what they
+// signed can always be verified. A private key is sealed and is opened by `sign` only: it is in no response,
+// log or error. A retired key has none any more.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
@@ -17,8 +17,8 @@ interface KeyRecord {
 }
 
 /**
- * The table has one connection, so nothing here may be awaited inside somebody else's transaction:
- * it would wait for itself.
+ * The database has one connection, so nothing here may be awaited inside another transaction: it would wait
+ * for itself.
  */
 export class SigningKeys {
   readonly #control: Control
@@ -32,9 +32,9 @@ export class SigningKeys {
   }
 
   /**
-   * A compact JWS over the RFC 8785 text of the payload, with the key of this moment; the first use
-   * makes the first key. `typ` is the kind of statement, which whoever verifies asks for by name. Throws
-   * where JSON can't say it.
+   * Returns a compact JWS over the RFC 8785 text of the payload, with the current key; the first use makes
+   * the first key. `typ` is the kind of statement, which a verifier requires by name. Throws where JSON can't
+   * represent the payload.
    */
   async sign(payload: object, typ: string): Promise<string> {
     const row = await this.#current()
@@ -44,15 +44,15 @@ export class SigningKeys {
     })
   }
 
-  /** The public halves of all keys, retired ones included, newest first; never empty. */
+  /** Returns the public halves of all keys, retired ones included, newest first; never empty. */
   async jwks(): Promise<{ keys: PublicKey[] }> {
     await this.#current()
     return { keys: await readPublicKeys(this.#control) }
   }
 
   /**
-   * Retires the key and makes a new one, in one transaction; answers the new `kid`. It is in the audit log of
-   * every organisation, because each of them may have pinned the key before.
+   * Retires the key and makes a new one, in one transaction; returns the new `kid`. It is recorded in the
+   * audit log of every organisation, because each of them may have pinned the key before.
    */
   async rotate(actor: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
@@ -85,8 +85,8 @@ export class SigningKeys {
     if (found !== null) return found
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
-    // Two first uses at once make two keys and keep one: the second waits for the first one's
-    // transaction and finds its key.
+    // Two first uses at once make two keys and keep one: the second waits for the first transaction and finds
+    // its key.
     return this.#control.transaction().execute(async (trx) => {
       await lock(trx, 'signing_keys')
       return (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs))
@@ -99,7 +99,7 @@ export class SigningKeys {
   }
 }
 
-/** All keys, oldest first. Empty before the first use. */
+/** Returns all keys, oldest first. Empty before the first use. */
 export async function listSigningKeys(control: Control): Promise<KeyRecord[]> {
   const rows = await control
     .selectFrom('signing_keys')
@@ -114,7 +114,7 @@ export async function listSigningKeys(control: Control): Promise<KeyRecord[]> {
   }))
 }
 
-/** The public halves, newest first. Empty before the first use. */
+/** Returns the public halves, newest first. Empty before the first use. */
 export async function readPublicKeys(control: Control): Promise<PublicKey[]> {
   const rows = await control
     .selectFrom('signing_keys')

@@ -1,5 +1,5 @@
-// Taking backups with real stores: what is in one, what makes one fail and that nothing of it is then left,
-// what expires, and what a crash left. Restoring is in tests/scenario/backup.test.ts.
+// Takes backups with real stores: what is in one, what makes one fail so that nothing of it is left, which
+// expire, and what a crash leaves. Restoring is in tests/scenario/backup.test.ts.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -36,14 +36,14 @@ import { BackupRegister, type BackupRow } from './register.ts'
 const dayMs = 86_400_000
 const folderSecret = 'secret of this folder'
 const folder = temporaryFolder()
-// A name that a path in a statement or in the engine's settings could trip over.
+// A name with characters that a path in a statement or in the engine's settings must escape.
 const backupDir = join(folder, "back'ups & <more>")
 const acme = { tenantId: 'acme', placement: 0 }
 
 let engine: LocalEngine
 let plane: SharedTestControl | undefined
 let control: Control
-/** Moved by a test; otherwise the machine's own time. */
+/** Set by a test; otherwise the machine's own time. */
 let laterMs = 0
 const clock = {
   ...systemClock,
@@ -102,7 +102,7 @@ const filesOf = (changed: TelemetryEngine) => new EngineFolder(changed, () => en
 const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
 
-/** Asks for a backup, has it taken, and reads what became of it. */
+/** Requests a backup, runs it, and returns its row. */
 async function taken(changes: Partial<BackupsDeps> = {}, keepDays = 30): Promise<BackupRow> {
   const backupId = await register().request(backupDir, keepDays, operatorActor('command-line'))
   await round(newBackups(changes))
@@ -120,7 +120,7 @@ async function assertFailed(row: BackupRow, reason: RegExp): Promise<void> {
   assert.deepEqual((await register().holding()).all, [])
 }
 
-test('a backup is whole, private and sealed', async () => {
+test('a backup is complete, private and sealed', async () => {
   const beforeMs = clock.nowMs()
   const row = await taken()
   assert.equal(row.status, 'ready')
@@ -147,7 +147,7 @@ test('a backup is whole, private and sealed', async () => {
   assert.ok(Object.keys(manifest.files).some((name) => name.startsWith('engine/data/default/otel_logs/')))
 })
 
-test('everything that was asked for is taken, oldest first', async () => {
+test('all requested backups are taken, oldest first', async () => {
   const ids = [await register().request(backupDir, 1, operatorActor('command-line'))]
   laterMs = 1
   ids.push(await register().request(backupDir, 1, operatorActor('command-line')))
@@ -160,7 +160,7 @@ test('everything that was asked for is taken, oldest first', async () => {
   assert.ok((rows[0]?.taken_at_ms ?? 0) < (rows[1]?.taken_at_ms ?? 0))
 })
 
-test('ingest goes on while the engine is copied', async () => {
+test('ingest continues while the engine is copied', async () => {
   let inserted = 0
   const taking = taken({
     copyControl: async (path) => {
@@ -174,7 +174,7 @@ test('ingest goes on while the engine is copied', async () => {
   assert.equal(inserted, 1)
 })
 
-test('while an erasure is unfinished nothing is copied', async () => {
+test('nothing is copied while an erasure is unfinished', async () => {
   const row = await taken({ sideTables: async () => [{ name: 'erasure_swap_otel_logs' }] })
   await assertFailed(row, /^An erasure was interrupted/)
 })
@@ -191,7 +191,7 @@ test('a backup is copied when no attempt of an erasure is in progress', async ()
       failpoint: async (name) => void points.push(name),
     }),
   )
-  // More questions than the copy has before its first failpoint.
+  // More statements than the copy has before its first failpoint.
   for (let i = 0; i < 30; i++) await engine.select(sql`SELECT 1 AS one`)
   assert.deepEqual(points, [])
   ended.resolve()
@@ -199,7 +199,7 @@ test('a backup is copied when no attempt of an erasure is in progress', async ()
   assert.equal((await register().find(backupId))?.status, 'ready')
 })
 
-test('one that was asked for in another folder than the service’s is refused', async () => {
+test('a backup that was requested in another folder than the service’s is refused', async () => {
   const backupId = await register().request(join(folder, 'elsewhere'), 30, operatorActor('command-line'))
   await round(newBackups())
   const row = await register().find(backupId)
@@ -207,7 +207,7 @@ test('one that was asked for in another folder than the service’s is refused',
   assert.ok(!existsSync(join(folder, 'elsewhere')))
 })
 
-test('what fails on the way leaves nothing behind and says why', async () => {
+test('a backup that fails leaves nothing and records the reason', async () => {
   const failure = async () => {
     throw new Error('The disk is gone.')
   }
@@ -219,7 +219,7 @@ test('what fails on the way leaves nothing behind and says why', async () => {
   assert.equal((await taken()).status, 'ready', 'and the next one is taken')
 })
 
-test('what the engine fails at is said in one line', async () => {
+test('an error of the engine is recorded in one line', async () => {
   const command = async () => {
     const id = (await register().inStatus('running'))[0]?.backup_id
     await engine.command(
@@ -231,9 +231,9 @@ test('what the engine fails at is said in one line', async () => {
   assert.ok(!row.error?.includes('Stack trace'))
 })
 
-test('a stop of the service ends it, and the engine has ended it too', async () => {
+test('a stop of the service ends the backup, also in the engine', async () => {
   const stop = new AbortController()
-  // Slow enough to be at work when it is stopped, quick enough to hear of it between two files.
+  // Slow enough to be running when it is stopped, quick enough to notice it between two files.
   await engine.command(raw('SET max_backup_bandwidth = 10000'))
   const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
   const command = async (statement: Parameters<TelemetryEngine['command']>[0]) => {
@@ -243,7 +243,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
   await newBackups({ files: filesOf({ ...delegate(engine), command }) }).takeAll(stop.signal)
   await assertFailed(
     (await register().find(backupId)) ?? assert.fail(),
-    /^The service was stopped while it was taken\.$/,
+    /^The service was stopped while the backup was taken\.$/,
   )
   const [copy] = await engine.select<{ status: string }>(
     sql`SELECT status FROM system.backups WHERE id = ${backupId}`,
@@ -252,7 +252,7 @@ test('a stop of the service ends it, and the engine has ended it too', async () 
   await engine.command(raw('SET max_backup_bandwidth = 0'))
 })
 
-test('a copy that is being sealed holds up neither the loop nor an expiry, and the next backup waits for it', async () => {
+test('a copy that is being sealed delays neither the loop nor an expiry, and the next backup waits for it', async () => {
   const expired = await taken({}, 1)
   laterMs = 2 * dayMs
   const ids = [await register().request(backupDir, 30, operatorActor('command-line'))]
@@ -269,7 +269,7 @@ test('a copy that is being sealed holds up neither the loop nor an expiry, and t
   assert.deepEqual(await statuses(), ['running', 'requested'])
   assert.equal((await register().holding()).all.length, 2, 'both count while they are under way')
   assert.equal((await register().find(expired.backup_id))?.status, 'removed')
-  // What is erased from now on is in the copy, and what comes is not: its moment was when it was copied.
+  // What is erased from here on is in the copy, and what is added is not: its moment is the time of the copy.
   await insertRows(engine, acme, batchOf('otel_logs', [5n * 10n ** 18n]))
   hold.resolve()
   await backups.sealed()
@@ -290,10 +290,10 @@ test('a stop of the service while a copy is sealed leaves nothing of it', async 
   await backups.round(stop.signal)
   await backups.sealed()
   const row = (await register().find(backupId)) ?? assert.fail()
-  await assertFailed(row, /^The service was stopped while it was taken\.$/)
+  await assertFailed(row, /^The service was stopped while the backup was taken\.$/)
 })
 
-test('a lost lease ends it with that reason', async () => {
+test('a lost lease ends a backup with that reason', async () => {
   const work = new AbortController()
   const failpoint = async (name: string) => {
     if (name === 'backup copied') work.abort(new LeaseLost('deletion'))
@@ -303,10 +303,10 @@ test('a lost lease ends it with that reason', async () => {
   await backups.round(work.signal)
   await backups.sealed()
   const row = (await register().find(backupId)) ?? assert.fail()
-  await assertFailed(row, /^The process lost its lease while it was taken\.$/)
+  await assertFailed(row, /^The process lost its lease while the backup was taken\.$/)
 })
 
-test('where the system has no sync of a file system each file is synced, with the same seals', async () => {
+test('where the system can’t sync a file system each file is synced, with the same seals', async () => {
   const place = join(folder, 'to-seal')
   mkdirSync(join(place, 'deep'), { recursive: true })
   writeFileSync(join(place, 'deep', 'file'), 'bytes')
@@ -321,7 +321,7 @@ test('where the system has no sync of a file system each file is synced, with th
   assert.deepEqual(Object.keys(sealed), ['deep/file'])
 })
 
-test('an expired backup is removed, and only that', async () => {
+test('an expired backup is removed, and no other', async () => {
   const short = await taken({}, 1)
   const long = await taken({}, 2)
   laterMs = dayMs + 60_000
@@ -334,7 +334,7 @@ test('an expired backup is removed, and only that', async () => {
   )
 })
 
-test('a backup on a disk that is away stays known, and is removed when the disk is back', async () => {
+test('a backup on a disk that is unmounted stays known, and is removed when the disk is back', async () => {
   const row = await taken({}, 1)
   const away = `${backupDir}-away`
   renameSync(backupDir, away)
@@ -349,7 +349,7 @@ test('a backup on a disk that is away stays known, and is removed when the disk 
   assert.deepEqual(namesThere(), ['erasures.ndjson'])
 })
 
-test('after a crash at any point a backup is ready and whole, or failed and gone', async () => {
+test('after a crash at any point a backup is ready and complete, or failed and removed', async () => {
   for (const [point, status] of [
     ['backup engine copied', 'failed'],
     ['backup control plane copied', 'failed'],
@@ -375,14 +375,14 @@ test('after a crash at any point a backup is ready and whole, or failed and gone
   }
 })
 
-test('a half-removed folder goes at the start', async () => {
+test('a partly removed folder is removed at the start', async () => {
   const row = await taken()
   mkdirSync(`${row.folder}.removing`)
   await newBackups().settle()
   assert.deepEqual(namesThere(), [row.backup_id, 'erasures.ndjson'])
 })
 
-test('a control plane from before a backup knows it again', async () => {
+test('a control plane from before a backup records it again', async () => {
   const row = await taken()
   await control.deleteFrom('backups').execute()
   await newBackups().settle()
@@ -393,7 +393,7 @@ test('a control plane from before a backup knows it again', async () => {
   )
 })
 
-test('what belongs to another data folder, or to nobody, is left alone', async () => {
+test('a backup of another data folder, or of none, is left unchanged', async () => {
   const row = await taken()
   const { files, ...manifest } = (await readManifest(row.folder)) ?? assert.fail()
   await control.deleteFrom('backups').execute()

@@ -1,8 +1,8 @@
-// Takes backups that were asked for, removes those whose time is over, and finds out at the start what a
-// crash left. It runs inside the deletion loop, so that no erasure acts while engine and control plane are
-// copied: a backup is wholly from before an erasure or wholly from after it. Hashing the copy and waiting for
-// the disk come after, beside the loop, because what is in the copy no longer changes and an erasure needn't
-// wait for it. A folder has its final name only when it is whole, and a backup is called failed only when
+// Takes requested backups, removes expired ones, and handles at the start what a crash left. It runs inside
+// the deletion loop, so that no erasure acts while engine and control plane are copied: a backup is
+// completely from before an erasure or completely from after it. Hashing the copy and syncing it come
+// afterwards, beside the loop, because the content of the copy no longer changes and an erasure need not wait
+// for it. A folder gets its final name only when it is complete, and a backup is recorded as failed only when
 // nothing of it is on disk.
 
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -36,33 +36,33 @@ export interface BackupsDeps {
   readonly engine: TelemetryEngine
   readonly files: LocalEngineFiles
   readonly clock: Clock
-  /** The time to remove backups by; null while the clock is in doubt, and then none is. */
+  /** The time for the expiry of backups; null while the clock is in doubt, and then none is removed. */
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
   /**
-   * The data folder's secret; a copy is restored only into the same folder, or with the
-   * secret into an empty one.
+   * The data folder's secret: a copy is restored only into the same folder, or with the secret into an empty
+   * one.
    */
   readonly folderSecret: string
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
-  /** What a copy of the control plane takes at most, and how it is copied as of one moment. */
+  /** The most bytes of a copy of the control plane, and a function that copies it as of one moment. */
   readonly controlBytes: () => Promise<number>
   readonly copyControl: (path: string) => Promise<void>
-  /** Tables of erasures that haven't ended; while there are any, what is in the others isn't settled. */
+  /** Tables of unfinished erasures; while there are any, the content of the others is not final. */
   readonly sideTables: () => Promise<readonly unknown[]>
   /**
    * Runs `work` while no attempt of an erasure is in progress. Throws the reason of `signal` where the lease
    * is lost before.
    */
   readonly whileNothingErases: <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T>
-  /** Where a test may end the process. */
+  /** A point at which a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
 
-/** What a copy is of: a time for people, and the erasures that were completed by then. */
+/** The moment of a copy: a time for people, and the erasures that were completed by then. */
 interface CopyMoment {
   readonly takenAtMs: number
   readonly erased: readonly string[]
@@ -70,12 +70,12 @@ interface CopyMoment {
 
 const takingSuffix = '.taking'
 
-/** Between two tries to remove what could not be removed. */
+/** Pause before the next try to remove a backup that could not be removed. */
 const removalPauseMs = 60_000
 
 export class Backups {
   readonly #deps: BackupsDeps
-  /** No try to remove before this, by the clock that nobody sets. */
+  /** No removal is tried before this time, by the monotonic clock. */
   #notBeforeMs = Number.NEGATIVE_INFINITY
   /** The copy that is being sealed; one at a time. Never rejects. */
   #sealing: Promise<void> | null = null
@@ -85,8 +85,8 @@ export class Backups {
   }
 
   /**
-   * Before anything is served: half-taken and half-removed folders go, whole ones are known again, and what
-   * was being taken when the process ended is said to have failed.
+   * Call it before anything is served: removes incomplete and partly removed folders, records complete ones
+   * again, and records backups that were running when the process ended as failed.
    */
   async settle(): Promise<void> {
     const { backupDir, logger, register } = this.#deps
@@ -99,14 +99,13 @@ export class Backups {
     }
     for (const row of await register.inStatus('running')) {
       logger.warn({ backupId: row.backup_id }, 'the process ended while this backup was taken')
-      await register.fail(row.backup_id, 'The process ended while it was taken.')
+      await register.fail(row.backup_id, 'The process ended while the backup was taken.')
     }
   }
 
   /**
-   * One pass: copies the oldest backup that was asked for, unless one is still being sealed, and leaves it
-   * to be sealed; then removes what has expired. `signal` ends the sealing too. Throws nothing but what
-   * the control plane throws.
+   * One pass: copies the oldest requested backup, unless another is still being sealed, and starts sealing
+   * it; then removes expired ones. `signal` ends the sealing too. Throws only errors of the control plane.
    */
   async round(signal: AbortSignal): Promise<void> {
     const { clock, logger, register, trustedNowMs } = this.#deps
@@ -133,7 +132,7 @@ export class Backups {
     await this.#sealing
   }
 
-  /** Takes everything that was asked for, oldest first, and waits until it is whole. */
+  /** Takes all requested backups, oldest first, and waits until they are complete. */
   async takeAll(signal: AbortSignal): Promise<void> {
     do {
       await this.round(signal)
@@ -142,8 +141,8 @@ export class Backups {
   }
 
   /**
-   * A folder that can't be seen is not gone: the disk may be away. The journal, which is
-   * beside every backup, tells.
+   * A folder that isn't visible need not be removed: the disk may be unmounted. The journal, which is beside
+   * every backup, shows whether it is there.
    */
   async #removeExpired(row: BackupRow): Promise<void> {
     const names = await namesIn(dirname(row.folder))
@@ -174,26 +173,26 @@ export class Backups {
       const { bytes, takenAtMs } = taken
       logger.info({ backupId: row.backup_id, takenAtMs, bytes }, 'backup taken')
     } catch (err) {
-      // It is in place; the next start knows it by its folder.
+      // The folder is in place; the next start finds it there.
       logger.error({ err, backupId: row.backup_id }, 'a backup could not be recorded')
     }
   }
 
-  /** Null where the work failed and the backup with it. */
+  /** Returns null where the work failed and with it the backup. */
   async #orFail<T>(row: BackupRow, signal: AbortSignal, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work()
     } catch (err) {
       this.#deps.logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
-      // What ends with the service ends in many ways; this is the one cause.
+      // After a stop of the service errors differ; this is the actual cause.
       await this.#fail(row, signal.aborted ? stopped(signal) : err)
       return null
     }
   }
 
   /**
-   * Where what was written can't be removed, the backup stays `running`: it may hold telemetry until
-   * the next start removes it.
+   * Where the written files can't be removed, the backup stays `running`: it may contain telemetry until the
+   * next start removes it.
    */
   async #fail(row: BackupRow, cause: unknown): Promise<void> {
     const { logger, register } = this.#deps
@@ -206,8 +205,8 @@ export class Backups {
   }
 
   /**
-   * Engine and control plane are in the folder when this resolves; answers from when, and
-   * what was erased by then.
+   * Engine and control plane are in the folder when this resolves. Returns the moment of the copy, with the
+   * erasures that were completed by then.
    */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
     const { clock, copyControl, failpoint, files, folderSecret, register } = this.#deps
@@ -220,7 +219,8 @@ export class Backups {
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
     await files.copyTo(path, row.backup_id, clock, signal)
     await failpoint('backup engine copied')
-    // After the engine: an organisation whose telemetry is in the copy is then known to the copy as well.
+    // After the engine: an organisation whose telemetry is in the copy is then also in the copied control
+    // plane.
     await copyControl(join(folder, controlFile))
     await failpoint('backup control plane copied')
     return { takenAtMs, erased }
@@ -243,7 +243,7 @@ export class Backups {
     const { backupDir, controlBytes, engine, journal, sideTables } = this.#deps
     if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
       throw new BackupError(
-        `It was asked for in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
+        `It was requested in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
       )
     }
     if ((await sideTables()).length > 0) {
@@ -277,7 +277,7 @@ export class Backups {
     }
   }
 
-  /** Half-taken folders of another data folder that shares the place are none of our business. */
+  /** Incomplete folders of another data folder with the same backup folder are left unchanged. */
   async #removeUnfinished(folder: string, name: string): Promise<void> {
     const { folderSecret, register } = this.#deps
     const isKnown = (await register.find(name.slice(0, -takingSuffix.length))) !== null
@@ -305,7 +305,7 @@ export class Backups {
 
 function stopped({ reason }: AbortSignal): BackupError {
   const what = reason instanceof LeaseLost ? 'The process lost its lease' : 'The service was stopped'
-  return new BackupError(`${what} while it was taken.`)
+  return new BackupError(`${what} while the backup was taken.`)
 }
 
 /** Removes a backup's folder, then records it. */
@@ -314,7 +314,7 @@ export async function removeBackup(register: BackupRegister, row: BackupRow): Pr
   await register.remove(row.backup_id)
 }
 
-/** Names in a folder; none where there is no folder. */
+/** Returns the names in a folder; none where it doesn't exist. */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder)

@@ -1,5 +1,5 @@
-// The engine's copy across versions of the tables: what an earlier build copied comes back as it was, and the
-// next opening of the folder makes tables of this build of it.
+// The engine's copy across versions of the tables: the copy of an earlier build is restored unchanged, and
+// the next opening of the folder brings its tables up to date.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -38,7 +38,7 @@ const place = { tenantId: 'acme', placement: 0 }
 const attributes = [{ pod: 'a', '': 'ünï' }, {}]
 const lists = { 'Exemplars.TimeUnix': ['1', '2'], 'Exemplars.Value': [0, 1], 'Exemplars.SpanId': ['s', 't'] }
 
-/** A row of each shape of attributes, by table. */
+/** A row for each form of attributes, by table. */
 const rows: readonly (readonly [TableName, FixtureRow])[] = [
   [
     'otel_metrics_gauge',
@@ -58,7 +58,7 @@ const rows: readonly (readonly [TableName, FixtureRow])[] = [
   ],
 ]
 
-/** What the views say in the exporter's columns, and the identities of series. */
+/** Returns the exporter's columns from the views, and the identities of series. */
 async function found(engine: TelemetryEngine): Promise<unknown[]> {
   const all: unknown[] = []
   for (const [name] of rows)
@@ -86,7 +86,7 @@ async function withEngine<T>(name: string, work: (engine: LocalEngine) => Promis
   }
 }
 
-/** The same rows in the tables of another build. */
+/** Inserts the same rows into the tables of another build. */
 async function moveInto(engine: TelemetryEngine, build: OlderBuild, older: TableSpec): Promise<void> {
   await engine.command(raw(`RENAME TABLE ${older.name} TO newer`))
   await engine.command(raw(build.textOf(older)))
@@ -102,7 +102,7 @@ async function moveInto(engine: TelemetryEngine, build: OlderBuild, older: Table
 const own: OlderBuild = { name: 'all that this one has', tables, textOf: createTableText }
 
 for (const [at, build] of [own, ...olderBuilds].entries()) {
-  test(`telemetry of a build with ${build.name} is readable and comes back`, async () => {
+  test(`telemetry of a build with ${build.name} is readable and is restored`, async () => {
     const hash = createHash('sha256').update(olderText(build), 'utf8').digest('hex')
     assert.ok(isReadableSchema(hash))
     assert.equal(hash === telemetrySchemaHash(), at === 0)
@@ -140,7 +140,7 @@ test('a name that would become another statement is refused before the engine se
   })
 })
 
-test('tables that hold anything are not restored into, and those of a foreign build are not readable', async () => {
+test('nothing is restored into tables with rows, and tables of a foreign build are not readable', async () => {
   assert.ok(!isReadableSchema('other'))
   await withEngine('full', async (engine) => {
     await insertFixture(engine, place, 'otel_logs', [{ Timestamp: 10n ** 18n, Body: 'kept' }])

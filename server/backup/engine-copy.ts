@@ -1,4 +1,4 @@
-// What a backup says of the engine's copy of all telemetry, and how that copy comes back.
+// The size of the engine's copy of all telemetry, and its restore.
 
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngine } from '../telemetry/engine-files.ts'
@@ -7,10 +7,10 @@ import { raw, sql } from '../telemetry/sql.ts'
 import { BackupError, engineFolder } from './manifest.ts'
 
 /**
- * Puts what `engine` in its backup folder holds in the place of an engine's tables, which must be empty.
- * They come back as they were copied, with the columns of the build that took the backup: rows put into
- * tables of other columns would lose those that are missing here. What opens the folder next brings them up
- * to date. Throws BackupError.
+ * Restores the content of `engine` in the engine's backup folder into the engine's tables, which must be
+ * empty. The tables are restored as they were copied, with the columns of the build that took the backup:
+ * rows in tables with other columns would lose those that are missing. The next opening of the folder brings
+ * them up to date. Throws BackupError.
  */
 export async function restoreEngine(engine: LocalEngine): Promise<void> {
   if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')
@@ -18,7 +18,7 @@ export async function restoreEngine(engine: LocalEngine): Promise<void> {
   await engine.files.restoreFrom(engineFolder)
 }
 
-/** Bytes of everything that is to be copied. */
+/** Returns the bytes of everything to copy. */
 export async function engineBytes(engine: TelemetryEngine): Promise<number> {
   const [parts] = await engine.select<{ bytes: string }>(
     sql`SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE database = currentDatabase() AND active`,

@@ -1,5 +1,5 @@
-// Folders of a backup on disk: every file sealed with its size and hash, private, and flushed before anything
-// says that it is there. A folder is what its seals say, file by file, or it is refused.
+// Folders of a backup on disk: every file is sealed with its size and hash, private, and synced before
+// anything reports that it exists. A folder equals its seals, file by file, or it is refused.
 
 import { createHash } from 'node:crypto'
 import { chmod, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
@@ -9,14 +9,13 @@ import { syncFileSystem } from '../disk/sync-file-system.ts'
 
 const FileSeal = z.strictObject({ bytes: z.int().min(0), sha256: z.string().regex(/^[0-9a-f]{64}$/) })
 
-/** Files by their path below the folder, with `/` between the parts. */
+/** Files by their path below the folder, with `/` between its parts. */
 export const FileSeals = z.record(z.string(), FileSeal)
 export type FileSeals = z.infer<typeof FileSeals>
 
 /**
- * Reads every file below a folder, gives it to its owner alone and flushes it and every folder, all
- * of them at once where the system can. Throws where something other than files and folders is there,
- * and when `signal` aborts.
+ * Reads every file below a folder, makes it readable by its owner only, and syncs it and every folder, all at
+ * once where the system can. Throws where there is anything but files and folders, and when `signal` aborts.
  */
 export async function sealFolder(
   folder: string,
@@ -34,7 +33,8 @@ export async function sealFolder(
 }
 
 /**
- * The first difference between a folder and its seals, as the end of a sentence; null where there is none.
+ * Returns the first difference between a folder and its seals, as the end of a sentence; null where there is
+ * none.
  */
 export async function findDifference(
   folder: string,
@@ -57,8 +57,8 @@ export async function findDifference(
 }
 
 /**
- * Flushes every file and folder below, and the folder. The engine's own folder has
- * links; they go with theirs.
+ * Syncs every file and folder below, and the folder itself. The engine's own folder contains links, whose
+ * targets are synced by themselves.
  */
 export async function syncTree(
   folder: string,
@@ -73,13 +73,15 @@ export async function syncTree(
   await syncPath(folder)
 }
 
-/** Renames within one file system; the new name is on disk afterwards. */
+/** Renames within one file system; the new name is on the disk afterwards. */
 export async function renameSynced(from: string, to: string): Promise<void> {
   await rename(from, to)
   await syncPath(dirname(to))
 }
 
-/** Removes a folder so that a half-removed one never has its old name. Does nothing where there is none. */
+/**
+ * Removes a folder so that a partly removed one never has its old name. Does nothing where it doesn't exist.
+ */
 export async function removeFolder(folder: string): Promise<void> {
   const doomed = `${folder}.removing`
   await rm(doomed, { recursive: true, force: true })
@@ -93,16 +95,16 @@ export async function removeFolder(folder: string): Promise<void> {
   await syncPath(dirname(folder))
 }
 
-/** Bytes that this process may still write where the folder is. */
+/** Returns the bytes that this process may still write to the folder's file system. */
 async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder)
   return bavail * bsize
 }
 
-/** Beside what a copy takes itself, so that the service can go on. */
+/** Besides the size of the copy, so that the service can continue. */
 const reserveBytes = 64 * 1024 * 1024
 
-/** A sentence where a folder hasn't the room for a copy of so many bytes; null where it has. */
+/** Returns a sentence where a folder has no space for a copy of `neededBytes`; null where it has. */
 export async function findLackOfSpace(folder: string, neededBytes: number): Promise<string | null> {
   const free = await freeBytes(folder)
   if (free >= neededBytes + reserveBytes) return null
@@ -114,7 +116,7 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-/** Everything below a folder, deepest first, so that a folder is flushed after what is in it. */
+/** Yields everything below a folder, deepest first, so that a folder is synced after its content. */
 async function entriesBelow(
   folder: string,
   hasLinks = false,

@@ -1,5 +1,5 @@
-// The journal gives back exactly what was put in, survives a cut in the middle of a line, and refuses
-// everything else that could make an erasure be forgotten or changed.
+// The journal returns exactly what was appended, survives a cut in the middle of a line, and refuses any
+// other change by which an erasure could be forgotten or altered.
 
 import assert from 'node:assert/strict'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -65,7 +65,7 @@ function assertRefused(journal: ErasureJournal, line: number): void {
   assert.deepEqual(readFileSync(journal.path), before, 'nothing is written to a journal that is not trusted')
 }
 
-test('a line that nests without end is refused like any other that is not ours', () => {
+test('a line with endless nesting is refused like any other foreign line', () => {
   const journal = filled()
   const deep = `{"entry":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
   writeLines(journal, [...linesOf(journal), deep])
@@ -76,7 +76,7 @@ test('without a file there is nothing to erase again', () => {
   assert.deepEqual(newJournal().read(), [])
 })
 
-test('what was appended is read back in order, by another process too', () => {
+test('appended entries are read in order, by another process too', () => {
   const journal = filled()
   assert.deepEqual(journal.read(), three)
   assert.deepEqual(new ErasureJournal(join(journal.path, '..'), 'secret of this folder').read(), three)
@@ -91,7 +91,7 @@ test('the same erasure is written once, whatever the order of its fields', () =>
   assert.deepEqual(readFileSync(journal.path), before)
 })
 
-test('a line of an earlier version, which names no founding, stays what it was and is not written again', () => {
+test('a line of an earlier version, without the founding hash, stays unchanged and is not written again', () => {
   const journal = filled()
   const founded = entryOf('del_1', { founding_hash: 'a'.repeat(64) })
   journal.append(founded)
@@ -115,7 +115,7 @@ test('only the service’s own user may read it', () => {
   assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
 })
 
-test('a line that was cut short at any byte is ignored, and cut off by the next append', () => {
+test('a line that was cut at any byte is ignored, and removed by the next append', () => {
   const journal = filled()
   const whole = readFileSync(journal.path)
   const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1
@@ -131,7 +131,7 @@ test('a line that was cut short at any byte is ignored, and cut off by the next 
   }
 })
 
-test('a cut line that is longer than the next one leaves nothing behind', () => {
+test('nothing is left of a cut line that is longer than the next one', () => {
   const journal = filled()
   appendFileSync(journal.path, 'x'.repeat(5000))
   journal.append(entryOf('del_4'))
@@ -150,7 +150,7 @@ test('a changed entry is refused with its line', () => {
   }
 })
 
-test('a line taken out, moved, repeated or put in is refused', () => {
+test('a line that was removed, moved, repeated or inserted is refused', () => {
   const journal = filled()
   const [first = '', second = '', third = ''] = linesOf(journal)
   const other = new ErasureJournal(newJournal().path, 'another secret')
@@ -172,7 +172,7 @@ test('a line taken out, moved, repeated or put in is refused', () => {
   }
 })
 
-test('bytes that are not an entry are refused once they are a line', () => {
+test('bytes that are not an entry are refused after their line is complete', () => {
   const journal = filled()
   appendFileSync(journal.path, '\0\0\0')
   assert.deepEqual(journal.read(), three)
@@ -198,13 +198,13 @@ test('an entry that could not be read back is not written', () => {
   assert.deepEqual(journal.read(), three)
 })
 
-test('a folder in the journal’s place is refused', () => {
+test('a folder in place of the journal is refused', () => {
   const journal = newJournal()
   mkdirSync(journal.path, { recursive: true })
   assert.throws(() => journal.read(), JournalError)
 })
 
-test('what another writes between two of ours is gone on from, and what somebody changes there is refused', () => {
+test('a line that another process writes between two of ours is continued, and a change of it is refused', () => {
   const journal = filled()
   const other = new ErasureJournal(dirname(journal.path), 'secret of this folder')
   other.append(entryOf('del_4'))

@@ -1,7 +1,7 @@
-// The erasure journal: a file beside the backups that names every erasure that began. A control plane that is
-// restored from a backup doesn't know what was erased after it; the journal does, and is never part of a
-// restore. Each line is sealed with the service's journal seal, a secret, over the seal of the line before
-// it. What can't be read back exactly stops the start: somebody changed what must be erased.
+// The erasure journal: a file beside the backups that names every erasure that began. A control plane from a
+// backup doesn't know what was erased after it; the journal does, and is never part of a restore. Each line
+// is sealed with the service's journal seal, a secret, over the seal of the line before it. A line that can't
+// be verified stops the start: somebody changed what must be erased.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import {
@@ -40,8 +40,8 @@ const JournalEntry = z.strictObject({
   refuse_late: z.boolean(),
   reason: z.string().nullable(),
   /**
-   * Hash of the organisation's first audit entry: tells it from another that bears its
-   * name. Older lines have none.
+   * Hash of the organisation's first audit entry: distinguishes it from another with the same name. Older
+   * lines have none.
    */
   founding_hash: z
     .string()
@@ -49,12 +49,12 @@ const JournalEntry = z.strictObject({
     .optional(),
 })
 
-/** An erasure as it was asked for: enough to carry it out again without the control plane that took it. */
+/** An erasure as it was requested: enough to repeat it without the control plane that recorded it. */
 export type JournalEntry = z.infer<typeof JournalEntry>
 
 const Line = z.strictObject({ entry: JournalEntry, mac: z.string().regex(/^[0-9a-f]{64}$/) })
 
-/** The journal can't be trusted. Nothing may be served before a person has looked. */
+/** The journal can't be trusted. Nothing may be served before a person has looked at it. */
 export class JournalError extends Error {
   constructor(message: string) {
     super(message)
@@ -62,21 +62,21 @@ export class JournalError extends Error {
   }
 }
 
-/** What was read of the file: whole lines only. */
+/** The result of reading the file: complete lines only. */
 interface Known {
   readonly entries: ReadonlyMap<string, JournalEntry>
   readonly lastMac: string
-  /** Length of the whole lines; what follows is a line whose writing was cut short. */
+  /** Length of the complete lines; anything after it is a line that was not completely written. */
   readonly sizeBytes: number
 }
 
-/** Where a line may be added: after all that was read, or after what this process wrote last. */
+/** Where a line may be added: after everything that was read, or after the last line of this process. */
 interface End extends Pick<Known, 'lastMac' | 'sizeBytes'> {
   readonly entries?: ReadonlyMap<string, JournalEntry>
   readonly ids?: Set<string>
 }
 
-/** What this process wrote last, and the file as it was then. */
+/** The last line that this process wrote, and the state of the file after it. */
 interface Left {
   readonly ids: Set<string>
   readonly lastMac: string
@@ -86,35 +86,37 @@ interface Left {
 
 const start: Known = { entries: new Map(), lastMac: '', sizeBytes: 0 }
 
-/** One process appends at a time: the one that holds the telemetry engine. */
+/** One process appends at a time: the one that has the lock of the telemetry engine. */
 export class ErasureJournal {
   readonly path: string
   readonly #seal: string
   #left: Left | null = null
 
-  /** `seal` is the key of the seals; a backup carries what it comes from. */
+  /** `seal` is the key of the seals; a backup contains the secret from which it is derived. */
   constructor(backupDir: string, seal: string) {
     this.path = join(backupDir, journalFile)
     this.#seal = seal
   }
 
   /**
-   * Every erasure that began, oldest first; none where there is no file. Throws JournalError
-   * naming the first bad line.
+   * Returns every erasure that began, oldest first; none where there is no file. Throws JournalError naming
+   * the first wrong line.
    */
   read(): JournalEntry[] {
     return [...this.#load().entries.values()]
   }
 
-  /** Makes an empty journal where there is none, so that a missing one beside a backup means a lost one. */
+  /**
+   * Creates an empty journal where there is none, so that a missing journal beside a backup means a lost one.
+   */
   ensure(): void {
     if (!existsSync(this.path)) this.#write(Buffer.alloc(0), 0)
   }
 
   /**
-   * Returns once the entry is on disk, so that the erasure may act. Does nothing where it is there already;
-   * throws JournalError where the same request is there with another selection, and whatever the file system
-   * throws: then the erasure must not act.
+   * Returns after the entry is on the disk, so that the erasure may act. Does nothing where the entry exists
+   * already. Throws JournalError where the same request exists with another selection, and any error of the
+   * file system: then the erasure must not act.
    */
   append(entry: JournalEntry): void {
     const text = textOf(JournalEntry.parse(entry))
@@ -134,9 +136,9 @@ export class ErasureJournal {
   }
 
   /**
-   * Where the next line goes, without reading those before it: to check every seal takes as long as there are
-   * erasures, in the thread that everybody shares. Null where the file isn't as this process left it, or may
-   * hold the request already.
+   * Returns the place of the next line without reading those before it: checking every seal takes time in
+   * proportion to all erasures, on the event loop. Null where the file isn't as this process left it, or may
+   * contain the request already.
    */
   #endAsWeLeftIt(requestId: string): End | null {
     const left = this.#left
@@ -144,7 +146,7 @@ export class ErasureJournal {
     return { lastMac: left.lastMac, sizeBytes: left.sizeBytes, ids: left.ids }
   }
 
-  /** Writes at the end of the whole lines and waits for the disk, also for the file's name in its folder. */
+  /** Writes after the complete lines and syncs, also the file's name in its folder. */
   #write(line: Buffer, atByte: number): void {
     const folder = dirname(this.path)
     const isNew = !existsSync(this.path)
@@ -164,7 +166,7 @@ export class ErasureJournal {
 
   #load(): Known {
     if (!existsSync(this.path)) return start
-    // What matters is what the disk has.
+    // The file on the disk is what counts.
     assertRegular(this.path)
     const bytes = readFileSync(this.path)
     const sizeBytes = bytes.lastIndexOf(0x0a) + 1
@@ -195,11 +197,11 @@ export class ErasureJournal {
 
   #bad(line: number, what: string): JournalError {
     return new JournalError(
-      `Line ${line} of the erasure journal ${this.path} ${what}. It says what must stay erased after a restore, so the service doesn't start on it: bring the file back as it was, or set LETHE_BACKUP_DIR to the folder that belongs to this data folder.`,
+      `Line ${line} of the erasure journal ${this.path} ${what}. It records what must stay erased after a restore, so the service doesn't start with it: restore the original file, or set LETHE_BACKUP_DIR to the folder that belongs to this data folder.`,
     )
   }
 
-  /** Over the seal before it, so that a line taken out of the middle is missed. */
+  /** Over the seal of the line before, so that a line removed from the middle is noticed. */
   #mac(previousMac: string, text: string): string {
     return createHmac('sha256', this.#seal).update(`${previousMac}\n${text}`, 'utf8').digest('hex')
   }
@@ -212,7 +214,7 @@ function textOf(entry: JournalEntry): string {
   return text
 }
 
-/** What one of the two doesn't say of the organisation, because it is older, doesn't tell them apart. */
+/** A field that one of the two lacks, because it is older, is not compared. */
 function isSameErasure(a: JournalEntry, b: JournalEntry): boolean {
   const { founding_hash: foundingA, ...erasureA } = a
   const { founding_hash: foundingB, ...erasureB } = b
@@ -224,7 +226,7 @@ function isSame(mac: string, expected: string): boolean {
   return timingSafeEqual(Buffer.from(mac, 'hex'), Buffer.from(expected, 'hex'))
 }
 
-/** Tells a file from every other, and from itself before it was last written; null where there is none. */
+/** Identifies a file and its last change; null where it doesn't exist. */
 function stampOf(path: string): string | null {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found === undefined
@@ -237,7 +239,7 @@ function assertRegular(path: string): void {
     throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
 }
 
-/** A new name in a folder is on disk only when the folder is. */
+/** A new name in a folder is on the disk only after the folder is synced. */
 function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {

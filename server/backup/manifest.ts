@@ -1,6 +1,6 @@
-// What a backup says of itself: where it belongs, when it was taken, by what it can be read, and the seal of
-// each of its files. Written last, so that a folder with a manifest is whole; read first, so that nothing is
-// changed for a backup that can't be restored.
+// The manifest of a backup: the data folder that it belongs to, when it was taken, the versions that can read
+// it, and the seal of each of its files. Written last, so that a folder with a manifest is complete; read
+// first, so that nothing is changed for a backup that can't be restored.
 
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -22,12 +22,12 @@ export const backupIdPattern = /^bak_[0-9a-z]{26}$/
 const Manifest = z.strictObject({
   format: z.literal(1),
   backup_id: z.string().regex(backupIdPattern),
-  /** What was committed before this is in it. */
+  /** Everything that was committed before this time is in it. */
   taken_at_ms: z.int(),
   expires_at_ms: z.int(),
   /**
-   * Ids of all erasures that were completed when it was begun: it holds nothing of them, whatever the dates
-   * say. Backups of earlier versions don't name any.
+   * Ids of all erasures that were completed when the backup began: it contains nothing of them, whatever the
+   * dates are. Backups of earlier versions have no such list.
    */
   erased: z.array(z.string()).optional(),
   service_version: z.string(),
@@ -36,14 +36,14 @@ const Manifest = z.strictObject({
   telemetry_schema: z.string(),
   /** Name of the newest migration of the control plane. */
   migration: z.string(),
-  /** SHA-256 of the data folder's secret: tells whether two belong together without saying it. */
+  /** SHA-256 of the data folder's secret: shows whether two belong together without revealing it. */
   instance_hash: z.string(),
   files: FileSealsSchema,
 })
 
 export type Manifest = z.infer<typeof Manifest>
 
-/** Can't be taken, found or restored. The message is for the operator. */
+/** The backup can't be taken, found or restored. The message is for the operator. */
 export class BackupError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -60,9 +60,7 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
   await syncPath(folder)
 }
 
-/**
- * Null where the folder has no manifest. Throws BackupError where it isn't one that this version can read.
- */
+/** Returns null where the folder has no manifest. Throws BackupError where this version can't read it. */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   let text: string
   try {
@@ -107,7 +105,7 @@ const olderSchemas = [
   '647d8957a0de0ef10f94ed147900ecc86eeb7472f720eaac85745e8bacad2767',
 ]
 
-/** Whether telemetry of tables with that hash can stand in this program's. */
+/** Whether tables with that hash can be brought up to date by this program. */
 export function isReadableSchema(hash: string): boolean {
   return hash === telemetrySchemaHash() || olderSchemas.includes(hash)
 }

@@ -1,5 +1,5 @@
-// The register on a real control plane: what counts as holding erased telemetry, and that a folder found
-// whole is known again whatever the register said.
+// The register on a real control plane: which backups may contain erased telemetry, and that a complete
+// folder is recorded again whatever the register says.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
@@ -29,7 +29,7 @@ const idsOf = (backups: readonly { backup_id: string }[]) => backups.map(({ back
 const all = async () => idsOf((await register.holding()).all)
 const holding = async (erasure: string) => idsOf((await register.holding([erasure])).fromBefore(erasure))
 
-/** A backup taken now. */
+/** Takes a backup now. */
 async function taken(): Promise<string> {
   const id = await register.request('backups', 30, operatorActor('command-line'))
   await take(id)
@@ -43,7 +43,7 @@ async function take(id: string): Promise<void> {
   await clock.advance(1000)
 }
 
-/** An erasure that is completed now, as the ledger writes it. */
+/** Completes an erasure now, as the ledger records it. */
 async function complete(id: string): Promise<void> {
   await sql`insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
     values (${id}, 'acme', 'all', '[]', 0, '', 'completed', 1, 0, '{}')`.execute(openControl())
@@ -55,9 +55,9 @@ function openControl(): Control {
   return plane?.control ?? assert.fail()
 }
 
-test('a backup holds what was there before it was taken, and nothing that was erased by then, whatever the clock said', async () => {
+test('a backup contains what existed before it was taken, and nothing that was erased by then, whatever the clock said', async () => {
   const first = await taken()
-  // Each thing is dated before the one that came before it.
+  // Each step has an earlier date than the one before it.
   await clock.advance(-400 * dayMs)
   await complete('del_1')
   await clock.advance(-400 * dayMs)
@@ -69,7 +69,7 @@ test('a backup holds what was there before it was taken, and nothing that was er
   assert.deepEqual((await all()).sort(), [first, second].sort())
 })
 
-test('one that is asked for or under way when an erasure completes counts until it is taken', async () => {
+test('a backup that is requested or running when an erasure completes counts until it is taken', async () => {
   const asked = await register.request('backups', 30, operatorActor('command-line'))
   const underWay = await register.request('backups', 30, operatorActor('command-line'))
   await register.begin(underWay)
@@ -87,7 +87,7 @@ test('one that is asked for or under way when an erasure completes counts until 
   assert.deepEqual(await holding('del_2'), [asked, underWay].sort().reverse())
 })
 
-test('a backup that doesn’t say what was erased before it counts as holding everything', async () => {
+test('a backup without a list of earlier erasures counts as containing everything', async () => {
   await complete('del_1')
   const taken = { takenAtMs: startMs + dayMs, bytes: 7, erased: null }
   await register.adopt({ backupId: 'bak_old', folder: 'backups/x', expiresAtMs: startMs, taken })
@@ -97,14 +97,14 @@ test('a backup that doesn’t say what was erased before it counts as holding ev
   assert.deepEqual(await holding('del_1'), [])
 })
 
-test('a backup that comes from another life of the control plane holds what it doesn’t name', async () => {
+test('a backup from another history of the control plane contains what it doesn’t name', async () => {
   for (const id of ['del_1', 'del_2']) await complete(id)
   const taken = { takenAtMs: startMs, bytes: 7, erased: ['del_1', 'del_that_nobody_knows'] }
   await register.adopt({ backupId: 'bak_of_then', folder: 'backups/x', expiresAtMs: startMs, taken })
   assert.deepEqual([await holding('del_1'), await holding('del_2')], [[], ['bak_of_then']])
 })
 
-test('one that is past its time holds until it is removed', async () => {
+test('an expired backup counts until it is removed', async () => {
   const id = await taken()
   await clock.advance(40 * dayMs)
   assert.deepEqual(await all(), [id])
@@ -115,7 +115,7 @@ test('one that is past its time holds until it is removed', async () => {
   assert.equal(row?.removed_at_ms, clock.nowMs())
 })
 
-test('a folder found whole is held again, whether it is unknown, half taken, failed or removed', async () => {
+test('a complete folder counts again, whether it is unknown, incomplete, failed or removed', async () => {
   const running = await register.request('backups', 30, operatorActor('command-line'))
   await register.begin(running)
   const failed = await register.request('backups', 30, operatorActor('command-line'))
@@ -142,7 +142,7 @@ test('a folder found whole is held again, whether it is unknown, half taken, fai
   assert.equal((await register.find('bak_of_a_later_day'))?.expires_at_ms, startMs + dayMs)
 })
 
-test('what is known and ready is left as it is', async () => {
+test('a backup that is known and ready stays unchanged', async () => {
   const id = await taken()
   const before = await register.find(id)
   await register.adopt({

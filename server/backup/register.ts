@@ -1,9 +1,9 @@
-// The register of backups: which were asked for, taken, failed and removed, and which may still hold what has
-// since been erased. A backup counts as held from the moment it is asked for until its folder is known to be
-// gone. Whether it was taken before or after an erasure is told by what is written down at both, never by a
-// clock: when an erasure completes, the backups of that moment are noted beside it
-// (deletion/requests/store.ts), and a backup names the erasures that were completed when it was begun. Where
-// neither says anything it counts as holding.
+// The register of backups: which were requested, taken, failed and removed, and which may still contain what
+// has since been erased. A backup counts from its request until its folder is known to be removed. Whether it
+// was taken before or after an erasure is decided by what both record, never by a clock: when an erasure
+// completes, the backups of that moment are recorded beside it (deletion/requests/store.ts), and a backup
+// names the erasures that were completed when it began. Without such a record the backup counts as containing
+// the telemetry.
 
 import type { Insertable, Selectable } from 'kysely'
 import { actorValues } from '../control/actor-columns.ts'
@@ -19,32 +19,30 @@ import { newId } from '../core/ids.ts'
 
 export type BackupRow = Selectable<BackupsTable>
 
-/** A backup that may hold a copy of erased telemetry. */
+/** A backup that may contain a copy of erased telemetry. */
 interface HoldingBackup {
   readonly backup_id: string
-  /** Null while it is still to be taken. */
+  /** Null until it is taken. */
   readonly taken_at_ms: number | null
   readonly expires_at_ms: number
 }
 
-/** What is in a backup that is whole. */
+/** The content of a complete backup. */
 export interface TakenBackup {
   readonly takenAtMs: number
   readonly bytes: number
   /**
-   * Erasures that were completed before it was begun, so that it holds nothing of them;
-   * null where it doesn't say.
+   * Erasures that were completed before it began, so that it contains nothing of them; null where this is
+   * unknown.
    */
   readonly erased: readonly string[] | null
 }
 
-/** Which of the known backups may hold what an erasure has erased, newest first. */
+/** The known backups that may contain what an erasure has erased, newest first. */
 interface HoldingBackups {
-  /** Everything that is there, or will be when it is taken. */
+  /** All that exist, or will exist when they are taken. */
   readonly all: readonly HoldingBackup[]
-  /**
-   * Those that are not known to be from after its completion; only for the erasures that were asked about.
-   */
+  /** Those that are not known to be from after its completion; only for the requested erasures. */
   fromBefore(requestId: string): readonly HoldingBackup[]
 }
 
@@ -59,7 +57,7 @@ export class BackupRegister {
     this.#clock = clock
   }
 
-  /** Asks for a backup below `backupDir`, to be kept for `keepDays` from now. Answers its id. */
+  /** Requests a backup below `backupDir`, to be kept for `keepDays` from now. Returns its id. */
   async request(backupDir: string, keepDays: number, requestedBy: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const backupId = newId('bak', nowMs)
@@ -95,8 +93,8 @@ export class BackupRegister {
   }
 
   /**
-   * Backups that may hold what completed erasures have erased. A failed backup has no
-   * folder and holds nothing.
+   * Returns backups that may contain what completed erasures have erased. A failed backup has no folder and
+   * does not count.
    */
   async holding(requestIds: readonly string[] = []): Promise<HoldingBackups> {
     const rows = await this.#rows()
@@ -118,7 +116,7 @@ export class BackupRegister {
     }
   }
 
-  /** Erasures that are completed, so that a backup that is begun now holds nothing of them. */
+  /** Returns the completed erasures; a backup that begins now contains nothing of them. */
   async completedErasures(): Promise<string[]> {
     return completedIn(this.#control)
   }
@@ -144,8 +142,8 @@ export class BackupRegister {
   }
 
   /**
-   * Knows a backup by its folder: the control plane may be older than the backup, or have ended before the
-   * backup was recorded as ready.
+   * Records a backup by its folder: the control plane may be older than the backup, or the process ended
+   * before the backup was recorded as ready.
    */
   async adopt(found: {
     backupId: string
@@ -193,8 +191,8 @@ function toHolding({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): Holdin
 }
 
 /**
- * What is completed and not named by the backup was completed after it, or in a life of the control
- * plane that it doesn't know.
+ * A completed erasure that the backup does not name was completed after it, or in another history of the
+ * control plane.
  */
 async function markReady(
   trx: ControlTransaction,

@@ -1,8 +1,8 @@
-// Puts a backup into a data folder. The new engine is built aside and renamed into a promise; only then
-// does anything old go, and a promise that was cut short is kept at the next start. So a crash leaves the
-// old or the new, never neither. What was erased since the backup is not known here: the service erases it
-// again before it is ready, by its ledger and by the journal, which is why a control plane older than the
-// journal needs the journal.
+// Restores a backup into a data folder. The new engine is built beside the old one and renamed to a name that
+// promises the swap; only then is anything old removed, and the next start completes a promised swap that was
+// interrupted. So a crash leaves the old or the new one, never neither. This code does not know what was
+// erased since the backup: the service erases it again before it is ready, by its ledger and by the journal,
+// which is why a control plane older than the journal needs the journal.
 
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -29,31 +29,31 @@ import {
   readManifest,
 } from './manifest.ts'
 
-/** Where a service keeps its things. */
+/** The folders and files of a service. */
 interface DataPlace {
   readonly dataDir: string
   readonly controlPath: string
 }
 
 interface RestoreOptions extends DataPlace {
-  /** The backup's folder. Only read. */
+  /** The backup's folder. It is only read. */
   readonly backup: string
-  /** Where the service that is started on the data folder will look for backups and the journal. */
+  /** Where the service on this data folder will look for backups and the journal. */
   readonly backupDir: string
-  /** Takes the backup's control plane although there is one. */
+  /** Uses the backup's control plane although there is one. */
   readonly isControlReplaced: boolean
-  /** Goes on where the control plane comes from the backup and no journal says what was erased since. */
+  /** Continues where the control plane comes from the backup and no journal records what was erased since. */
   readonly isJournalLost: boolean
   readonly engineMemoryBytes: number
-  /** Where a test may end the process. */
+  /** A point at which a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
 
 interface Restored {
   readonly manifest: Manifest
-  /** What the control plane that came with the backup knows; null where the present one was kept. */
+  /** Content of the control plane from the backup; null where the present one was kept. */
   readonly control: { readonly organisations: number; readonly liveTokens: number } | null
-  /** Erasures in the journal that a service started on this folder reads. */
+  /** Erasures in the journal that a service on this folder reads. */
   readonly journalled: number
 }
 
@@ -70,8 +70,8 @@ const placesOf = (dataDir: string) => {
 }
 
 /**
- * Nothing is changed before everything was checked. Throws BackupError or JournalError, whose messages are
- * for the operator, and EngineError where a service runs on the folder.
+ * Checks everything before anything is changed. Throws BackupError or JournalError, whose messages are for
+ * the operator, and EngineError where a service runs on the folder.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, failpoint } = options
@@ -107,9 +107,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
 }
 
 /**
- * Keeps the promise of a restore that was cut short, and throws an unfinished one away. The
- * caller holds the lock of the telemetry folder and has opened nothing in it. Any number of
- * interruptions end in the same state.
+ * Completes a promised restore that was interrupted, and removes one that was not promised. The caller has
+ * the lock of the telemetry folder and has opened nothing in it. Any number of interruptions end in the same
+ * state.
  */
 export async function settleRestore(
   { dataDir, controlPath }: DataPlace,
@@ -124,7 +124,7 @@ export async function settleRestore(
     await renameSynced(join(promised, engineFolder), engine)
   }
   if (existsSync(join(promised, controlFile))) {
-    // The log belongs to the file that is being replaced; with another file it would corrupt that.
+    // The log belongs to the file that is being replaced; it would corrupt another file.
     for (const log of logsOf(controlPath)) await rm(log, { force: true })
     await failpoint('restore old log removed')
     await place(join(promised, controlFile), controlPath)
@@ -135,7 +135,7 @@ export async function settleRestore(
   await syncPath(telemetry)
 }
 
-/** Copies a file to where another may be, which is there whole until the new one is. */
+/** Copies a file over another one, which stays complete until the copy is. */
 async function place(from: string, to: string): Promise<void> {
   const aside = `${to}.restoring`
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })
@@ -151,7 +151,7 @@ function assertReadable(manifest: Manifest): void {
   )
 }
 
-/** Answers the secret that the folder and the backup share. */
+/** Returns the secret that the folder and the backup share. */
 async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest: Manifest): Promise<string> {
   const places = placesOf(dataDir)
   const folderSecret = await readFile(join(backup, instanceFile), 'utf8').catch(() => '')
@@ -184,9 +184,9 @@ async function assertControlOf(controlPath: string, folderSecret: string): Promi
 }
 
 /**
- * Sees to it that the service will read the journal that lies beside the backup. A control plane that is kept
- * knows of itself what was erased since; one from the backup doesn't, so that without a journal erased
- * telemetry would be readable again. Answers the number of entries.
+ * Ensures that the service will read the journal that is beside the backup. A control plane that is kept
+ * knows what was erased since; one from the backup doesn't, so that without a journal erased telemetry would
+ * be readable again. Returns the number of entries.
  */
 function bringJournal(options: RestoreOptions, folderSecret: string, isControlKept: boolean): number {
   const { journalSeal } = instanceOf(folderSecret)
@@ -195,7 +195,7 @@ function bringJournal(options: RestoreOptions, folderSecret: string, isControlKe
   const isLost = !existsSync(beside.path) && !existsSync(journal.path)
   if (isLost && !isControlKept && !options.isJournalLost) {
     throw new BackupError(
-      `There is no ${beside.path}: with the backup's control plane nothing would say what was erased since, and it would be readable again. Put the journal beside the backup, or accept that with --without-journal.`,
+      `There is no ${beside.path}: with the backup's control plane nothing records what was erased since, and it would be readable again. Put the journal beside the backup, or accept that with --without-journal.`,
     )
   }
   journal.ensure()
@@ -203,7 +203,7 @@ function bringJournal(options: RestoreOptions, folderSecret: string, isControlKe
   return journal.read().length
 }
 
-/** Makes everything that is to be swapped in, flushed, in the folder `building`. */
+/** Writes everything to swap in, synced, into the folder `building`. */
 async function build(options: RestoreOptions, isControlKept: boolean): Promise<Restored['control']> {
   const { backup, dataDir, engineMemoryBytes } = options
   const { building } = placesOf(dataDir)

@@ -24,13 +24,13 @@ import { createLogger } from './serve.ts'
  * Interval of reading the register; after several of them the command checks whether a service is running.
  */
 const pollMs = 250
-const pollsPerLook = 20
+const pollsPerCheck = 20
 
 /**
  * The command gives up after this many checks without a service: a minute, in which a supervisor would have
  * restarted it.
  */
-const looksAwayMax = 12
+const missedChecksMax = 12
 
 export async function createBackup(
   config: Config,
@@ -44,15 +44,15 @@ export async function createBackup(
     const isAlone = !isServed(config)
     const backupId = await register.request(config.backupDir, keepDays, operator)
     if (isAlone) await takeHere(config).catch((error: unknown) => waitForService(config, error))
-    let looksAway = 0
+    let missedChecks = 0
     for (let poll = 1; ; poll++) {
       const row = await register.find(backupId)
-      if (row?.status === 'ready') return tell(wireForm(row), options)
+      if (row?.status === 'ready') return report(wireForm(row), options)
       if (row?.status === 'failed') throw new BackupError(`The backup ${backupId} failed: ${row.error}`)
-      if (poll % pollsPerLook === 0) {
-        looksAway = isServed(config) ? 0 : looksAway + 1
-        if (looksAway === 1) say('The service has stopped; waiting for it to come back.')
-        if (looksAway === looksAwayMax) throw new BackupError(awaySentence(backupId))
+      if (poll % pollsPerCheck === 0) {
+        missedChecks = isServed(config) ? 0 : missedChecks + 1
+        if (missedChecks === 1) say('The service has stopped; waiting for it to come back.')
+        if (missedChecks === missedChecksMax) throw new BackupError(missingServiceSentence(backupId))
       }
       await systemClock.sleep(pollMs)
     }
@@ -139,7 +139,7 @@ function waitForService(config: Config, error: unknown): void {
   if (!(error instanceof EngineError && isServed(config))) throw error
 }
 
-function awaySentence(backupId: string): string {
+function missingServiceSentence(backupId: string): string {
   return `The service that should take the backup ${backupId} has stopped and did not start again. It takes the backup at its next start. Without a service, run the command again.`
 }
 
@@ -238,7 +238,7 @@ function foundForm({ folder, manifest }: Found): BackupForm {
   }
 }
 
-function tell(backup: BackupForm, { json }: JsonOption): void {
+function report(backup: BackupForm, { json }: JsonOption): void {
   if (json) printJson(backup)
   else print(lineOf(backup))
 }

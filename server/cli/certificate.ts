@@ -27,13 +27,13 @@ export async function verifyCertificate(
   try {
     const { certificate, kid } = await checkCertificate(text, trusted)
     if (options.json) printJson({ file, verdict: 'holds', problem: null, kid, certificate })
-    else for (const line of [`${file}: the certificate holds`, ...summaryOf(certificate, kid)]) print(line)
+    else for (const line of [`${file}: the certificate is valid`, ...summaryOf(certificate, kid)]) print(line)
     return 0
   } catch (error) {
     if (!(error instanceof CertificateProblem)) throw error
     const problem = error.message
     if (options.json) printJson({ file, verdict: 'does_not_hold', problem, kid: null, certificate: null })
-    else print(`${file}: DOES NOT HOLD: ${problem}`)
+    else print(`${file}: NOT VALID: ${problem}`)
     return 1
   }
 }

@@ -4,7 +4,16 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Chart, columnsOf, partOfChart, scaleOf, ticksOf, usualScaleOf, verdictsOf } from './chart.ts'
+import {
+  type Chart,
+  columnsOf,
+  partOfChart,
+  scaleOf,
+  ticksOf,
+  usualScaleOf,
+  valueText,
+  verdictsOf,
+} from './chart.ts'
 import { drawSvg } from './svg-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
 
@@ -49,7 +58,7 @@ test('the band is shaded around the values, and a far too wide band is cut', () 
   )
 })
 
-test('a series without values, with one value, or with gaps is drawn as it is', () => {
+test('a series without values, with one value, or with gaps is drawn correctly', () => {
   assert.deepEqual(drawInTerminal(chartOf([Number.NaN], { title: 'h1' }), plain), ['h1', 'No values.'])
   assert.equal(drawInTerminal(chartOf([5]), plain).filter((line) => line.includes('•')).length, 1)
   const gap = drawSvg([chartOf([1, Number.NaN, 3, 4])], 'gap')
@@ -130,6 +139,13 @@ test('a part of a chart has the spans of its own buckets', () => {
     [part.startMs, part.values.length, part.labels, part.anomalies, part.judgedFrom],
     [startMs + 150 * 60_000, 150, [[50, 60]], [[55, 150]], 0],
   )
+  const behind = partOfChart(chart, 'the end of what was found', [208, 300])
+  assert.deepEqual(verdictsOf(behind)?.found, [[0, 2]])
+  assert.deepEqual(verdictsOf(behind)?.missed, [])
+})
+
+test('large values are written with a unit', () => {
+  assert.deepEqual([5e8, -1.5e9, 123_456, 0.25].map(valueText), ['500M', '-1.5G', '123500', '0.25'])
 })
 
 test('few extremes do not flatten all other values, and are marked where they are cut', () => {

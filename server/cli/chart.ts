@@ -27,8 +27,12 @@ export interface Chart {
   readonly labels?: readonly BucketSpan[]
   /** Labels and anomalies that begin before this bucket do not count; 0 where absent. */
   readonly judgedFrom?: number
+  /** An event may still be found so many buckets after its end; by the width of buckets where absent. */
+  readonly tolerance?: number
   /** In order of time. */
   readonly deploys?: readonly Marker[]
+  /** Of a part of a chart: the verdicts of the whole, because what is cut may be about each other. */
+  readonly verdicts?: Verdicts
 }
 
 /** The events that were found or missed, and the anomalies that are about an event or about none. */
@@ -39,13 +43,13 @@ interface Verdicts {
   readonly wrong: readonly BucketSpan[]
 }
 
-/** An event may still be found so many buckets after its end. */
-const toleranceBuckets = { minutes: 7, longer: 2 }
+const usualTolerance = { minutes: 7, longer: 2 }
 
 /** Null where nothing is labelled. */
-export function verdictsOf({ anomalies, judgedFrom = 0, labels, stepMs }: Chart): Verdicts | null {
-  if (labels === undefined) return null
-  const tolerance = stepMs <= 60_000 ? toleranceBuckets.minutes : toleranceBuckets.longer
+export function verdictsOf(chart: Chart): Verdicts | null {
+  const { anomalies, judgedFrom = 0, labels, stepMs, verdicts } = chart
+  if (verdicts !== undefined || labels === undefined) return verdicts ?? null
+  const { tolerance = stepMs <= 60_000 ? usualTolerance.minutes : usualTolerance.longer } = chart
   const counts = ([from]: BucketSpan) => from >= judgedFrom
   const [events, alarms] = [labels.filter(counts), anomalies.filter(counts)]
   const meets = (event: BucketSpan, alarm: BucketSpan) =>
@@ -60,7 +64,7 @@ export function verdictsOf({ anomalies, judgedFrom = 0, labels, stepMs }: Chart)
   }
 }
 
-/** The chart of some of the buckets, with verdicts by what is in it. */
+/** The chart of some of the buckets, with the verdicts of the whole. */
 export function partOfChart(chart: Chart, title: string, [from, until]: BucketSpan): Chart {
   const [first, last] = [Math.max(0, from), Math.min(chart.values.length, until)]
   const cut = (column: Float64Array) => column.subarray(first, last)
@@ -68,10 +72,23 @@ export function partOfChart(chart: Chart, title: string, [from, until]: BucketSp
     spans
       .filter(([start, end]) => start < last && end > first)
       .map(([start, end]) => [Math.max(start, first) - first, Math.min(end, last) - first])
+  const verdicts = verdictsOf(chart)
   return {
     ...chart,
+    ...(verdicts && {
+      verdicts: {
+        found: within(verdicts.found),
+        missed: within(verdicts.missed),
+        right: within(verdicts.right),
+        wrong: within(verdicts.wrong),
+      },
+    }),
     title,
     startMs: chart.startMs + first * chart.stepMs,
+    deploys: (chart.deploys ?? []).filter(({ atMs }) => {
+      const bucket = (atMs - chart.startMs) / chart.stepMs
+      return bucket >= first && bucket < last
+    }),
     ...{ values: cut(chart.values), lower: cut(chart.lower), upper: cut(chart.upper) },
     anomalies: within(chart.anomalies),
     judgedFrom: Math.max(0, (chart.judgedFrom ?? 0) - first),
@@ -162,7 +179,7 @@ export function scaleOf(columns: readonly Column[]): Scale | null {
 }
 
 /** Values beyond the usual ones by more than so many times their range are cut. */
-const cutFactor = 1.5
+const cutFactor = 4
 const usualShare = 0.02
 
 /**
@@ -199,10 +216,17 @@ export function ticksOf({ high, low }: Scale): number[] {
   return Array.from({ length: Math.max(0, Math.min(20, count)) }, (_, i) => (first + i) * step)
 }
 
-/** At most six digits, without trailing zeros. */
+/** At most four digits and a unit, such as `1.5G`, without trailing zeros. */
 export function valueText(value: number): string {
-  return String(Number(value.toPrecision(4)))
+  const [unit, size] = units.find(([, least]) => Math.abs(value) >= least) ?? ['', 1]
+  return `${Number((value / size).toPrecision(4))}${unit}`
 }
+
+const units = [
+  ['T', 1e12],
+  ['G', 1e9],
+  ['M', 1e6],
+] as const
 
 /** `2026-09-12 08:50`, in UTC. */
 export function minuteText(ms: number): string {

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
+import { isRecord } from '../core/is-record.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
 import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
@@ -26,6 +27,7 @@ import {
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
 import { chartsOf, drawSome, type Judged, verdictText } from './detect-charts.ts'
+import { detectAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'
 
@@ -34,7 +36,8 @@ interface DetectOptions extends JsonOption {
   readonly csv: string
   /** Lines have the name of a group between timestamp and value. */
   readonly grouped?: boolean
-  readonly method: string
+  /** `auto` as served, else `robust_band`, where absent. */
+  readonly method?: string
   /** JSON. */
   readonly params: string
   /** Minutes. */
@@ -46,8 +49,15 @@ interface DetectOptions extends JsonOption {
   readonly svg?: string
   /** A file with lines of a time and what was deployed, which are drawn. */
   readonly deploys?: string
+  /** Run after run, as the service does. */
+  readonly asServed?: boolean
+  /** False alarms a week. */
+  readonly budget?: string
+  /** With what is proposed from the first part of the file. */
+  readonly suggest?: boolean
 }
 
+const defaultMethod = 'robust_band'
 /** Buckets; a year of minutes. */
 const bucketsMax = 600_000
 /** As many as a detector of the service judges. */
@@ -58,6 +68,12 @@ const groupsMax = 50
  * an option can't be read.
  */
 export async function detect(options: DetectOptions): Promise<void> {
+  if (options.asServed) {
+    const params = jsonOf(options.params)
+    if (!isRecord(params)) throw new Error(`--params is no JSON object: ${options.params}`)
+    const points = parsePoints(await readText(options))
+    return detectAsServed(points, { ...options, method: options.method ?? 'auto', params })
+  }
   const choice = choiceOf(options)
   const lines = await readText(options)
   const judged = judge(readGroups(lines, options), choice, options)
@@ -66,7 +82,7 @@ export async function detect(options: DetectOptions): Promise<void> {
     deploys: options.deploys === undefined ? [] : parseMarkers(readFileSync(options.deploys, 'utf8')),
   })
   if (options.svg !== undefined) {
-    writeFileSync(options.svg, drawSvg(charts, `${options.method} over ${options.csv}`))
+    writeFileSync(options.svg, drawSvg(charts, `${options.method ?? defaultMethod} over ${options.csv}`))
   }
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
@@ -120,7 +136,7 @@ function judge(
   })
 }
 
-function choiceOf({ grouped, method, params }: DetectOptions): MethodChoice {
+function choiceOf({ grouped, method = defaultMethod, params }: DetectOptions): MethodChoice {
   const scope = grouped === true ? { group_by: 'group' } : {}
   const draft = { name: 'file', metric_key: 'value', method_key: method, params: jsonOf(params), scope }
   const read = readDraft(draft)

@@ -12,10 +12,10 @@ process.umask(0o077)
 
 const [named = ''] = process.argv.slice(2)
 // A service continues after its reader has closed the output; any other command ends.
-const outlives = serviceCommands.includes(named)
+const continuesWithoutReader = serviceCommands.includes(named)
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (outlives) return
+    if (continuesWithoutReader) return
     if (error.code === 'EPIPE') process.exit(exitCodes.closedPipe)
     if (stream === process.stdout) say(`lethe: the output can't be written: ${error.message}`)
     process.exit(exitCodes.failed)

@@ -61,7 +61,7 @@ export function createLogger(config: Config): FastifyBaseLogger {
  * Ctrl-C in a terminal reaches every process of the group, and launchers forward it too: signals within this
  * time count as one.
  */
-const oneWishMs = 1000
+const repeatedSignalMs = 1000
 
 /**
  * An uncaught error kills the process at once. A normal exit runs the engine's exit code, which waits for
@@ -91,7 +91,7 @@ export function stopOnSignal(app: App, logger: FastifyBaseLogger, also: () => vo
   let stoppingSinceMs: number | null = null
   const stop = (signal: NodeJS.Signals) => {
     const nowMs = systemClock.nowMs()
-    if (stoppingSinceMs !== null && nowMs - stoppingSinceMs > oneWishMs) process.exit(1)
+    if (stoppingSinceMs !== null && nowMs - stoppingSinceMs > repeatedSignalMs) process.exit(1)
     if (stoppingSinceMs !== null) return
     stoppingSinceMs = nowMs
     logger.info({ signal }, 'stopping: finishing accepted work')

@@ -79,7 +79,7 @@ interface Panel {
 
 type Place = (value: number) => number
 
-/** Where things stand in a panel. */
+/** Positions in a panel. */
 interface Frame {
   readonly left: number
   readonly right: number
@@ -233,7 +233,7 @@ function scoreOfPanel(chart: Chart, columns: readonly Column[], frame: Frame, x:
   return { parts, bottom }
 }
 
-/** A line for each deploy; its text stands above the plot where there is room behind the one before. */
+/** A line for each deploy; its text is above the plot where there is room after the previous one. */
 function deploysIn({ deploys = [], startMs, stepMs, values }: Chart, frame: Frame): string[] {
   let textFrom = frame.left
   return deploys.flatMap(({ atMs, text }: Marker) => {
@@ -318,11 +318,11 @@ function lineOf(columns: readonly Column[], from: number, until: number, x: Plac
   return `<path class="values" d="M${path}" fill="none" stroke="${colours.values}" stroke-width="1.4" stroke-linecap="round" stroke-linejoin="round"/>`
 }
 
-/** Runs of neighbouring columns of which something holds: from the first, up to and without the last. */
-function runsOf(columns: readonly Column[], holds: (column: Column) => boolean): [number, number][] {
+/** Runs of neighbouring columns that match, half-open. */
+function runsOf(columns: readonly Column[], matches: (column: Column) => boolean): [number, number][] {
   const runs: [number, number][] = []
   columns.forEach((column, i) => {
-    if (!holds(column)) return
+    if (!matches(column)) return
     const last = runs.at(-1)
     if (last?.[1] === i) last[1] = i + 1
     else runs.push([i, i + 1])
@@ -334,7 +334,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10
 }
 
-/** Text between tags or in an attribute. Characters that no XML document may hold are replaced. */
+/** Text between tags or in an attribute. Characters that XML does not allow are replaced. */
 export function escapeMarkup(text: string): string {
   return text
     .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')

@@ -1,6 +1,6 @@
-// The settings of the service as environment variables: for each a Zod schema, and what docs/operating.md
-// says of it. A problem is worded to follow the name of its variable, and says what to change. It repeats the
-// value that it refuses, unless that may hold a secret.
+// The settings of the service as environment variables: for each a Zod schema, and its text for
+// docs/operating.md. A problem is worded to follow the name of its variable, and says what to change. It
+// repeats the refused value, unless that may contain a secret.
 
 import { z } from 'zod'
 import { TenantId } from '../../contract/tenancy.ts'
@@ -10,9 +10,9 @@ import { secretLengthMax, secretLengthMin } from '../tenancy/tenancy.ts'
 /** A setting in the table of docs/operating.md; every text is Markdown. */
 interface SettingDescription {
   readonly description: string
-  /** What applies where the variable is absent or empty. */
+  /** The default where the variable is absent or empty. */
   readonly default: string
-  /** What it may be. */
+  /** The accepted values. */
   readonly values: string
   readonly unit?: string
 }
@@ -22,10 +22,12 @@ export const settingDescriptions = z.registry<SettingDescription>()
 
 const code = (text: string | number) => `\`${text}\``
 
-/** Where OpenTelemetry clients look. */
+/** The default port of OpenTelemetry clients. */
 export const grpcPortDefault = 4317
 
-/** A network behind one address has hundreds of senders, and one attacker must not have all connections. */
+/**
+ * A network behind one address may have hundreds of senders, and one attacker must not get all connections.
+ */
 export const connectionsPerAddressDefault = 1024
 
 const portMax = 65_535
@@ -114,7 +116,7 @@ function text(rule: { readonly default: string; readonly values: string }, descr
     .register(settingDescriptions, { description, default: code(rule.default), values: rule.values })
 }
 
-/** A path whose default lies in the data folder. */
+/** A path whose default is in the data folder. */
 function pathInDataFolder(name: string, description: string) {
   return z
     .string()
@@ -126,7 +128,7 @@ function pathInDataFolder(name: string, description: string) {
     })
 }
 
-/** A text that is never repeated in a problem. Null where it is absent. */
+/** A text that no problem repeats. Null where it is absent. */
 function secret(absent: string, description: string) {
   const length = `${secretLengthMin} to ${secretLengthMax}`
   return z
@@ -139,7 +141,7 @@ function secret(absent: string, description: string) {
     .register(settingDescriptions, { description, default: absent, values: `secret of ${length} characters` })
 }
 
-/** Addresses of stores may hold a password, so their problems don't repeat them. */
+/** Addresses of stores may contain a password, so their problems don't repeat them. */
 function storeAddress(scheme: string) {
   return z
     .string()
@@ -168,7 +170,7 @@ const proxies = z.string().transform((text, context) => {
 
 /** Every setting, in the order of the table. An empty variable counts as absent; the caller leaves it out. */
 export const Settings = z.object({
-  // Loopback by default: opening the service to others is a decision.
+  // Loopback by default: the operator must decide to open the service to others.
   LETHE_HOST: text(
     { default: '127.0.0.1', values: 'address' },
     'address to listen on; `0.0.0.0` or `::` opens the service to other machines',
@@ -178,14 +180,15 @@ export const Settings = z.object({
     { default: 8080, min: 0, max: portMax },
     'port of HTTP; for `0` the system chooses one',
   ),
-  // A service whose other port the system chooses is one of several on its machine, so the
-  // system chooses this one too.
+  // Where the system chooses the HTTP port, the service is one of several on its machine, so the system
+  // chooses this port too.
   LETHE_GRPC_PORT: portOrOff(
     `${code(grpcPortDefault)}; \`0\` where \`LETHE_PORT\` is \`0\``,
     'port of OTLP/gRPC on the same address',
   ),
   LETHE_ADMIN_PORT: portOrOff('`off`', 'port of the [admin listener](#the-admin-listener)'),
-  // Whoever may see how the machine is doing is on it, or on a network that the operator names.
+  // Only people who may see the state of the machine have access to it, or to a network that the operator
+  // names.
   LETHE_ADMIN_HOST: text(
     { default: '127.0.0.1', values: 'address' },
     'address of the admin listener. It asks for no token: use a network of your own',
@@ -236,7 +239,7 @@ export const Settings = z.object({
       default: '`chdb:`',
       values: '`chdb:`',
     }),
-  // docs/decisions/0024 has what erasing needs on a full disk.
+  // docs/decisions/0024 has the space that erasing needs on a full disk.
   LETHE_RESERVE_MB: integer(
     { default: 64, min: 0, max: diskMiBMax, unit: 'MiB' },
     'disk space that is kept for erasing on a [full disk](#a-full-disk); `0` keeps none',
@@ -251,23 +254,24 @@ export const Settings = z.object({
     'backups',
     'folder for backups and the journal of erasures; better on another disk',
   ),
-  // An erasure is whole only when the last backup from before it is gone: a month, as
-  // GDPR gives for an answer.
+  // An erasure is complete only when the last older backup is removed: a month, the time that GDPR allows for
+  // a response.
   LETHE_BACKUP_KEEP_DAYS: integer(
     { default: 30, min: 1, max: 3650, unit: 'days' },
     'age at which the service removes a backup, unless `backup create` names another',
   ),
-  // Enough for a month's scan on a small machine; below 512 MiB merges of wide parts begin to fail.
+  // Enough for a scan of a month on a small machine; below 512 MiB merges of wide parts begin to fail.
   LETHE_ENGINE_MEMORY_MB: integer(
     { default: 2048, min: 512, max: 1_048_576, unit: 'MiB' },
     'memory that the telemetry engine may use',
   ),
-  // Longer makes commits larger and cheaper (a second saves a third of the CPU), shorter acknowledges sooner.
+  // A longer delay makes commits larger and cheaper (a second saves a third of the CPU), a shorter one
+  // acknowledges sooner.
   LETHE_COMMIT_DELAY_MS: integer(
     { default: 200, min: 0, max: 5_000, unit: 'ms' },
     'how long a commit waits for more rows. Longer costs less CPU, shorter acknowledges sooner',
   ),
-  // docs/decisions/0007 and 0022 have the cost, and why it is paid by default.
+  // docs/decisions/0007 and 0022 have the cost, and the reason for the default.
   LETHE_FSYNC: oneOf(
     ['on', 'files', 'off'],
     'on',
@@ -277,7 +281,7 @@ export const Settings = z.object({
     { default: 256, min: 1, max: diskMiBMax, unit: 'MiB' },
     'memory for rows that wait or are being committed, and as much again for request bodies. Organisations share it fairly; past it the one with the most gets 503',
   ),
-  // Above what SDKs and Collectors send, below what would stall the event loop for long.
+  // Larger than what SDKs and Collectors send, smaller than what would block the event loop for long.
   LETHE_INGEST_BODY_MB: integer(
     { default: 16, min: 1, max: 256, unit: 'MiB' },
     'largest body of an ingest request after decompression',

@@ -29,7 +29,7 @@ const put = (on: typeof control, key: string) =>
 const keysIn = async (on: typeof control) =>
   (await on.selectFrom('instance').select('key').orderBy('key').execute()).map(({ key }) => key)
 
-test('a snapshot is of one moment while another process writes, and holds nobody up', async () => {
+test('a snapshot is consistent while another process writes, and blocks no writer', async () => {
   await put(control, 'before')
   const seen = await dialectOf(control).snapshot(control, async (snapshot) => {
     const first = await keysIn(snapshot)
@@ -85,7 +85,7 @@ test('what was deleted is in no file of the database once it is flushed', async 
   assert.deepEqual(filesWith(canary), [])
 })
 
-test('what was overwritten is gone too', async () => {
+test('overwritten bytes are removed too', async () => {
   await insertInstance('changed', 'written-first '.repeat(500))
   await dialectOf(control).flushErased(control)
   await control.updateTable('instance').set({ value: 'then' }).where('key', '=', 'changed').execute()
@@ -93,7 +93,7 @@ test('what was overwritten is gone too', async () => {
   assert.deepEqual(filesWith('written-first'), [])
 })
 
-test('a flush that another reader holds up is an error and not a quiet success', async () => {
+test('a flush that another reader blocks is an error and not a success', async () => {
   await dialectOf(another).snapshot(another, async (snapshot) => {
     await keysIn(snapshot)
     await insertInstance('held', 'held-up-by-a-reader')
@@ -111,7 +111,7 @@ test('a database that is written anew keeps its rows and nothing else', async ()
   assert.notDeepEqual(filesWith('stays-through-a-rewrite'), [])
 })
 
-test('a copy has what is stored, nothing that was deleted, and no more bytes than were said', async () => {
+test('a copy has what is stored, nothing deleted, and at most the announced size', async () => {
   await insertInstance('copied', 'stays-in-a-copy')
   await insertInstance('deleted', 'never-in-a-copy '.repeat(2_000))
   await control.deleteFrom('instance').where('key', '=', 'deleted').execute()
@@ -122,7 +122,7 @@ test('a copy has what is stored, nothing that was deleted, and no more bytes tha
   assert.ok(bytes.includes('stays-in-a-copy'))
   assert.ok(!bytes.includes('never-in-a-copy'))
   assert.ok(statSync(path).size <= maxBytes, `${statSync(path).size} of ${maxBytes}`)
-  await assert.rejects(dialectOf(control).copyTo(control, path), 'a file that is there is not replaced')
+  await assert.rejects(dialectOf(control).copyTo(control, path), 'an existing file is not replaced')
   assert.ok(existsSync(path))
 })
 

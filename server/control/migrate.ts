@@ -12,6 +12,7 @@ import { trafficByHour } from './migrations/0006-traffic-by-hour.ts'
 import { twoPersons } from './migrations/0007-two-persons.ts'
 import { heldRecords } from './migrations/0008-held-records.ts'
 import { actors } from './migrations/0009-actors.ts'
+import { soonerAlarms } from './migrations/0010-sooner-alarms.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -23,6 +24,7 @@ const migrations = {
   '0007-two-persons': twoPersons,
   '0008-held-records': heldRecords,
   '0009-actors': actors,
+  '0010-sooner-alarms': soonerAlarms,
 }
 
 /** Names of all migrations of this program, oldest first. */

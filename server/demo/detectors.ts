@@ -15,30 +15,23 @@ import type { Fetch } from './send.ts'
 /** Bodies of `POST /anomalies/detectors`. */
 export const demoDetectors = [
   {
+    // One bucket is enough: memory of this shop has no peaks, and a leak only grows.
     name: 'Memory by service',
     metric_key: 'system.memory.utilization',
     method_key: 'robust_band',
-    params: { direction: 'up', min_abs_dev: 0.1, min_rel_dev: 0.2, violate_n: 3, window_m: 4 },
+    params: { direction: 'up', min_abs_dev: 0.08, min_rel_dev: 0.15, violate_n: 1, window_m: 1 },
     scope: { group_by: 'service' },
-    window_minutes: 14_400,
-    schedule_minutes: 15,
+    window_minutes: 10_080,
+    schedule_minutes: 5,
   },
   {
-    // By the hour, and with at most one false alarm a day, because visitors are the main metric of a shop.
-    name: 'Visitors of storefront by the hour',
+    name: 'Visitors of storefront',
     metric_key: 'http.server.request.count',
     method_key: 'seasonal_band',
-    params: {
-      direction: 'down',
-      min_rel_dev: 0.4,
-      violate_n: 1,
-      window_m: 1,
-      warmup_points: 120,
-      alarm_budget_per_week: 7,
-    },
+    params: { direction: 'down', min_rel_dev: 0.4, violate_n: 2, window_m: 2, warmup_points: 288 },
     scope: { service: 'storefront' },
-    window_minutes: 20_160,
-    schedule_minutes: 60,
+    window_minutes: 10_080,
+    schedule_minutes: 5,
   },
 ] as const
 
@@ -94,6 +87,6 @@ async function call<T extends z.ZodType>(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
+  if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${text}`)
   return answer.parse(JSON.parse(text))
 }

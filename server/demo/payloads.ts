@@ -36,7 +36,7 @@ import { traceStateOf, tracesOf } from './traces.ts'
  * minute, as live ones are.
  */
 const fineMinutes = 120
-const coarseMinutes = 10
+const coarseMinutes = 5
 
 const scope = { name: 'shop.telemetry', version: '1.0.0' }
 

@@ -225,9 +225,9 @@ function incidentsAround(anchor: number): readonly ShopIncident[] {
     incident(
       'inventory_memory_leak',
       'inventory',
-      anchor - 9 * minutesPerDay - 10 * 60,
+      anchor - 6 * minutesPerDay - 10 * 60,
       leakMinutes + restartMinutes,
-      'inventory leaks memory for seven hours, is killed, and fails while it restarts',
+      'inventory leaks memory for half an hour, is killed, and fails while it restarts',
     ),
     incident(
       'storefront_traffic_drop',
@@ -253,7 +253,7 @@ function incidentsAround(anchor: number): readonly ShopIncident[] {
   ]
 }
 
-const leakMinutes = 7 * 60
+const leakMinutes = 30
 const restartMinutes = 5
 
 /** Progress of an incident, 0 to 1 (exclusive); undefined outside it. */

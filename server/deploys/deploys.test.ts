@@ -1,6 +1,5 @@
 // What counts as a deploy: a version that begins, once however many instances change one after the other, and
-// in both directions; never versions that run side by side, a pause of everything, or telemetry that is
-// sparse.
+// in both directions; never versions that run side by side, a pause of everything, or sparse telemetry.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -68,7 +67,7 @@ test('going back to an older version is a deploy too, after a pause of it or wit
   assert.deepEqual(told([always, dense('1.1', [60, 90])]), ['1.0 > 1.1 at 60', '1.1 > 1.0 at 90'])
 })
 
-test('each of several deploys in a row is told, with what ran just before', () => {
+test('each of several deploys in a row is found, with the version that ran just before', () => {
   const seen = [dense('1.0', [0, 70]), dense('1.1', [60, 130]), dense('1.2', [120, 300])]
   assert.deepEqual(told(seen), ['1.0 > 1.1 at 60', '1.1 > 1.2 at 120'])
 })
@@ -78,25 +77,25 @@ test('versions that run side by side from the start are no deploys', () => {
   assert.deepEqual(told([dense('eu', [0, 500]), dense('us', [2, 100])]), [])
 })
 
-test('a pause of the whole service, such as a night, is no deploy', () => {
+test('a pause of the whole service, such as a night, is not a deploy', () => {
   assert.deepEqual(told([dense('1.0', [0, 100], [700, 800])]), [])
   assert.deepEqual(told([dense('1.0', [0, 100]), dense('1.1', [700, 800])]), ['1.0 > 1.1 at 700'])
 })
 
-test('two versions that are seen by turns, because the service says little, are not deployed by turns', () => {
+test('two versions that are seen in turns, because the service sends little, are not deployed in turns', () => {
   const turns = [sparse('a', 0, 60, 120, 180, 240), sparse('b', 30, 90, 150, 210, 270)]
   assert.deepEqual(told(turns), [])
   const canary = Array.from({ length: 40 }, (_, i) => i * 25 + ((i * 7) % 11))
   assert.deepEqual(told([dense('main', [0, 1000]), sparse('canary', ...canary)]), [])
 })
 
-test('a version that is seen once while another goes on is no deploy, and one that was just deployed is', () => {
+test('a version that is seen once while another continues is not a deploy, and one that was just deployed is', () => {
   assert.deepEqual(told([dense('1.0', [0, 300]), sparse('stray', 100)]), [])
   assert.deepEqual(told([dense('1.0', [0, 300]), sparse('1.1', 298)]), ['1.0 > 1.1 at 298'])
   assert.deepEqual(told([dense('1.0', [0, 300]), sparse('1.1', 400)]), ['1.0 > 1.1 at 400'])
 })
 
-test('environments and services are told apart', () => {
+test('environments and services are separate', () => {
   const staging = { ...dense('1.1', [30, 300]), environment: 'staging' }
   const stagingBefore = { ...dense('1.0', [0, 30]), environment: 'staging' }
   const other = { ...dense('9.9', [40, 300]), service: 'cart' }

@@ -1,9 +1,9 @@
-// When a service was deployed, told by the versions that its telemetry names. A deploy is the time at which
-// a version begins that the service did not run just before, in one environment. Several versions at once,
-// as in a rolling deploy, are one deploy; going back to an older version is one too. No I/O.
+// Finds when a service was deployed, from the versions in its telemetry. A deploy is the time at which a
+// version begins that the service did not run just before, in one environment. Several versions at once, as
+// in a rolling deploy, are one deploy; going back to an older version is one too. No I/O.
 //
 // A version has ended when it is missing for longer than its own telemetry usually pauses. So two versions
-// that run side by side all the time, or a service that says little, are not deployed again and again.
+// that run side by side all the time, or a service that sends little, are not deployed repeatedly.
 
 import type { Deploy } from '../../contract/deploys.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
@@ -14,19 +14,19 @@ interface Stretch {
   readonly endNs: Ns
 }
 
-/** Where one version of a service was seen in a window. */
+/** When one version of a service was seen in a window. */
 export interface SeenVersion {
   readonly service: string
   /** Empty where its telemetry names none. */
   readonly environment: string
   readonly version: string
-  /** In how many buckets of time; each stretch has at least one. */
+  /** Number of buckets of time with sightings; each stretch has at least one. */
   readonly buckets: number
-  /** In order of time, at least one; pauses shorter than some minutes are not told apart. */
+  /** In order of time, at least one; pauses shorter than some minutes are not recorded. */
   readonly stretches: readonly Stretch[]
 }
 
-/** A log event that says that a service was deployed. */
+/** A log event about a deploy of a service. */
 export interface DeployEvent {
   readonly service: string
   /** Empty where the event names none. */
@@ -43,7 +43,7 @@ export interface KnownDeploy extends Omit<Deploy, 'at'> {
 
 /** A version that is missing for less than this has not ended. */
 const leastPatienceNs = 10n * nsPerMinute
-/** So many times the pause that nine of ten of its pauses are shorter than. */
+/** A version has ended after this many times the pause that is longer than nine of ten of its pauses. */
 const patienceFactor = 4n
 const usualShare = 0.1
 /** An event and the first sighting of its version are at most this far apart. */
@@ -56,7 +56,7 @@ interface Run extends Stretch {
   readonly stretches: readonly Stretch[]
 }
 
-/** The deploys that versions and events of one window show, oldest first. */
+/** Returns the deploys in the versions and events of one window, oldest first. */
 export function deploysOf(seen: readonly SeenVersion[], events: readonly DeployEvent[]): KnownDeploy[] {
   const subjects = Map.groupBy(seen, (one) => JSON.stringify([one.service, one.environment]))
   const ofVersions = [...subjects.values()].flatMap(deploysOfSubject)
@@ -76,12 +76,12 @@ export function byTime(one: KnownDeploy, other: KnownDeploy): number {
   return own === its ? 0 : (own ?? '') < (its ?? '') ? -1 : 1
 }
 
-/** Of one service in one environment. */
+/** The deploys of one service in one environment. */
 function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
   const runs = withoutStrays(seen).flatMap(runsOf).sort(byStart)
   const [first, oldest] = [seen[0], runs[0]]
   if (first === undefined || oldest === undefined) return []
-  // What is seen this early may have run before the window.
+  // A version that is seen this early may have run before the window.
   const initial = runs.filter(({ patienceNs, startNs }) => startNs - oldest.startNs < patienceNs)
   const later = runs.filter((run) => !initial.includes(run))
   const deploys: KnownDeploy[] = []
@@ -99,7 +99,7 @@ function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
     current = next
     isDeployed = true
   }
-  /** A version that was deployed and ended, while one from before it goes on, was taken back. */
+  /** A version that was deployed and ended while an earlier one continues was rolled back. */
   const takeBack = (untilNs: Ns | null) => {
     for (;;) {
       const ended = current
@@ -120,7 +120,7 @@ function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
   return deploys
 }
 
-/** Leaves out versions that were seen once while another went on, such as by a developer's run. */
+/** Leaves out versions that were seen once while another continued, such as from a developer's run. */
 function withoutStrays(seen: readonly SeenVersion[]): SeenVersion[] {
   const ends = seen.map(({ stretches }) => stretches.at(-1)?.endNs ?? 0n)
   return seen.filter(
@@ -129,7 +129,9 @@ function withoutStrays(seen: readonly SeenVersion[]): SeenVersion[] {
   )
 }
 
-/** Where the older version was seen again after a pause, or else where the newer one was last seen. */
+/**
+ * Returns when the older version was seen again after a pause; otherwise when the newer one was last seen.
+ */
 function takenBackNs(next: Run, { endNs, startNs }: Run): Ns {
   const again = next.stretches.findLast((one) => one.startNs > startNs && one.startNs <= endNs)
   return again?.startNs ?? endNs
@@ -164,7 +166,7 @@ function byStart(one: Run, other: Run): number {
   return one.version < other.version ? -1 : 1
 }
 
-/** An event joins the deploy that it is about, or one that an event before it told of, or is one itself. */
+/** An event joins the deploy that it is about, or that of an earlier event, or is a deploy itself. */
 function withEvents(
   deploys: readonly KnownDeploy[],
   events: readonly DeployEvent[],
@@ -194,7 +196,7 @@ function isAbout(event: DeployEvent, deploy: KnownDeploy): boolean {
   )
 }
 
-/** Such as a change of configuration, which shows no other version. */
+/** The deploy of an event without another version, such as a change of configuration. */
 function ofEvent(
   { atNs, environment, service, version }: DeployEvent,
   seen: readonly SeenVersion[],

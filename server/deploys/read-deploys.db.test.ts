@@ -1,5 +1,6 @@
-// Deploys over real telemetry of all signals, with a neighbour that has the same rows: what is told, that
-// hidden telemetry tells nothing, and that neither many versions nor many windows cost more than they may.
+// Deploys in real telemetry of all signals, with a neighbour that has the same rows: what is found, that
+// hidden telemetry reveals nothing, and that neither many versions nor many windows cost more than the
+// limits.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -36,7 +37,7 @@ beforeEach(async () => {
 
 const timeOf = (table: TableName) => tables.find(({ name }) => name === table)?.timeColumn ?? ''
 
-/** A row a minute of a service in a version, in one table. */
+/** One row a minute of a service in a version, in one table. */
 async function run(
   table: TableName,
   [from, until]: readonly [number, number],
@@ -76,7 +77,7 @@ for (const { name } of tables) {
   })
 }
 
-test('what ran before the range is known, and its deploys are not of the range', async () => {
+test('what ran before the range is known, and its deploys are not in the range', async () => {
   await run('otel_traces', [-120, -60], '1.0')
   await run('otel_logs', [-60, 60], '1.1')
   await run('otel_metrics_sum', [60, 90], '1.2')
@@ -84,7 +85,7 @@ test('what ran before the range is known, and its deploys are not of the range',
   assert.deepEqual(await told([-90, 60]), ['checkout 1.0 > 1.1 at -60'])
 })
 
-test('hidden telemetry tells of no deploy, and the neighbour’s identical rows still do', async () => {
+test('hidden telemetry reveals no deploy, and the neighbour’s identical rows still do', async () => {
   await run('otel_traces', [0, 60], '2.3.0')
   await run('otel_traces', [60, 90], '2.3.1')
   assert.equal((await told()).length, 1, 'it is there before')
@@ -93,7 +94,7 @@ test('hidden telemetry tells of no deploy, and the neighbour’s identical rows 
   assert.deepEqual(await told([0, 600], undefined, globex), ['checkout 2.3.0 > 2.3.1 at 60'])
 })
 
-test('environments are told apart, also by their old name', async () => {
+test('environments are separate, also by their old name', async () => {
   const inside = (name: string, version: string, key = 'deployment.environment.name') => ({
     ResourceAttributes: { 'service.version': version, [key]: name },
   })
@@ -107,7 +108,7 @@ test('environments are told apart, also by their old name', async () => {
   ])
 })
 
-test('a log event named deployment tells of what its attributes or its resource name', async () => {
+test('a log event named deployment gives what its attributes or its resource name', async () => {
   const said = (attributes: Record<string, string>, more: FixtureRow = {}) => ({
     EventName: 'deployment',
     LogAttributes: attributes,
@@ -137,7 +138,7 @@ test('a log event named deployment tells of what its attributes or its resource 
   assert.deepEqual(await told([0, 200], ['pipeline', 'cart']), [])
 })
 
-test('several windows are read at once, each by what lies before it', async () => {
+test('several windows are read at once, each with the time before it', async () => {
   await run('otel_traces', [0, 60], '1.0')
   await run('otel_traces', [60, 120], '1.1')
   await run('otel_traces', [1000, 1060], '1.1')
@@ -153,7 +154,7 @@ test('several windows are read at once, each by what lies before it', async () =
   )
 })
 
-test('a service that names a version for each request has no deploys, and hides those of no other', async () => {
+test('a service that names a version for each request has no deploys, and does not hide those of others', async () => {
   const rows = Array.from({ length: 5_000 }, (_, i) => ({
     Timestamp: atNs(0) + BigInt(i) * 1_000_000_000n,
     ServiceName: 'restless',
@@ -171,7 +172,7 @@ test('a service that names a version for each request has no deploys, and hides 
   assert.deepEqual(restless, ['restless'])
 })
 
-test('a text that looks like a part of a set of attributes is no version', async () => {
+test('a text that looks like a part of a set of attributes is not a version', async () => {
   const trap = {
     ResourceAttributes: { 'my.service.version': '9', note: 'service.version', 'service.versions': '8' },
   }

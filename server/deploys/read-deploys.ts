@@ -1,9 +1,9 @@
-// Reads when services were deployed, from the versions that their telemetry names and from log events named
-// `deployment`. It is read like all telemetry and kept nowhere, so what is hidden or erased tells of no
-// deploy.
+// Reads when services were deployed, from the versions in their telemetry and from log events named
+// `deployment`. It is read like all telemetry and not stored, so what is hidden or erased reveals no deploy.
 //
-// Bounded: versions are counted by bucket of time in the engine, and of each service at most 200 of a window
-// are read. A service with more, such as one that names each request as a version, has no deploys to tell.
+// The cost is limited: the engine counts versions by bucket of time, and at most 200 versions of each service
+// in a window are read. A service with more, such as one that names each request as a version, has no
+// deploys.
 
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
@@ -20,37 +20,35 @@ export interface DeployWindow {
 }
 
 interface DeployRequest {
-  /** In order of time and apart by more than the look back, at least one. Deploys in them are told. */
+  /** In order of time, with gaps longer than the look back; at least one. Deploys in them are returned. */
   readonly windows: readonly DeployWindow[]
-  /** What ran before a window is looked up in so much time before it; six hours where absent. */
+  /** How long before a window earlier versions are looked up; six hours where absent. */
   readonly lookbackNs?: Ns
-  /** Those whose deploys are wanted; all where absent. */
+  /** Services whose deploys are returned; all where absent. */
   readonly services?: readonly string[] | undefined
 }
 
 interface DeploysRead {
   /** Oldest first. */
   readonly deploys: readonly KnownDeploy[]
-  /** Services that name so many versions that none of them is taken for a deploy, in order of their names. */
+  /** Services with too many versions for any to count as a deploy, in order of their names. */
   readonly restless: readonly string[]
 }
 
 const usualLookbackNs = 6n * 60n * nsPerMinute
-/** Of a service in an environment and a window. */
+/** Versions of a service in an environment and a window. */
 const versionsMax = 200
-/** Of all services together. */
+/** Rows of all services together. */
 const rowsMax = 20_000
 const eventsMax = 1_000
-/** Buckets of a window, so that what is grouped does not grow with it. */
+/** Buckets of a window, so that the number of groups does not grow with it. */
 const bucketsMax = 3_000n
 /** Sightings that are closer than this are one stretch. */
 const leastPauseNs = 5n * nsPerMinute
 /** The most bytes that versions and their stretches may take. */
 const resultBytes = 16 << 20
 
-/**
- * The deploys in the windows. Throws `query_too_expensive` where reading them crosses the limits.
- */
+/** Returns the deploys in the windows. Throws `query_too_expensive` where reading them exceeds the limits. */
 export function readDeploys(
   reader: TenantReader,
   { lookbackNs = usualLookbackNs, services, windows }: DeployRequest,
@@ -83,7 +81,7 @@ function* nonEmpty<T>(lists: Iterable<readonly T[]>): Generator<readonly [T, ...
   for (const [first, ...rest] of lists) if (first !== undefined) yield [first, ...rest]
 }
 
-/** The windows with the time before each, and how finely time is divided. */
+/** The windows with the time before each, and the length of buckets. */
 interface Frame {
   readonly windows: readonly DeployWindow[]
   readonly bucketNs: Ns
@@ -113,7 +111,7 @@ interface VersionRow {
   readonly stretches: readonly (readonly [string, string])[]
 }
 
-/** The second name is that of before version 1.27 of the semantic conventions. */
+/** The second name is from before version 1.27 of the semantic conventions. */
 function environmentOf(column: string): Sql {
   const own = pairIn(column, 'deployment.environment.name')
   return sql`if(${own} != '', ${own}, ${pairIn(column, 'deployment.environment')})`
@@ -121,7 +119,7 @@ function environmentOf(column: string): Sql {
 
 const versionOf = (column: string): Sql => pairIn(column, 'service.version')
 
-/** Longer versions are cut, because they are answered and drawn. */
+/** Longer versions are cut, because they are returned and drawn. */
 const shortVersion = (version: Sql): Sql => sql`substringUTF8(${version}, 1, 200)`
 
 /**

@@ -13,7 +13,7 @@ import type { DetectorDefinition } from './detectors/detector.ts'
 import type { DetectionStore } from './detectors/store.ts'
 import { nsOf } from './incidents/timed-anomalies.ts'
 import { relatedOf } from './related.ts'
-import { stepMinutesFor } from './runs/run-plan.ts'
+import { narrowestStep } from './runs/run-plan.ts'
 
 const similarShown = 5
 const similarMax = 500
@@ -108,8 +108,7 @@ function linksOf(
   definition: DetectorDefinition | null,
 ): AnomalyContext['links'] {
   const { service, ...attributes } = labels
-  const step =
-    definition === null ? 1 : stepMinutesFor(definition.window_minutes, definition.schedule_minutes)
+  const step = definition === null ? 1 : narrowestStep(definition.window_minutes)
   const common = new URLSearchParams()
   if (service !== undefined) common.set('service', service)
   for (const [key, value] of Object.entries(attributes)) common.append('attribute', `${key}=${value}`)

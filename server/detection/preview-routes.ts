@@ -12,13 +12,13 @@ import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readCreation } from './detectors/detector.ts'
 import { backtest } from './runs/backtest.ts'
-import type { Evaluate } from './runs/evaluation-pool.ts'
+import type { Evaluations } from './runs/evaluation-pool.ts'
 import { suggest } from './suggest.ts'
 
 interface PreviewRouteOptions {
   readonly readerOf: (caller: Caller) => TenantReader
   readonly clock: Clock
-  readonly evaluate: Evaluate
+  readonly evaluations: Evaluations
 }
 
 /** Over all organisations: each holds its range in memory. */
@@ -26,10 +26,12 @@ const atOnceMax = 2
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
-  { clock, evaluate, readerOf }: PreviewRouteOptions,
+  { clock, evaluations, readerOf }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
-    handle: async ({ caller, query }) => ({ body: await suggest(readerOf(caller), query, clock.nowNs()) }),
+    handle: async ({ caller, query }) => ({
+      body: await suggest(readerOf(caller), query, { clock, evaluations }),
+    }),
   })
 
   const busy = new Set<string>()
@@ -46,7 +48,7 @@ export function addDetectorPreviewRoutes(
       try {
         const nowNs = clock.nowNs()
         const range = { startNs: instantOf(body.range_start, nowNs), endNs: instantOf(body.range_end, nowNs) }
-        return { body: await backtest(readerOf(caller), definition, range, { clock, evaluate }) }
+        return { body: await backtest(readerOf(caller), definition, range, { clock, evaluations }) }
       } finally {
         busy.delete(caller.tenantId)
       }

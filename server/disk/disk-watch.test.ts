@@ -1,5 +1,5 @@
-// The watch over the disk and the reserve, on folders of this machine: a reserve that no disk has the room
-// for stands for a full one, and a folder that can't be made for one that takes no writes.
+// The watch of the disk and the reserve, on folders of this machine: a reserve larger than any disk stands
+// for a full disk, and a folder that can't be created for one that refuses writes.
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ function watchOf(reserve: Reserve, isNeeded = true) {
   return { clock, watch: new DiskWatch({ disks: [{ reserve, isNeeded }], clock, logger: silent }) }
 }
 
-test('the reserve takes up the room it is said to, and is built anew where it was let go', async () => {
+test('the reserve occupies its space, and is built again after it was released', async () => {
   const folder = join(newFolder(), 'made')
   const reserve = new Reserve(folder, mebibyte)
   assert.equal(reserve.isWhole, false)
@@ -38,14 +38,14 @@ test('the reserve takes up the room it is said to, and is built anew where it wa
   assert.equal(await reserve.build(), true)
 })
 
-test('where no reserve is kept, one that was there is let go', async () => {
+test('where no reserve is configured, an existing one is released', async () => {
   const folder = newFolder()
   await new Reserve(folder, mebibyte).build()
   assert.equal(await new Reserve(folder, 0).build(), true)
   assert.equal(existsSync(join(folder, 'reserve')), false)
 })
 
-test('a reserve that there is no room for counts as a full disk, and nothing is left of the try', async () => {
+test('a reserve that does not fit counts as a full disk, and nothing is left of the attempt', async () => {
   const folder = newFolder()
   const { watch } = watchOf(new Reserve(folder, tooMuch))
   watch.requireRoom()
@@ -61,13 +61,13 @@ test('a reserve that there is no room for counts as a full disk, and nothing is 
   assert.deepEqual(readdirSync(folder), [])
 })
 
-test('a disk that has only backups on it holds up nobody', async () => {
+test('a disk with only backups affects nothing else', async () => {
   const { watch } = watchOf(new Reserve(newFolder(), tooMuch), false)
   await watch.look()
   assert.equal(watch.fault, null)
 })
 
-test('a folder that takes no writes is a failing disk, until it takes them', async () => {
+test('a folder that refuses writes is a failing disk, until it accepts them', async () => {
   const folder = join(newFolder(), 'place')
   writeFileSync(folder, 'a file where the folder should be')
   const { watch } = watchOf(new Reserve(folder, 0))
@@ -79,12 +79,12 @@ test('a folder that takes no writes is a failing disk, until it takes them', asy
   assert.deepEqual(readdirSync(folder), [], 'the look leaves nothing')
 })
 
-test('work that finds no room is done once more with the reserve, which is kept again afterwards', {
+test('work that finds no space is repeated once with the reserve, which is built again afterwards', {
   skip: whyNoSmallDisk() ?? false,
 }, async () => {
   const disk = openSmallDisk(16 * mebibyte)
   after(() => disk.remove())
-  // Less than once more as much is free.
+  // Less than the same amount again is free.
   const reserve = new Reserve(disk.folder, 9 * mebibyte)
   const { watch } = watchOf(reserve)
   await watch.look()
@@ -103,7 +103,7 @@ test('work that finds no room is done once more with the reserve, which is kept 
   assert.equal(watch.fault, null)
 })
 
-test('a disk that has room again is left also while work goes on that may use the reserve', async () => {
+test('the reserve of a disk with space again is built also while work runs that may use it', async () => {
   const reserve = new Reserve(newFolder(), mebibyte)
   const { watch } = watchOf(reserve)
   await watch.look()
@@ -121,7 +121,7 @@ test('a disk that has room again is left also while work goes on that may use th
   await working
 })
 
-test('work that finds no room without a reserve fails with that, and other failures are not repeated', async () => {
+test('work that finds no space without a reserve fails with that error, and other failures are not repeated', async () => {
   const { watch } = watchOf(new Reserve(newFolder(), 0))
   let tries = 0
   const failing = (error: Error) => async () => {
@@ -133,7 +133,7 @@ test('work that finds no room without a reserve fails with that, and other failu
   assert.equal(tries, 2)
 })
 
-test('the reserve is let go for work that deals with its own errors only where there is little room and much to do', async () => {
+test('the reserve is released for work that handles its own errors only where little is free and work is due', async () => {
   const roomy = new Reserve(newFolder(), mebibyte)
   const { watch } = watchOf(roomy)
   await watch.look()
@@ -156,7 +156,7 @@ test('the reserve is let go for work that deals with its own errors only where t
   await poor.withReserveReady(isDue, async () => assert.equal(scarce.keptBytes, 0))
 })
 
-test('what failed work says is known at once, and the watch finds out by itself that it is over', async () => {
+test('a fault that failed work reports is known at once, and the watch notices its end by itself', async () => {
   const { clock, watch } = watchOf(new Reserve(newFolder(), 0))
   assert.equal(await watch.faultBehind(new Error('the engine refused it')), null, 'the disk was asked')
   assert.equal(await watch.faultBehind(full()), 'full')

@@ -1,7 +1,7 @@
-// What the disk allows now. While it is full or failing nothing that grows is begun: senders are told to
-// repeat, and `/readyz` says why. Whatever frees space may use the reserve then (reserve.ts). It is looked at
-// by writing, because no number a file system gives says whether the next write succeeds, and it recovers by
-// itself once there is room for the whole reserve and something besides.
+// Watches whether the disk accepts writes. While it is full or failing, nothing that needs space is begun:
+// senders are refused and should retry, and `/readyz` says why. Work that frees space may then use the
+// reserve (reserve.ts). The check writes, because no number from a file system tells whether the next write
+// succeeds. The state recovers by itself when there is space for the whole reserve and more.
 
 import { mkdirSync, rmSync, statfsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -15,9 +15,7 @@ import type { Reserve } from './reserve.ts'
 /** A file system that the service writes to. */
 export interface WatchedDisk {
   readonly reserve: Reserve
-  /**
-   * Whether telemetry and the control plane are on it; one that only has backups holds up nobody but them.
-   */
+  /** Whether telemetry and the control plane are on it; a disk with only backups affects nothing else. */
   readonly isNeeded: boolean
 }
 
@@ -27,28 +25,29 @@ interface DiskWatchOptions {
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
 }
 
-/** Between two looks while all is well; a sync costs about as much as a commit. */
+/** Interval of the checks while the disk works; a sync costs about as much as a commit. */
 const everyMs = 5000
-/** While it is not, so that senders soon go on. */
+/** Interval while it does not, so that senders can soon continue. */
 const everyTroubledMs = 1000
 
-/** What a look writes: more than one block, so that a disk with its last blocks left counts as full. */
+/** What a check writes: more than one block, so that a disk with only its last blocks free counts as full. */
 const probeBytes = 64 * 1024
 const probeName = 'write-probe'
 
-/** The engine drops a partition only where it finds this much free. */
+/** The engine drops a partition only where this much is free. */
 const engineNeedsBytes = 1024 * 1024
 
 const sentences: Readonly<Record<StorageFault, string>> = {
-  full: 'The disk is full: telemetry is refused until space is free. Deletions and legal holds are taken as long as the reserve lasts.',
-  failing: 'The disk takes no writes: it is read-only or returns errors. The log names the cause.',
+  full: 'The disk is full: telemetry is refused until space is free. Deletions and legal holds are accepted as long as the reserve lasts.',
+  failing: 'The disk refuses writes: it is read-only or returns errors. The log names the cause.',
 }
 
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #fault: StorageFault | null = null
   /**
-   * Whoever may use the reserve now; while there are any it is built again only where there is room for both.
+   * Number of operations that may use the reserve now; while there are any, the reserve is built only where
+   * there is space for both.
    */
   #users = 0
   readonly #stop = new AbortController()
@@ -58,7 +57,7 @@ export class DiskWatch {
     this.#options = options
   }
 
-  /** Null while the disk takes what it is given. */
+  /** Null while the disk accepts writes. */
   get fault(): StorageFault | null {
     return this.#fault
   }
@@ -73,7 +72,7 @@ export class DiskWatch {
     return Math.min(...this.#needed.map(({ reserve }) => freeBytes(reserve.folder)))
   }
 
-  /** Throws `storage_unavailable`, which senders repeat, while the disk is full or failing. */
+  /** Throws `storage_unavailable` while the disk is full or failing; senders retry. */
   requireRoom(): void {
     if (this.#fault === null) return
     throw new AppError('storage_unavailable', {
@@ -83,8 +82,8 @@ export class DiskWatch {
   }
 
   /**
-   * What failed work says of the disk, which is known from then on. Where the error itself doesn't tell, as
-   * those of the engine seldom do, the disk is asked.
+   * Returns the fault of the disk that an error proves, and remembers it. Where the error itself does not
+   * tell, as most of the engine's don't, the disk is checked.
    */
   async faultBehind(error: unknown): Promise<StorageFault | null> {
     const fault = storageFaultOf(error) ?? (error instanceof AppError ? null : await this.#probe())
@@ -93,8 +92,8 @@ export class DiskWatch {
   }
 
   /**
-   * Work that frees space, or has to be taken on a full disk: where it fails for want of room it is done
-   * once more, with the reserve.
+   * Runs work that frees space, or that must be accepted on a full disk: where it fails for lack of space it
+   * is repeated once with the reserve.
    */
   readonly withReserve = async <T>(work: () => Promise<T>): Promise<T> => {
     this.#users++
@@ -111,8 +110,8 @@ export class DiskWatch {
   }
 
   /**
-   * As {@link withReserve} for work that deals with its own errors: lets the reserve go first, where there is
-   * little room and `isNeeded` answers that there is something to do.
+   * Like {@link withReserve} for work that handles its own errors: releases the reserve before the work,
+   * where little space is free and `isNeeded` returns true.
    */
   async withReserveReady<T>(isNeeded: () => Promise<boolean>, work: () => Promise<T>): Promise<T> {
     this.#users++
@@ -124,12 +123,14 @@ export class DiskWatch {
     }
   }
 
-  /** Before anything is opened: a start needs room too. The caller has the data folder for itself. */
+  /**
+   * Call it before anything is opened: a start needs space too. The caller has the data folder for itself.
+   */
   prepareStart(): void {
     this.#release(isShort)
   }
 
-  /** Looks once: notices a fault, and its end. Never throws. */
+  /** Checks once: notices a fault, and its end. Never throws. */
   async look(): Promise<void> {
     const fault = await this.#probe()
     const isWhole = await this.#build()
@@ -159,17 +160,17 @@ export class DiskWatch {
     }
   }
 
-  /** A disk that only has backups is built on where it can be, and never tells anything. */
+  /** On a disk with only backups the reserve is built where possible, and its faults are not reported. */
   async #build(): Promise<boolean> {
     let isWhole = true
     for (const { isNeeded, reserve } of this.#options.disks) {
-      // Erasures that go on for long must not keep telemetry out of a disk that has room for both.
+      // Long erasures must not keep telemetry from a disk that has space for both.
       const isAmple = hasRoomTwice(reserve)
       if (this.#users > 0 && !isAmple) isWhole &&= reserve.isWhole || !isNeeded
       else {
         const isBuilt = await reserve.build().catch(() => false)
         isWhole &&= isBuilt || !isNeeded
-        // Whoever came meanwhile may have found a disk without room.
+        // Work that began meanwhile may have found a full disk.
         if (this.#users > 0 && this.#fault !== null && !isAmple) reserve.release()
       }
     }
@@ -191,7 +192,7 @@ export class DiskWatch {
     const released = this.#options.disks.filter((disk) => isMeant(disk) && disk.reserve.release())
     if (released.length === 0) return false
     const folders = released.map(({ reserve }) => reserve.folder)
-    this.#options.logger.info({ folders }, 'the disk is full; the reserve was let go')
+    this.#options.logger.info({ folders }, 'the disk is full; the reserve was released')
     return true
   }
 
@@ -204,16 +205,19 @@ export class DiskWatch {
   #leave(): void {
     if (this.#fault === null) return
     this.#fault = null
-    this.#options.logger.info('the disk takes writes again; telemetry is taken')
+    this.#options.logger.info('the disk accepts writes again; telemetry is accepted')
   }
 }
 
-/** Whether less is free than lets anything begin: a quarter of the reserve, and what the engine asks for. */
+/**
+ * Whether too little is free for anything to begin: less than a quarter of the reserve, or than the engine
+ * needs.
+ */
 function isShort({ reserve }: WatchedDisk): boolean {
   return freeBytes(reserve.folder) < Math.max(engineNeedsBytes, reserve.bytes / 4)
 }
 
-/** Whether there is room for the whole reserve and as much again for whoever would use it. */
+/** Whether there is space for the whole reserve and as much again for the work that uses it. */
 function hasRoomTwice({ bytes, folder, keptBytes }: Reserve): boolean {
   return freeBytes(folder) + keptBytes >= 2 * bytes
 }
@@ -223,7 +227,7 @@ function freeBytes(folder: string): number {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize
   } catch {
-    // What isn't there yet has nothing in it either.
+    // A folder that doesn't exist is empty.
     return Number.MAX_SAFE_INTEGER
   }
 }

@@ -1,7 +1,7 @@
-// A file that only takes up room. An erasure frees space by writing first: the request and its ledger
-// entry, the journal, parts that say what is dropped. On a full disk it could not begin, so this room is
-// kept for it and let go when it is needed. The blocks are taken from the file system, not only named: a
-// sparse file would keep nothing.
+// A file that only occupies space. An erasure frees space by writing first: the request and its ledger entry,
+// the journal, parts that mark what is dropped. On a full disk it could not begin, so this space is reserved
+// for it and released when it is needed. The blocks are allocated in the file system: a sparse file would
+// reserve nothing.
 
 import { execFile } from 'node:child_process'
 import { randomFillSync } from 'node:crypto'
@@ -13,33 +13,31 @@ import { storageFaultOf } from '../core/storage-fault.ts'
 
 const fileName = 'reserve'
 
-/** Where there is no room for all of it, it is built in steps of this part. */
+/** Where not all of it fits, it is built in steps of this fraction. */
 const eighths = 8
 
-/** Written at once where the file system can't set blocks aside by itself. */
+/** Written at once where the file system can't allocate blocks itself. */
 const chunkBytes = 1024 * 1024
 
-/** Nothing of our own environment, which may hold secrets, is handed on. */
+/** The command gets no variable of our own environment, which may hold secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
 }
 
 export class Reserve {
   readonly folder: string
-  /** Of the whole reserve; 0 where none is kept. */
+  /** Size of the whole reserve; 0 where none is configured. */
   readonly bytes: number
   readonly #path: string
 
-  /**
-   * @param folder on the file system whose room is kept; created where absent, with the first {@link build}
-   */
+  /** @param folder a folder on the file system; created by the first {@link build} where absent */
   constructor(folder: string, bytes: number) {
     this.folder = folder
     this.bytes = bytes
     this.#path = join(folder, fileName)
   }
 
-  /** Bytes that are kept now. */
+  /** Bytes that are reserved now. */
   get keptBytes(): number {
     return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
   }
@@ -48,7 +46,7 @@ export class Reserve {
     return this.keptBytes === this.bytes
   }
 
-  /** Lets the room go. False where there was none. */
+  /** Releases the space. Returns false where nothing was reserved. */
   release(): boolean {
     const wasKept = this.keptBytes > 0
     rmSync(this.#path, { force: true })
@@ -56,8 +54,8 @@ export class Reserve {
   }
 
   /**
-   * Keeps all of the room, or as many eighths of it as there are. Answers whether it is whole; throws where
-   * the file system refuses for another reason than a lack of room.
+   * Reserves all of the space, or as many eighths as fit. Returns whether it is complete; throws where the
+   * file system fails for another reason than lack of space.
    */
   async build(): Promise<boolean> {
     if (this.bytes === 0 && !this.release()) return true
@@ -88,8 +86,8 @@ export class Reserve {
 }
 
 /**
- * By the system's `fallocate`, which writes nothing; by writing where the file system or the system hasn't
- * that.
+ * Allocates with the system's `fallocate`, which writes nothing; by writing where the file system or the
+ * system doesn't have it.
  */
 async function allocate(path: string, bytes: number): Promise<void> {
   const file = await open(path, 'w', 0o600)
@@ -106,7 +104,7 @@ async function allocate(path: string, bytes: number): Promise<void> {
   }
 }
 
-/** Chance, because a file system that compresses would keep no room for zeros. */
+/** Random bytes, because a file system that compresses would reserve no space for zeros. */
 async function fill(file: Awaited<ReturnType<typeof open>>, bytes: number): Promise<void> {
   const chunk = randomFillSync(Buffer.alloc(Math.min(chunkBytes, bytes)))
   await file.truncate(0)

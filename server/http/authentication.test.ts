@@ -1,4 +1,4 @@
-// Who sends a request, by what its head says: authentication by access token alone, and what the server hands
+// Finds the caller of a request by its head: authentication by access token alone, and what the server passes
 // to any other authentication.
 
 import assert from 'node:assert/strict'
@@ -41,12 +41,12 @@ describe('authentication by access token', () => {
     assert.equal(await authenticate(headOf({ authorization: 'Bearer wrong' })), null)
   })
 
-  test('takes a token as a password only where the operation does', async () => {
+  test('accepts a token as a password only where the operation does', async () => {
     assert.equal(await authenticate(headOf(basic, true)), caller)
     await assert.rejects(authenticate(headOf(basic)), { code: 'token_malformed' })
   })
 
-  test('refuses what has no token before it looks one up, whatever else the request has', async () => {
+  test('refuses a request without a token before any look-up, whatever else the request has', async () => {
     asked.length = 0
     const cookie = `session=${secret}`
     for (const headers of [{}, { authorization: ' ' }, { cookie }]) {
@@ -57,7 +57,7 @@ describe('authentication by access token', () => {
   })
 })
 
-test('an authentication sees the method, the headers, the address and what the operation takes', async () => {
+test('an authentication receives the method, the headers, the address and what the operation accepts', async () => {
   const heads: RequestHead[] = []
   const http = createHttp({
     clock: new ManualClock(1_763_717_400_000),

@@ -1,7 +1,7 @@
-// From a request to its caller, the same for HTTP and gRPC, and why there is none, in the words of RFC 6750
-// section 3. An authentication sees the whole head of the request, because a credential alone doesn't decide
-// every case: a cookie counts only with the right origin and method. Only who presents a whole token learns
-// that it has expired or was revoked; every other secret is unknown, however similar it is.
+// Finds the caller of a request, for HTTP and gRPC, or the reason why there is none, as RFC 6750 section 3
+// defines it. An authentication receives the whole head of the request, because a credential alone doesn't
+// decide every case: a cookie counts only with the right origin and method. Only a client with a complete
+// token learns that it has expired or was revoked; every other secret is unknown, however similar it is.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ErrorCode } from '../../contract/errors.ts'
@@ -13,16 +13,16 @@ import { basicSecret } from './basic-secret.ts'
 export interface RequestHead {
   readonly method: string
   readonly headers: IncomingHttpHeaders
-  /** The client's key, as limits count it. */
+  /** The key of the client, as limits count it. */
   readonly address: string
-  /** Whether the operation takes a token also as the password of Basic authentication. */
+  /** Whether the operation also accepts a token as the password of Basic authentication. */
   readonly takesBasic: boolean
 }
 
 /**
- * Returns the caller of a request, or null where its credential is nobody's. Throws `unauthenticated` where
- * it has no credential, `token_malformed` where that can't be read, and `token_expired` or `token_revoked`
- * where it was valid once.
+ * Returns the caller of a request; null where its credential is unknown. Throws `unauthenticated` where it
+ * has no credential, `token_malformed` where the credential can't be parsed, and `token_expired` or
+ * `token_revoked` where it was valid before.
  */
 export type Authenticate = (request: RequestHead) => Promise<Caller | null>
 
@@ -50,8 +50,8 @@ function bearerSecret(header: string): string | null {
 }
 
 /**
- * Codes and descriptions of RFC 6750 section 3; a description is ASCII without quotes. A request
- * without a token has neither.
+ * Codes and descriptions of RFC 6750 section 3; a description is ASCII without quotes. A request without a
+ * token has neither.
  */
 const faults: Partial<Record<ErrorCode, readonly [error: string, description: string]>> = {
   token_malformed: ['invalid_request', 'The Authorization header holds no bearer token'],
@@ -60,7 +60,9 @@ const faults: Partial<Record<ErrorCode, readonly [error: string, description: st
   token_revoked: ['invalid_token', 'The access token was revoked'],
 }
 
-/** The value of WWW-Authenticate beside a refusal; null where the refusal is not about who asks. */
+/**
+ * Returns the value of WWW-Authenticate for a refusal; null where the refusal is not about authentication.
+ */
 export function challengeOf({ code, status }: AppError): string | null {
   if (status !== 401) return null
   const [error, description] = faults[code] ?? []

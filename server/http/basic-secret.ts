@@ -1,10 +1,10 @@
-// A token as the password of Basic authentication (RFC 7617), for senders that have a field for a password
-// and none for a bearer. Only the operations that take telemetry accept it: what reads and erases stays
-// with the bearer, so that no browser can be made to send a password that it remembers along with a request
-// that its user did not make.
+// A token as the password of Basic authentication (RFC 7617), for senders that can configure a password and
+// no bearer token. Only operations that store telemetry accept it; operations that read and erase require a
+// bearer token, so that no browser sends a saved password with a request that its user did not make.
 
 /**
- * The password, which may hold what a bearer may; null where there is none. The user name may be anything.
+ * Returns the password, which may have the characters of a bearer token; null where there is none. The user
+ * name may be anything.
  */
 export function basicSecret(header: string): string | null {
   const encoded = /^basic +([A-Za-z0-9+/]{1,2048}={0,2})$/i.exec(header)?.[1]

@@ -1,5 +1,5 @@
-// The worst bodies that fit through the door, against a declaration with every kind of field: whatever is
-// wrong with a body, and however often, its refusal is small, and it counts what it leaves out.
+// The worst bodies that the limits admit, with a declaration that has every kind of field: whatever is wrong
+// with a body, and however often, its refusal is small and counts what it leaves out.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -121,13 +121,13 @@ test('the last problem counts those that are not shown, of all lists together', 
   })
 })
 
-test('who is told of refused input learns of a rule of ours behind any number of unknown fields', async () => {
+test('a listener of refused input receives a problem of our own rule behind any number of unknown fields', async () => {
   await refusalOf(`{${Array.from({ length: 300 }, (_, i) => `"k${i}":0`).join(',')}}`)
   assert.ok(told.some(({ loc }) => loc[1] === 'confirm'))
   assert.ok(told.length <= 2 * problemsMax)
 })
 
-test('fifty problems are shown in full, and what is short is as it was sent', async () => {
+test('fifty problems are shown in full, and short input is unchanged', async () => {
   const body = Object.fromEntries(Array.from({ length: 49 }, (_, i) => [`k${i}`, { i, text: 'short' }]))
   const detail = await refusalOf(JSON.stringify(body))
   assert.equal(detail.length, 50)
@@ -135,7 +135,7 @@ test('fifty problems are shown in full, and what is short is as it was sent', as
   assert.deepEqual(detail[7]?.input, { i: 7, text: 'short' })
 })
 
-test('what was cut says so, and how much is missing', async () => {
+test('shortened input says so, and how much is missing', async () => {
   const [found] = await refusalOf(
     JSON.stringify({ ['n'.repeat(1_000)]: ['x'.repeat(1_000), ...Array(900).fill(0)] }),
   )
@@ -154,7 +154,7 @@ test('any JSON at all has a small refusal', async () => {
   )
 })
 
-test('problems are made only as far as they are shown', () => {
+test('problems are created only as far as they are shown', () => {
   const input = { texts: Array.from({ length: 10_000 }, () => 1) }
   const result = Wide.safeParse(input)
   if (result.success) assert.fail('The input is valid.')
@@ -171,7 +171,7 @@ test('problems are made only as far as they are shown', () => {
   assert.equal(made, problemsMax)
 })
 
-test('a refusal that a feature makes by hand is bounded as well', () => {
+test('a refusal that a feature creates itself is limited as well', () => {
   const { problems, message } = new InvalidInput(
     Array.from({ length: 10_000 }, (_, i) =>
       problem([`part ${i}`, long], 'value_error', long, long, { long, other: [long] }),

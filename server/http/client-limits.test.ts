@@ -1,5 +1,5 @@
-// Who asks too often without a valid token, and who tries too many wrong ones, is told to wait; whoever has a
-// valid token is served, also from the same address.
+// A client that sends too many requests without a valid token, or tries too many wrong ones, must wait; a
+// client with a valid token is served, also from the same address.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
@@ -60,7 +60,7 @@ async function start(proxies: string[] = []) {
       remoteAddress,
       headers: { ...(token !== null && { authorization: `Bearer ${token}` }), ...headers },
     })
-  /** Asks until it is refused; the number of answers before, and the refusal. */
+  /** Sends requests until one is refused; returns the number of responses before it, and the refusal. */
   const askOn = async (url: string, token: string | null, ...more: [string?, object?]) => {
     for (let answered = 0; ; answered++) {
       assert.ok(answered < 1000, 'nobody refuses')
@@ -72,7 +72,7 @@ async function start(proxies: string[] = []) {
 }
 
 describe('a wrong token', () => {
-  test('tried too often is answered 429 with Retry-After, and 401 again after that time', async () => {
+  test('that is tried too often is refused with 429 and Retry-After, and with 401 again after that time', async () => {
     const { ask, askOn, clients, clock } = await start()
     const { answered, refusal } = await askOn('/things', 'wrong')
     assert.equal(answered, 100)
@@ -86,7 +86,7 @@ describe('a wrong token', () => {
     assert.equal((await ask('/things', 'wrong')).statusCode, 401)
   })
 
-  test('locks out neither a valid one from the same address nor anybody from another', async () => {
+  test('locks out neither a valid one from the same address nor any client from another', async () => {
     const { ask, askOn, lookUps } = await start()
     await askOn('/things', 'wrong')
     await askOn('/things', null)
@@ -112,7 +112,7 @@ describe('a wrong token', () => {
 })
 
 describe('requests without a token', () => {
-  test('past the rate of an address are refused wherever they go, and probers are answered', async () => {
+  test('above the rate of an address are refused for any operation, and probers are served', async () => {
     const { ask, askOn, clients, lookUps } = await start()
     const { answered, refusal } = await askOn('/open', null)
     assert.equal(answered, 300)
@@ -125,7 +125,7 @@ describe('requests without a token', () => {
     assert.equal(lookUps(), 0)
   })
 
-  test('don’t keep a valid token from what is open to everyone, and a wrong one is no way round', async () => {
+  test('don’t keep a valid token from public operations, and a wrong one does not avoid the limit', async () => {
     const { ask, askOn } = await start()
     await askOn('/open', null)
     assert.equal((await ask('/open', secret)).statusCode, 200)
@@ -133,7 +133,7 @@ describe('requests without a token', () => {
     assert.equal((await ask('/open', 'wrong')).statusCode, 429)
   })
 
-  test('are counted by the client that a trusted proxy names, and by the address of any other', async () => {
+  test('are counted by the client that a trusted proxy names, and otherwise by the address', async () => {
     const { ask, askOn } = await start(['10.0.0.1'])
     const from = (client: string) => ({ 'x-forwarded-for': client })
     await askOn('/open', null, '10.0.0.1', from('192.0.2.7'))

@@ -1,6 +1,6 @@
-// What a client may do that has not shown a valid token: how often it may ask, and how often it may try a
-// token. Counted by address, on HTTP and gRPC together. A valid token is never refused here, whatever others
-// do from the same address, so that neither a proxy nor a shared network lets one client lock out another.
+// Limits clients without a valid token: how often they may send a request, and how often they may try a
+// token. Counted by address, for HTTP and gRPC together. A valid token is never refused here, whatever others
+// do from the same address, so that a proxy or a shared network does not let one client lock out another.
 
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
@@ -10,7 +10,7 @@ import { type Authenticate, hasCredential, type RequestHead } from './authentica
 import type { ClientAddresses } from './limits/client-address.ts'
 import { RateLimit } from './limits/rate-limit.ts'
 
-/** What a request of either protocol tells of where it comes from. */
+/** What a request of either protocol tells of its source. */
 interface Sender {
   readonly socket: { readonly remoteAddress?: string | undefined } | undefined
   /** Names in lower case. */
@@ -25,19 +25,19 @@ interface ClientLimitsOptions {
 
 /**
  * Requests of an address without a valid token. A page of the reference takes six, a monitoring system a few
- * a second; an answer takes some 0.1 ms, so that at this rate an address takes half a percent of a core.
+ * a second; a response takes some 0.1 ms, so at this rate an address takes half a percent of a core.
  */
 const anonymous = { burst: 300, perSecond: 50 }
 
 /**
- * Tokens that an address may get wrong. Guessing one of 256 random bits is hopeless at any rate, so this is
- * about the work: a fleet of senders whose token was revoked keeps trying, and is told to wait.
+ * Wrong tokens of an address. Guessing 256 random bits is hopeless at any rate; this limits the work: a fleet
+ * of senders whose token was revoked continues to try, and must wait.
  */
 const failing = { burst: 100, perSecond: 5 }
 
 /**
- * Some 100 bytes each. Who has more networks than this can forget their own past, and
- * gets nothing else for it.
+ * Some 100 bytes each. An attacker with more networks can make us forget its own history, which gains it
+ * nothing else.
  */
 const keysMax = 20_000
 
@@ -49,9 +49,11 @@ const sentences = {
 export class ClientLimits {
   readonly #options: ClientLimitsOptions
   readonly #limits: Readonly<Record<keyof typeof sentences, RateLimit>>
-  /** Refused for want of a valid token since the start, by code; those that were throttled too. */
+  /**
+   * Requests that were refused for lack of a valid token since the start, by code, including throttled ones.
+   */
   readonly failures = new Map<ErrorCode, number>()
-  /** Answered 429 since the start. */
+  /** Requests that were refused with 429 since the start. */
   readonly throttled = { anonymous: 0, failing: 0 }
 
   constructor(options: ClientLimitsOptions) {
@@ -63,7 +65,7 @@ export class ClientLimits {
     }
   }
 
-  /** The key of the client that sent the request. */
+  /** Returns the key of the client that sent the request. */
   addressOf({ socket, headers }: Sender): string {
     const { addresses } = this.#options
     const named = headers[addresses.header]
@@ -71,8 +73,8 @@ export class ClientLimits {
   }
 
   /**
-   * Returns the caller. Throws why there is none, or `too_many_requests` where the
-   * address has failed too often.
+   * Returns the caller. Throws the reason where there is none, or `too_many_requests` where the address has
+   * failed too often.
    */
   async identify(request: RequestHead): Promise<Caller> {
     try {
@@ -88,8 +90,8 @@ export class ClientLimits {
   }
 
   /**
-   * Admits a request to what is open to everyone, or to nothing at all. Throws `too_many_requests` where the
-   * address asks too often, unless the request has a valid token after all.
+   * Admits a request to a public operation, or to an unknown address. Throws `too_many_requests` where the
+   * address sends too many, unless the request has a valid token.
    */
   async admit(request: RequestHead): Promise<void> {
     try {

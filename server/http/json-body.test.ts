@@ -1,4 +1,4 @@
-// Strict JSON: what a person sees in a body is what is used, and no body makes the reader throw.
+// Strict JSON: what a person sees in a body is what is used, and no body makes the parser throw.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,7 +13,7 @@ function problems(text: string | Buffer) {
   return problems
 }
 
-test('every JSON value is read as JSON.parse reads it', () => {
+test('every JSON value is parsed as JSON.parse does', () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       assert.deepEqual(read(text), { value: JSON.parse(text), problems: [] })
@@ -21,7 +21,7 @@ test('every JSON value is read as JSON.parse reads it', () => {
   )
 })
 
-test('an empty body is no value at all, and white space is a mistake', () => {
+test('an empty body is no value at all, and white space is an error', () => {
   assert.deepEqual(read(''), { value: undefined, problems: [] })
   assert.equal(problems('  ')[0]?.type, 'json_invalid')
 })
@@ -38,11 +38,11 @@ test('a repeated name is a problem at its place, at any depth, once for each rep
   )
 })
 
-test('a name repeated in other letters of JSON is the same name', () => {
+test('a name that is repeated with escapes is the same name', () => {
   assert.deepEqual(problems('{"range_end":1,"range_\\u0065nd":2}')[0]?.loc, ['body', 'range_end'])
 })
 
-test('the same name in different objects is no repetition', () => {
+test('the same name in different objects is not a repetition', () => {
   assert.deepEqual(read('{"a":{"b":1},"c":{"b":1}}'), { value: { a: { b: 1 }, c: { b: 1 } }, problems: [] })
 })
 
@@ -56,7 +56,7 @@ test('__proto__ and constructor are names like any other, and change no prototyp
   assert.equal(problems('{"__proto__":1,"__proto__":2}').length, 1)
 })
 
-test('a body that nests too deeply or has too many values is refused by what it has too much of', () => {
+test('a body with too many levels or values is refused with what it has too much of', () => {
   const depths = [65, 5_000, 32_000].flatMap((depth) => [
     '['.repeat(depth) + ']'.repeat(depth),
     `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`,
@@ -79,7 +79,7 @@ test('a body that nests too deeply or has too many values is refused by what it 
   assert.deepEqual(read(`${'['.repeat(64)}${']'.repeat(64)}`).problems, [])
 })
 
-test('bytes that are no UTF-8 are refused rather than repaired', () => {
+test('bytes that are not UTF-8 are refused rather than repaired', () => {
   for (const bytes of [
     [0x22, 0xff, 0x22],
     [0x22, 0xc0, 0xaf, 0x22],
@@ -97,7 +97,7 @@ test('bytes that are no UTF-8 are refused rather than repaired', () => {
   }
 })
 
-test('what is no JSON is refused with its place and without quoting the body', () => {
+test('what is not JSON is refused with its place and without a quotation of the body', () => {
   const secret = 'lethe_owner_verysecret'
   for (const text of [
     `{"token": ${secret}}`,
@@ -112,13 +112,13 @@ test('what is no JSON is refused with its place and without quoting the body', (
   assert.match(problems('{"a" 1}')[0]?.msg ?? '', /unexpected character at position 5/)
 })
 
-test('comments, trailing commas and bare NaN are no JSON here', () => {
+test('comments, trailing commas and bare NaN are not JSON', () => {
   for (const text of ['{"a":1,}', '{"a":1}//', '/**/{}', 'NaN', '{a:1}', '[1,]', '{"a":1}{"b":2}']) {
     assert.equal(problems(text)[0]?.type, 'json_invalid', text)
   }
 })
 
-test('no bytes at all make the reader throw', () => {
+test('no bytes make the parser throw', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       readJsonBody(Buffer.from(bytes))
@@ -126,7 +126,7 @@ test('no bytes at all make the reader throw', () => {
   )
 })
 
-test('half of a surrogate pair is a problem at its place, in a value and in a name', () => {
+test('a lone surrogate is a problem at its place, in a value and in a name', () => {
   const found = problems('{"a":"\\ud83d\\ude00","b":["x\\ud800"],"\\udc00":1}')
   assert.deepEqual(
     found.map(({ loc, type }) => [JSON.stringify(loc), type]),

@@ -1,8 +1,8 @@
-// Reads a JSON body strictly. RFC 8259 leaves a repeated name to the reader's taste, and JSON.parse keeps the
-// last one silently; here that would let the bound a person sees differ from the bound that is used, so a
-// repeated name is a problem like any other, with its place; and so is text with half of a surrogate pair,
-// which has no UTF-8, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body that would
-// be costly to read, or to walk later, is refused before it is parsed.
+// Parses a JSON body strictly. RFC 8259 leaves the meaning of a repeated name to the reader, and JSON.parse
+// keeps the last one without notice; the bound that a person sees could then differ from the bound that is
+// used. So a repeated name is a problem like any other, with its place. So is text with a lone surrogate,
+// which UTF-8 can't represent, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body
+// that would be expensive to parse, or to walk later, is refused before it is parsed.
 
 import { type Node as JsonNode, parseTree } from 'jsonc-parser'
 import type { ValidationProblem } from '../../contract/errors.ts'
@@ -10,18 +10,18 @@ import { firstProblems, problem } from '../core/app-error.ts'
 import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds.ts'
 
 /**
- * What a body of a control operation may cost. Our bodies nest four deep, and the largest has 366 holidays;
- * the bounds keep recursion off the end of the stack and the making of problems within a few milliseconds.
+ * What a body of a control operation may cost. Our bodies have four levels, and the largest has 366 holidays;
+ * the bounds prevent a stack overflow and keep the making of problems within a few milliseconds.
  */
 const bodyBounds: JsonBounds = { depth: 64, values: 2_048, containers: 2_048, shapes: 2_048 }
 
 interface ReadBody {
-  /** The last of repeated names counts; undefined where nothing could be read. */
+  /** The last of repeated names counts; undefined where nothing could be parsed. */
   readonly value: unknown
   readonly problems: readonly ValidationProblem[]
 }
 
-/** An empty body reads as undefined, so that a required body answers `missing`. */
+/** An empty body is undefined, so that a required body is reported as `missing`. */
 export function readJsonBody(bytes: Buffer, bounds: JsonBounds = bodyBounds): ReadBody {
   if (bytes.length === 0) return { value: undefined, problems: [] }
   const excess = jsonExcess(bytes, bounds)
@@ -48,7 +48,7 @@ function unreadable(sentence: string, error: string): ReadBody {
   return { value: undefined, problems: [problem(['body'], 'json_invalid', sentence, null, { error })] }
 }
 
-/** V8's message without the excerpt of the body that it quotes. */
+/** Returns V8's message without the excerpt of the body that it quotes. */
 function placeOf(error: SyntaxError): string {
   const position = /at position \d+(?: \(line \d+ column \d+\))?/.exec(error.message)
   return position === null ? 'it ends too early or is not JSON' : `unexpected character ${position[0]}`
@@ -78,7 +78,7 @@ function* faultsIn(node: JsonNode, loc: readonly string[]): Generator<() => Vali
   }
 }
 
-/** The type of Pydantic v2 for text that is none in Unicode. */
+/** The type of Pydantic v2 for text that is not valid Unicode. */
 function* halfPairs(text: string, loc: readonly string[]): Generator<() => ValidationProblem> {
   if (text.isWellFormed()) return
   yield () => problem([...loc], 'string_unicode', 'Half of a surrogate pair stands alone in this text', text)

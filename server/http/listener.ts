@@ -1,6 +1,6 @@
-// The HTTP/1.1 server under the framework, with every limit that it has set on purpose: how long a request
-// may take to arrive, how large its head may be, how long an idle connection is kept. What it refuses itself
-// has the body of every other refusal.
+// The HTTP/1.1 server under the framework, with all its limits: how long a request may take to arrive, how
+// large its head may be, how long an idle connection is kept. Its own refusals have the body of every other
+// refusal.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -12,38 +12,35 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 const limits = {
   /**
-   * For the head of a request, from the first byte or from the connection: a sender has it ready. Ends who
-   * connects and says nothing.
+   * For the head of a request, from the first byte or from the connection: a sender has it ready. Ends
+   * connections that send nothing.
    */
   headersTimeout: 10_000,
   /**
-   * For a whole request: long enough for a slow uplink to send a telemetry batch, short
-   * enough not to hoard sockets.
+   * For a whole request: long enough for a telemetry batch over a slow uplink, short enough not to collect
+   * sockets.
    */
   requestTimeout: 60_000,
-  /**
-   * How often the two above are looked at, so that they hold to within this. It walks through what is open.
-   */
+  /** Interval in which the two limits above are checked. A check walks over all open connections. */
   connectionsCheckingInterval: 5_000,
   /**
-   * Longer than load balancers keep an idle connection (60 s), so that it is they who close
-   * it and no request is lost.
+   * Longer than load balancers keep an idle connection (60 s), so that they close it and no request is lost.
    */
   keepAliveTimeout: 72_000,
-  /** Bytes of a head. A token has 512 at most; proxies and trace context add theirs. */
+  /** Bytes of a head. A token has at most 512; proxies and trace context add theirs. */
   maxHeaderSize: 16 * 1024,
-  /** We say so in our own words. */
+  /** We refuse it with a body of our own. */
   requireHostHeader: false,
 } as const
 
 /**
- * After so many requests a client is told to connect again, which spreads long-lived senders over the
- * processes behind a load balancer and bounds what one connection can have gathered. It costs a
- * sender one handshake in many.
+ * After this many requests a client must reconnect, which distributes long-lived senders over the processes
+ * behind a load balancer and limits what one connection can accumulate. It costs a sender one handshake in
+ * many.
  */
 const requestsPerConnection = 10_000
 
-/** Reasons by the codes of Node and its parser; anything else is `bad_request`. */
+/** Codes of refusals by the codes of Node and its parser; anything else is `bad_request`. */
 const unreadable: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'body_too_large',
@@ -71,7 +68,7 @@ export function createListener(handler: Handler, connections: Connections): Serv
   return server
 }
 
-/** What can't be read as HTTP never becomes a request, so its answer is written by hand. */
+/** What can't be parsed as HTTP never becomes a request, so its response is written to the socket. */
 export function answerUnreadable(
   error: Error & { code?: string },
   socket: Socket,

@@ -1,4 +1,4 @@
-// Operations that only tests serve: what a test does not mean has a default.
+// Operations that only tests serve; what a test does not set has a default.
 
 import type { z } from 'zod'
 import { type Operation, operation } from '../../contract/operation.ts'
@@ -17,7 +17,7 @@ export function testOperation<
 }: Partial<Operation<Result, Params, Query, Body, Headers>> & {
   readonly path: string
   readonly result: Result
-  /** Of success; 200 where absent. */
+  /** Status of success; 200 where absent. */
   readonly status?: number
 }): Operation<Result, Params, Query, Body, Headers> {
   return operation({

@@ -1,5 +1,5 @@
-// Reads what was sent for an operation, once: every part by its schema, then the body by the rule of whoever
-// serves it. All problems of all parts are in one refusal.
+// Reads the input of an operation once: every part by its schema, then the body by the rule of the feature.
+// One refusal has all problems of all parts.
 
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -12,23 +12,23 @@ import { readJsonBody } from './json-body.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
 import type { SentNames } from './sent-names.ts'
 
-/** What a handler gets. */
+/** The input of a handler. */
 export interface OperationInput<Params, Query, Body, Headers, Value> {
-  /** With a signal that aborts when whoever asked has gone. */
+  /** With a signal that aborts when the client has disconnected. */
   readonly caller: Caller
   readonly params: Params
   readonly query: Query
   readonly body: Body
   readonly headers: Headers
-  /** What `parse` made of the body; undefined where there is no such rule. */
+  /** The result of `parse`; undefined where there is no such rule. */
   readonly value: Value
   /** The media type of the body, without parameters. */
   readonly mediaType: string
-  /** The Accept header; of one that comes more than once, all of them. */
+  /** The Accept header; all of them where there are several. */
   readonly accept: string | undefined
 }
 
-/** What a rule across the fields of a body gets. */
+/** The input of a rule across the fields of a body. */
 export interface SentInput<Params, Body> extends SentBody<Body> {
   readonly caller: Caller
   /** Undefined where they are refused. */
@@ -36,7 +36,7 @@ export interface SentInput<Params, Body> extends SentBody<Body> {
   readonly mediaType: string
 }
 
-/** How whoever serves an operation reads its body further; see `Serving` of `serve.ts`. */
+/** How a feature reads the body further; see `Serving` of `serve.ts`. */
 interface BodyRule<Params, Body, Value> {
   readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
   readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
@@ -44,7 +44,7 @@ interface BodyRule<Params, Body, Value> {
 
 interface Reading {
   readonly request: FastifyRequest
-  /** Aborts when whoever asked has gone. */
+  /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal
   readonly names: SentNames
 }
@@ -104,7 +104,7 @@ export async function readInput<
   }
 }
 
-/** A header is read under its name in lower case and named in a problem as the standards write it. */
+/** A header is read by its name in lower case, and named in a problem as the standards spell it. */
 function underHeaderName(found: ValidationProblem): ValidationProblem {
   const [part, name = '', ...rest] = found.loc
   const written = String(name).replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())

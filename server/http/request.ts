@@ -10,13 +10,13 @@ declare module 'fastify' {
   }
 }
 
-/** The caller that the role check let through. */
+/** Returns the caller that passed the role check. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error('A guarded route ran without a caller.')
   return request.caller
 }
 
-/** The media type of the body in lower case, without parameters; empty where none was sent. */
+/** Returns the media type of the body in lower case, without parameters; empty where none was sent. */
 export function mediaTypeOf(request: FastifyRequest): string {
   return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }

@@ -1,5 +1,4 @@
-// What can't be seen from outside of a request that has one old name: several at once,
-// and what stays as it is.
+// Cases with several old names in one request, and what stays unchanged.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -51,7 +50,7 @@ test('of both names the current one counts, and a difference is a problem of the
   )
 })
 
-test('problems come back under the names that were sent, at any depth, and what is missing is missing from what was sent', () => {
+test('problems have the names that were sent, at any depth, and what is missing is missing from what was sent', () => {
   const input = { start: 'a', range_end: 'b' }
   const { names } = rename(input)
   const missing = problem(['body', 'metric_key'], 'missing', 'Field required', { range_start: 'a' })
@@ -70,7 +69,7 @@ test('problems come back under the names that were sent, at any depth, and what 
   assert.ok(others.every((found) => found.input === 5))
 })
 
-test('what was cut is placed as it is, and a large input that something is missing from is cut', () => {
+test('a shortened input keeps its place, and a large input in which something is missing is shortened', () => {
   const input = { start: 'a', note: 'n'.repeat(10_000) }
   const { names } = rename(input)
   const cut = problem(['body', 'range_start'], 'value_error', 'x', 'v'.repeat(1_000))

@@ -1,5 +1,5 @@
-// Fields and parameters that came under an old name. Everything behind this door works with the current names
-// alone; what is refused is refused under the name that the client sent.
+// Accepts fields and parameters under their old names. All other code uses the current names; a problem has
+// the name that the client sent.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
@@ -9,12 +9,12 @@ import { problem } from '../core/app-error.ts'
 
 /** The names of one request. */
 export class SentNames {
-  /** Of each part with old names in it: what was sent, and the old name of each current one. */
+  /** For each part with old names in it: what was sent, and the old name of each current one. */
   readonly #parts = new Map<string, { readonly input: unknown; readonly sent: ReadonlyMap<string, string> }>()
 
   /**
-   * The input under current names. Adds a problem for each field that came under both names with different
-   * values; the current one counts then.
+   * Returns the input under current names. Adds a problem for each field that came under both names with
+   * different values; the value of the current name is then used.
    */
   rename(part: string, schema: z.ZodType, input: unknown, problems: ValidationProblem[]): unknown {
     if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
@@ -38,7 +38,7 @@ export class SentNames {
     )
   }
 
-  /** Problems at the places that the client knows. */
+  /** Returns the problems at the places that the client knows. */
   placed(problems: readonly ValidationProblem[]): ValidationProblem[] {
     return problems.map((found) => {
       const [part = '', name = '', ...rest] = found.loc
@@ -46,7 +46,7 @@ export class SentNames {
       if (renamed === undefined) return found
       const isOfPart = found.type === 'missing' && found.loc.length === 2
       const loc = found.loc.length < 2 ? found.loc : [part, renamed.sent.get(name) ?? name, ...rest]
-      // What was cut once must not be cut again: it says how much is missing.
+      // An input that was shortened once must not be shortened again: it says how much is missing.
       return isOfPart ? problem(loc, found.type, found.msg, renamed.input, found.ctx) : { ...found, loc }
     })
   }

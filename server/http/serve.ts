@@ -1,6 +1,6 @@
-// Serves an operation of the contract: the declaration says who may call, what comes in and what goes out,
-// and the feature adds the handler. From the one declaration come authentication, the role check, validation
-// with all problems at once, and the handler's types.
+// Serves an operation of the contract: the declaration says who may call, and defines input and output; the
+// feature adds the handler. From the one declaration come authentication, the role check, validation with all
+// problems at once, and the handler's types.
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
@@ -11,55 +11,55 @@ import { type Access, bodyTypesOf, type Operation, type Rate } from '../../contr
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/parsed.ts'
-import { answerWriter } from './answer-text.ts'
-import { whenOver } from './answered.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
+import { whenResponseEnds } from './response-end.ts'
+import { responseWriter } from './response-text.ts'
 import { SentNames } from './sent-names.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Who may call. A route without it is open to everyone. */
+    /** Roles that may call. A route without it is public. */
     access?: Access
     /**
-     * Whether it answers also those who ask too often: a prober must not be told apart
-     * from an attacker beside it.
+     * Whether it is exempt from the limit of requests without a token: a prober can't be distinguished from
+     * an attacker at the same address.
      */
     isUnmetered?: boolean
     /**
-     * Whether a token may also come as the password of Basic authentication, for senders that know no bearer.
+     * Whether a token may also be the password of Basic authentication, for senders that can't send a bearer
+     * token.
      */
     takesBasic?: boolean
-    /** What the route serves. */
+    /** The operation that the route serves. */
     operation?: Operation
   }
 }
 
 export interface Answer<Body> {
-  /** May be left out where the operation has one status of success. */
+  /** May be absent where the operation has one status of success. */
   readonly status?: number
   readonly headers?: Readonly<Partial<Record<ResponseHeader | 'content-security-policy', string>>>
   readonly body: Body
-  /** A page that is sent in place of the body, where the declaration says that there is one. */
+  /** A page that is sent in place of the body, where the operation declares one. */
   readonly html?: string
-  /** What is sent in place of the body where it is no JSON, as it is made. */
+  /** A body that is not JSON, sent while it is produced. */
   readonly stream?: Readable
 }
 
-/** What the server alone knows of an operation. */
+/** The part of an operation that only the server knows. */
 interface Serving<Result, Params, Query, Body, Headers, Value> {
   /**
-   * Whether it has to be taken on a full disk too, as what frees space or keeps evidence: it may use the
-   * reserve.
+   * Whether it must also work on a full disk, such as an operation that frees space or keeps evidence: it may
+   * use the reserve.
    */
   readonly usesReserve?: boolean
   /**
-   * What the body means, by rules across its fields, or that need the caller or what is stored. It is
-   * asked also where the schema refuses the body, so that nothing is left for a second answer. Its
-   * value goes to the handler.
+   * Parses the body by rules across its fields, or rules that need the caller or stored data. Called also
+   * where the schema refuses the body, so that one response has all problems. The handler gets its value.
    */
   readonly parse?: (sent: SentInput<Params, Body>) => Parsed<Value> | Promise<Parsed<Value>>
-  /** Told of refused input before the answer is sent, for the audit log. */
+  /** Receives the problems of refused input before the response is sent, for the audit log. */
   readonly onInvalid?: (caller: Caller, problems: readonly ValidationProblem[]) => Promise<void>
   readonly handle: (input: OperationInput<Params, Query, Body, Headers, Value>) => Promise<Answer<Result>>
 }
@@ -97,7 +97,7 @@ export function serve<
         const answer = await (serving.usesReserve === true ? http.withReserve(work) : work())
         return await send(reply, answer, () => http.turns.turnOf(callerOf(request).tenantId))
       } catch (error) {
-        // What was given up because nobody waits for it has nobody to be told.
+        // Work that was aborted because its client disconnected has no response.
         if (signal.aborted && error === signal.reason) return reply.hijack()
         throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
       }
@@ -105,7 +105,7 @@ export function serve<
   })
 }
 
-/** The part of a route that its declaration says, for what is served with a handler of its own. */
+/** Returns the part of a route that its declaration defines, for routes with a handler of their own. */
 export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'url' | 'config' | 'schema'> {
   const { access, isUnmetered, method, path, takesBasic } = operation
   return {
@@ -121,10 +121,10 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
   }
 }
 
-/** Aborts when the connection closes before the answer has been handed over. */
+/** Aborts when the connection closes before the response was passed to the system. */
 function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
-  whenOver(request, reply, (isAnswered) => {
+  whenResponseEnds(request, reply, (isAnswered) => {
     if (!isAnswered) gone.abort()
   })
   return gone.signal
@@ -136,7 +136,7 @@ function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): v
   http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
 }
 
-/** The parsers are shared by all routes; a body of a type that only another route takes is refused here. */
+/** All routes share the parsers; a body of a type that only another route accepts is refused here. */
 function requireReadable(operation: Operation, request: FastifyRequest): void {
   if (operation.body === undefined) return
   const coding = request.headers['content-encoding'] ?? 'identity'
@@ -151,15 +151,12 @@ function requireReadable(operation: Operation, request: FastifyRequest): void {
 
 type Send = (reply: FastifyReply, answer: Answer<unknown>, turn: () => Promise<void>) => Promise<FastifyReply>
 
-/**
- * Sends an answer in one of the forms that the operation declares; a large body takes
- * turns of the event loop.
- */
+/** Sends a response in one of the declared forms; a large body takes turns on the event loop. */
 function sender({ id, results }: Operation): Send {
   const declared = new Map(
     Object.entries(results).map(([status, { body, types }]) => [
       Number(status),
-      { write: answerWriter(body), type: types?.[0] ?? 'application/octet-stream' },
+      { write: responseWriter(body), type: types?.[0] ?? 'application/octet-stream' },
     ]),
   )
   const [only] = declared.size === 1 ? declared.keys() : []
@@ -176,7 +173,7 @@ function sender({ id, results }: Operation): Send {
   }
 }
 
-/** How bodies are written that a handler answers by itself: those of JSON by their schema. */
+/** The schema for bodies that a handler returns: JSON bodies are written by their schema. */
 function schemaOf({ results }: Operation): FastifySchema {
   const written = Object.entries(results).filter(
     ([, { body, types }]) => types === undefined && !(body instanceof z.ZodUndefined),

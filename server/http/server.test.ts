@@ -1,5 +1,5 @@
-// The front door, asked over real requests into Fastify without a socket: who gets in, how each refusal
-// looks, and what must never leave the house, neither in an answer nor in the log.
+// The HTTP server, with real requests into Fastify without a socket: who is admitted, the form of each
+// refusal, and what must never appear in a response or the log.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ import { createHttp } from './server.ts'
 const secretOf = (role: Role) => `secret-of-the-${role}-0123456789`
 const innerMessage = 'connection to control.internal refused for user lethe_admin'
 
-/** Everything the service wrote to its log, at the most talkative level. */
+/** Everything that the service wrote to its log, at the lowest level. */
 const logged: string[] = []
 let isReady = true
 const http = createHttp({
@@ -135,8 +135,8 @@ function assertRefusal(answer: LightMyRequestResponse, status: number, code: str
   assert.match(String(answer.headers['content-type']), /^application\/json/)
 }
 
-describe('who gets in', () => {
-  test('a valid token reaches the work, and the scheme may be in any case', async () => {
+describe('who is admitted', () => {
+  test('a valid token is accepted, and the scheme may be in any case', async () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER ']) {
       const headers = { authorization: `${scheme} ${secretOf('viewer')}` }
       const answer = await ask({ url: '/things/1', headers }, null)
@@ -145,7 +145,7 @@ describe('who gets in', () => {
     }
   })
 
-  test('no token, a header without one and a token that is nobody’s are told apart, in the words of RFC 6750', async () => {
+  test('no token, a header without one and an unknown token are distinguished, as RFC 6750 says', async () => {
     const challenges = new Map<string, Set<unknown>>()
     const refused = async (code: string, headers: Record<string, string>) => {
       const answer = await ask({ url: '/things/1', headers }, null)
@@ -181,7 +181,7 @@ describe('who gets in', () => {
     )
   })
 
-  test('a role that may not is told who may, before anything of the body is looked at', async () => {
+  test('a role without the right is refused with the roles that have it, before anything of the body is read', async () => {
     const answer = await ask(
       { method: 'POST', url: '/things/1', payload: 'not json', headers: { 'content-type': 'text/plain' } },
       'viewer',
@@ -191,12 +191,12 @@ describe('who gets in', () => {
     assertRefusal(await ask({ url: '/things/1' }, 'ingest'), 403, 'role_not_permitted')
   })
 
-  test('someone without a token learns nothing from the errors behind it', async () => {
+  test('a caller without a token learns nothing from later errors', async () => {
     const answer = await ask({ method: 'POST', url: '/things/1', payload: 'x'.repeat(70_000) }, null)
     assertRefusal(answer, 401, 'unauthenticated')
   })
 
-  test('while it is not ready guarded addresses answer 503 with Retry-After, and public ones answer', async () => {
+  test('before it is ready, guarded addresses are refused with 503 and Retry-After, and public ones are served', async () => {
     isReady = false
     try {
       const answer = await ask({ url: '/things/1' })
@@ -210,13 +210,13 @@ describe('who gets in', () => {
 })
 
 describe('addresses and methods', () => {
-  test('an unknown address answers 404', async () => {
+  test('an unknown address is refused with 404', async () => {
     for (const url of ['/nothing', '/', '/things', '/things/1/2', '/nothing/%2e%2e']) {
       assertRefusal(await ask({ url }), 404, 'not_found')
     }
   })
 
-  test('a known address with another method answers 405 and names those it has', async () => {
+  test('a known address with another method is refused with 405 and the methods that it has', async () => {
     for (const method of ['PATCH', 'DELETE', 'PUT', 'OPTIONS'] as const) {
       const answer = await ask({ method, url: '/things/1?size=s' }, null)
       assertRefusal(answer, 405, 'method_not_allowed')
@@ -224,24 +224,24 @@ describe('addresses and methods', () => {
     }
   })
 
-  test('an address that is no URL answers 400, and an endless one 404', async () => {
+  test('an address that is not a URL is refused with 400, and an endless one with 404', async () => {
     assertRefusal(await ask({ url: '/things/%zz' }), 400, 'bad_request')
     assertRefusal(await ask({ url: `/things/${'x'.repeat(20_000)}` }), 404, 'not_found')
   })
 
-  test('an address of many parts is looked at in no time, whatever it repeats', async () => {
+  test('an address of many parts is searched quickly, whatever it repeats', async () => {
     assertRefusal(await ask({ method: 'PUT', url: `/things/${'a/'.repeat(2000)}` }), 404, 'not_found')
   })
 })
 
 describe('bodies', () => {
-  test('a right body is worked on and answered with status, headers and only declared fields', async () => {
+  test('a valid body is handled, and the response has status, headers and only declared fields', async () => {
     const answer = await post('{"name":"ab","kind":"a"}')
     assert.deepEqual([answer.statusCode, answer.headers.location], [201, '/things/1'])
     assert.deepEqual(answer.json(), { name: 'ab' })
   })
 
-  test('another content type answers 415, also an empty and a misspelt one', async () => {
+  test('another content type is refused with 415, also an empty and a misspelt one', async () => {
     for (const type of [
       'text/plain',
       'application/x-www-form-urlencoded',
@@ -253,18 +253,18 @@ describe('bodies', () => {
     assertRefusal(await post('{}', {}), 415, 'unsupported_media_type')
   })
 
-  test('parameters of the content type are no matter', async () => {
+  test('parameters of the content type have no effect', async () => {
     const answer = await post('{"name":"ab","kind":"a"}', {
       'content-type': 'Application/JSON; charset=utf-8',
     })
     assert.equal(answer.statusCode, 201)
   })
 
-  test('a body past the limit answers 413', async () => {
+  test('a body above the limit is refused with 413', async () => {
     assertRefusal(await post(`{"name":"${'x'.repeat(70_000)}","kind":"a"}`), 413, 'body_too_large')
   })
 
-  test('every problem of path, query and body is in one answer', async () => {
+  test('every problem of path, query and body is in one response', async () => {
     const answer = await ask({
       method: 'POST',
       url: '/things/toolong?size=xl',
@@ -287,7 +287,7 @@ describe('bodies', () => {
     )
   })
 
-  test('rules that need the caller are asked beside the schema, and an absent body is missing', async () => {
+  test('rules that need the caller run beside the schema, and an absent body is missing', async () => {
     const answer = await post('{"name":"acme","kind":"c"}')
     assert.deepEqual(
       answer
@@ -302,7 +302,7 @@ describe('bodies', () => {
     ])
   })
 
-  test('every problem has an input, be it null', async () => {
+  test('every problem has an input, which may be null', async () => {
     const answer = await ask({ url: '/failures/invalid' })
     assert.equal(answer.statusCode, 422)
     assert.deepEqual(Object.keys(answer.json().detail[0]).sort(), ['ctx', 'input', 'loc', 'msg', 'type'])
@@ -319,7 +319,7 @@ describe('a field that had another name', () => {
       .detail.map(({ loc, type }: { loc: string[]; type: string }) => `${loc.join('.')} ${type}`)
   }
 
-  test('is taken under either, and under both where they say the same', async () => {
+  test('is accepted under either name, and under both where they have the same value', async () => {
     for (const [query, body] of [
       ['?size=s', { size: 'l' }],
       ['?format=s', { format: 'l' }],
@@ -339,7 +339,7 @@ describe('a field that had another name', () => {
     assert.match(inBody.msg, /format is the old name of size/)
   })
 
-  test('is refused under the name that was sent, whoever refuses it', async () => {
+  test('is refused under the name that was sent, by any rule', async () => {
     assert.deepEqual(places(await send('?format=xl', { format: 5 })), [
       'query.format enum',
       'body.format enum',
@@ -361,7 +361,7 @@ describe('a field that had another name', () => {
 })
 
 describe('failures', () => {
-  test('whatever fails inside answers 500 without its message, and the log has it with the request id', async () => {
+  test('any internal failure is a 500 without its message, and the log has it with the request id', async () => {
     for (const kind of ['plain', 'typed']) {
       logged.length = 0
       const answer = await ask({ url: `/failures/${kind}` })
@@ -373,7 +373,7 @@ describe('failures', () => {
     }
   })
 
-  test('a fault of the disk has a code of its own, and the log its cause', async () => {
+  test('a fault of the disk has a code of its own, and the log has its cause', async () => {
     logged.length = 0
     const full = await ask({ url: '/failures/full' })
     assertRefusal(full, 507, 'storage_full')
@@ -384,7 +384,7 @@ describe('failures', () => {
     assert.equal(logged.filter((line) => /control\.internal/.test(line)).length, 2)
   })
 
-  test('what is thrown but is no error, and an answer that is not what was declared, answer 500 too', async () => {
+  test('what is thrown but is no error, and a body that was not declared, are a 500 too', async () => {
     for (const kind of ['text', 'shape']) {
       const answer = await ask({ url: `/failures/${kind}` })
       assertRefusal(answer, 500, 'internal')
@@ -392,7 +392,7 @@ describe('failures', () => {
     }
   })
 
-  test('a refusal of ours keeps its words, and its cause stays inside', async () => {
+  test('a refusal of ours keeps its sentence, and its cause stays inside', async () => {
     const overloaded = await ask({ url: '/failures/refused' })
     assertRefusal(overloaded, 503, 'overloaded')
     assert.equal(overloaded.headers['retry-after'], '7')
@@ -401,7 +401,7 @@ describe('failures', () => {
   })
 })
 
-describe('every answer', () => {
+describe('every response', () => {
   test('has a request id of its own, is not stored and not sniffed, refusals included', async () => {
     const answers = [
       await ask({ url: '/things/1' }),
@@ -419,13 +419,13 @@ describe('every answer', () => {
     assert.equal(new Set(answers.map(({ headers }) => headers['x-request-id'])).size, answers.length)
   })
 
-  test('takes no request id from outside', async () => {
+  test('accepts no request id from outside', async () => {
     const answer = await ask({ url: '/things/1', headers: { 'x-request-id': 'mine', 'request-id': 'mine' } })
     assert.match(String(answer.headers['x-request-id']), /^req_/)
   })
 })
 
-test('no secret is ever logged, at the most talkative level and on every kind of answer', async () => {
+test('no secret is ever logged, at the lowest level and for every kind of response', async () => {
   logged.length = 0
   const headers = { cookie: `session=${secretOf('owner')}`, 'x-api-key': secretOf('owner') }
   await ask({ url: '/things/1', headers })
@@ -446,7 +446,7 @@ test('no secret is ever logged, at the most talkative level and on every kind of
   assert.ok(!logged.join('').includes(encoded.slice(8, 40)))
 })
 
-test('who still asks while the service closes is refused in the words of the contract', async () => {
+test('a request while the service closes is refused with a code of the contract', async () => {
   let isServing = true
   const own = createHttp({
     clock: new ManualClock(1_763_717_400_000),

@@ -1,7 +1,6 @@
-// The HTTP front that all routes share: who is asking, how refusals look, how large a body may be. The
-// order is fixed: authentication, role, content type, size, validation, work; so someone without a right
-// learns nothing from the errors behind it. Every refusal has the documented body, also the ones that
-// arise in Fastify itself.
+// The HTTP server that all routes share: authentication, the form of refusals, sizes of bodies. The order is
+// fixed: authentication, role, content type, size, validation, work; so a caller without a right learns
+// nothing from later errors. Every refusal has the documented body, also those that arise in Fastify itself.
 
 import Fastify, {
   type FastifyBaseLogger,
@@ -18,36 +17,33 @@ import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
-import { whenOver } from './answered.ts'
 import { type Authenticate, challengeOf } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
-import { AnswersUnderWay } from './limits/answers-under-way.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
 import { OperationRates } from './limits/rates.ts'
-import { RequestsUnderWay } from './limits/under-way.ts'
+import { RequestsInProgress } from './limits/requests-in-progress.ts'
+import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
 import { callerOf } from './request.ts'
+import { whenResponseEnds } from './response-end.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Every address that answers and who may call it, for whoever wants to hold the whole list against
-     * another.
-     */
+    /** Every address with its methods and who may call it, for comparing the whole list with another. */
     readonly routeTable: RouteTable
-    /** Does work again, with the reserve, where it failed because the disk is full. */
+    /** Repeats work with the reserve where it failed because the disk is full. */
     readonly withReserve: WithReserve
-    /** How often organisations may ask for what is dear. */
+    /** How often organisations may use expensive operations. */
     readonly rates: OperationRates
-    /** Who may use the event loop next. */
+    /** The order of work on the event loop. */
     readonly turns: LoopTurns
   }
 }
 
 /**
- * By URL pattern, then by method. Access is undefined on routes that aren't ours, such as
- * the reference page's files.
+ * By URL pattern, then by method. Access is undefined on routes without a declaration, such as the files of
+ * the reference page.
  */
 type RouteTable = ReadonlyMap<string, ReadonlyMap<string, Access | undefined>>
 
@@ -56,24 +52,24 @@ export type WithReserve = <T>(work: () => Promise<T>) => Promise<T>
 export interface HttpOptions {
   readonly clock: Clock
   readonly logger: FastifyBaseLogger
-  /** Who a request comes from; or the limits around that, where several listeners share them. */
+  /** Finds the caller of a request; or the limits around that, where several listeners share them. */
   readonly authenticate: Authenticate | ClientLimits
-  /** The usual limits where absent. */
+  /** The default limits where absent. */
   readonly connections?: Connections
-  /** False while starting or draining: guarded routes answer 503 then. */
+  /** False while starting or stopping: guarded routes are refused with 503 then. */
   readonly isReady: () => boolean
   /** No reserve is kept where absent. */
   readonly withReserve?: WithReserve
-  /** Shared by the listeners of a service; the usual limits where absent. */
-  readonly answers?: AnswersUnderWay
-  /** Shared by everything that works on the event loop for organisations. */
+  /** Shared by the listeners of a service; the default limits where absent. */
+  readonly answers?: ResponsesInProgress
+  /** Shared by all work on the event loop for organisations. */
   readonly turns?: LoopTurns
 }
 
-/** Bodies of control operations are small; ingest raises this for its own routes. */
+/** Bodies of control operations are small; ingest has a larger limit for its own routes. */
 const bodyLimitBytes = 64 * 1024
 
-/** Some 15 kB each when idle, so that all of them take 60 MB. */
+/** Some 15 kB each while idle, so that all of them take 60 MB. */
 const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
@@ -85,13 +81,13 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     routerOptions: { maxParamLength: 16_384 },
     genReqId: () => newId('req', options.clock.nowMs()),
     requestIdHeader: false,
-    // The guard answers while the service stops, in the words of the contract.
+    // While the service stops, the guard refuses with the codes of the contract.
     return503OnClosing: false,
     serverFactory: (handler) => createListener(handler, connections),
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, connections),
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   })
-  const underWay = new RequestsUnderWay()
+  const underWay = new RequestsInProgress()
   const routeTable = new Map<string, Map<string, Access | undefined>>()
   http.addHook('onRoute', (added) => {
     const known = routeTable.get(added.url) ?? new Map<string, Access | undefined>()
@@ -121,18 +117,18 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     await guard(request, options.isReady, clients)
     if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
-    if (isCounted(request)) whenOver(request, reply, underWay.begin(callerOf(request)))
+    if (isCounted(request)) whenResponseEnds(request, reply, underWay.begin(callerOf(request)))
   })
   http.addHook('preHandler', async (request, reply) => {
-    // A body of another form holds a share of a budget, which its handler gives back.
+    // A body of another form has reserved a part of a budget; its handler releases it.
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
-  const answers = options.answers ?? new AnswersUnderWay(options.clock)
+  const answers = options.answers ?? new ResponsesInProgress(options.clock)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
-    // Whoever is answered while the service stops must not keep the connection, and with it the process,
-    // alive.
+    // A connection that gets a response while the service stops must not stay open and keep the process
+    // running.
     if (!options.isReady()) reply.header('connection', 'close')
   })
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
@@ -182,14 +178,15 @@ async function guard(request: FastifyRequest, isReady: () => boolean, clients: C
   request.caller = caller
 }
 
-/** Exports of telemetry have a budget of their own, by what their bodies hold. */
+/** Exports of telemetry have a budget of their own, by the size of their bodies. */
 function isCounted({ caller, routeOptions }: FastifyRequest): boolean {
   const { access } = routeOptions.config ?? {}
   return caller !== null && Array.isArray(access) && !access.includes('ingest')
 }
 
 /**
- * Finds the methods of a path for the Allow header; null where nothing is there. Patterns are compiled once.
+ * Returns a function that finds the methods of a path for the Allow header; null where the path is unknown.
+ * Patterns are compiled once.
  */
 function methodFinder(table: RouteTable): (url: string) => string | null {
   const patterns = [...table].map(([pattern, methods]) => {
@@ -205,7 +202,7 @@ function methodFinder(table: RouteTable): (url: string) => string | null {
   }
 }
 
-/** Fastify's own refusals, by its codes. */
+/** Refusals of Fastify itself, by its codes. */
 const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
@@ -224,7 +221,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
       .send({ detail: error.problems })
   }
   const known = knownError(error)
-  // A fault of the disk has a cause where something met it, and none where nothing was tried.
+  // A fault of the disk has a cause where an operation failed, and none where nothing was tried.
   const isDisk = known.code === 'storage_full' || known.code === 'storage_unavailable'
   if (known.code === 'internal' || (isDisk && known.cause !== undefined))
     request.log.error({ err: error, requestId: request.id }, 'request failed')
@@ -236,19 +233,19 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
     .send({ detail: known.message, code: known.code, ...known.facts })
 }
 
-/** The headers that belong to a refusal, whatever form its body has. */
+/** Sets the headers of a refusal, whatever form its body has. */
 export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void {
   const challenge = challengeOf(refusal)
   const { retryAfterSeconds } = refusal
   if (challenge !== null) reply.header('www-authenticate', challenge)
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
-  // Whoever sends too slowly would take the rest of the request's time to send what nobody reads.
+  // A client that sends too slowly would use the rest of the time to send what nobody reads.
   if (refusal.code === 'request_timeout') reply.header('connection', 'close')
 }
 
 /**
- * What a client may be told about anything thrown; a fault of the disk has a code of its own, everything else
- * unexpected becomes `internal`; without its message.
+ * Returns what a client may learn of any error. A fault of the disk has a code of its own; every other
+ * unexpected error becomes `internal`, without its message.
  */
 export function knownError(error: unknown): AppError {
   if (error instanceof AppError) return error

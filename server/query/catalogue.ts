@@ -1,7 +1,7 @@
-// What there is to look at: services and metric names with rows in a time range, by name. The catalogue is
-// read from the telemetry itself and kept nowhere, so an erased name is gone with its rows. Where there
-// are more names than a statement may hold, those of a newer part of the range are listed, and the answer
-// says which part that is.
+// Lists the services and metric names that have rows in a time range, by name. The catalogue is read from the
+// telemetry itself and not stored, so an erased name is gone with its rows. Where there are more names than a
+// statement may hold, those of a newer part of the range are listed, and the response says which part that
+// is.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -25,15 +25,12 @@ interface Page<Item> {
   warnings: string[]
 }
 
-/**
- * How often the range is halved: what has too many names for a thousandth of a range has them at every
- * instant.
- */
+/** How often the range is halved: a thousandth of a range with too many names has them at every instant. */
 const halvings = 10
 
 /**
- * Reads a page of the range or, where that costs too much, of its newer half, and so on. `tooMuch` says in a
- * sentence that the answer begins at an instant.
+ * Reads a page of the range or, where that costs too much, of its newer half, and so on. `tooMuch` returns
+ * the sentence of a warning that the response begins at an instant.
  */
 export async function newerPart<Item>(
   start: PageStart,
@@ -65,11 +62,15 @@ interface ServiceRow {
 }
 
 /**
- * A service name may be as long as any attribute, and a cursor may not: it holds this much of it and a count.
+ * A service name may be as long as any attribute, a cursor may not: it contains this much of the name and a
+ * count.
  */
 const servicePrefix = raw('substringUTF8(toString(ServiceName), 1, 1024)')
 
-/** Last in a position stands where the listed part of the range begins, so that all pages list the same. */
+/**
+ * The last text of a position is the start of the listed part of the range, so that all pages list the same
+ * part.
+ */
 const byPrefix = {
   parts: 3,
   isPosition: ([, shown, from]: readonly string[]): boolean =>
@@ -77,7 +78,7 @@ const byPrefix = {
 }
 const byNameAndKind = { parts: 3, isPosition: ([, , from]: readonly string[]) => isCount(from) }
 
-/** Services with any row in the range. */
+/** Lists services with any row in the range. */
 export function listServices(
   reader: TenantReader,
   query: Query,
@@ -105,7 +106,7 @@ async function readServices(
     )
     return sql`SELECT service, any(prefix) AS prefix, groupUniqArray(signal) AS signals, toString(toUnixTimestamp64Nano(max(seen))) AS last_ns FROM (${join(branches, ' UNION ALL ')}) GROUP BY service ORDER BY service LIMIT ${uint(Number(shown))}, ${uint(query.limit + 1)}`
   }, limits)
-  /** Names with the prefix of a row that were shown up to it. */
+  /** Number of names with the prefix of a row that were shown up to it. */
   const shownWith = (last: ServiceRow, index: number): number =>
     rows.slice(0, index + 1).filter((row) => row.prefix === last.prefix).length +
     (position !== null && last.prefix === prefix ? Number(shown) : 0)
@@ -133,8 +134,8 @@ interface MetricRow {
 }
 
 /**
- * Metric names with any point in the range; a name used for two kinds appears for each. The first 100
- * services are named. A classic histogram of Prometheus is listed beside the counters that it is made of.
+ * Lists metric names with any point in the range; a name used for two kinds appears for each. The first 100
+ * services are named. A classic histogram of Prometheus is listed beside its counters.
  */
 export function listMetrics(
   reader: TenantReader,
@@ -190,10 +191,7 @@ FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, k
   return { ...page, warnings: [] }
 }
 
-/**
- * Within one name the kinds follow in the order of their text, so a kind at or before that
- * of the position is done.
- */
+/** The kinds of one name are in the order of their text, so a kind at or before the position was shown. */
 function isAfter(name: Sql, own: string, [metric = '', kind = '']: readonly string[]): Sql {
   return own > kind ? sql`${name} >= ${metric}` : sql`${name} > ${metric}`
 }

@@ -1,6 +1,6 @@
-// Deploys of services, newest first. They are computed from the versions that telemetry names, so an erased
+// Lists deploys of services, newest first. They are computed from the versions in the telemetry, so an erased
 // version is gone with its rows. Where a range has too much to read, the deploys of a newer part of it are
-// listed, and the answer says which part that is.
+// listed, and the response says which part that is.
 
 import type { z } from 'zod'
 import type { Deploy, DeployQuery } from '../../contract/deploys.ts'
@@ -14,8 +14,8 @@ import { interactiveLimits, type ReadLimits } from './search.ts'
 import { isCount, pageStart, positionWithin } from './time-window.ts'
 
 /**
- * The time of the last deploy that was shown, how many of that time were, and where the listed part of the
- * range begins, so that all pages list the same.
+ * The time of the last deploy that was shown, how many of that time were shown, and the start of the listed
+ * part of the range, so that all pages list the same part.
  */
 const byTimeAndCount = {
   parts: 3,
@@ -53,7 +53,7 @@ export function listDeploys(
   )
 }
 
-/** Oldest first, without those that were shown: all that are newer, and so many of that time. */
+/** Returns deploys, oldest first, without those that were shown: all newer ones, and `shown` of that time. */
 function before(deploys: readonly KnownDeploy[], atNs: bigint, shown: number): KnownDeploy[] {
   const older = deploys.filter((deploy) => deploy.atNs < atNs)
   const beside = deploys.filter((deploy) => deploy.atNs === atNs)
@@ -61,5 +61,5 @@ function before(deploys: readonly KnownDeploy[], atNs: bigint, shown: number): K
 }
 
 function warningOf(service: string): string {
-  return `${shortText(service, 200)} names more than 200 versions in this range, so none is taken for a deploy. Ask for a shorter range, or mend its service.version.`
+  return `${shortText(service, 200)} names more than 200 versions in this range, so none counts as a deploy. Ask for a shorter range, or correct its service.version.`
 }

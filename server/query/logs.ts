@@ -1,4 +1,4 @@
-// Log records, newest first, within what a page may cost.
+// Log records, newest first, within the cost of a page.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -24,14 +24,14 @@ interface LogRow extends OrderedRow {
   readonly resource_attributes: string
 }
 
-/** Where each severity begins (OpenTelemetry, logs data model, SeverityNumber). */
+/** The least number of each severity (OpenTelemetry, logs data model, SeverityNumber). */
 const leastSeverity = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 } as const
 
 const columns = sql`toString(ServiceName) AS service, toString(SeverityText) AS severity, SeverityNumber AS severity_number,
   Body AS body, TraceId AS trace_id, SpanId AS span_id, toString(EventName) AS event_name,
   ${pairsColumn('LogAttributesPairs')} AS attributes, ${pairsColumn('ResourceAttributesPairs')} AS resource_attributes`
 
-/** A page of log records. Throws InvalidInput for a foreign cursor or an empty range. */
+/** Returns a page of log records. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listLogs(
   reader: TenantReader,
   query: Query,
@@ -66,7 +66,7 @@ function recordOf({ time_ns, row_hash: _, ...record }: LogRow): z.infer<typeof L
   }
 }
 
-/** Conditions on columns that may be long, and what they read. */
+/** Conditions on columns that may be long, and the lengths that they read. */
 function costlyOf(query: Query): { condition: Sql; length: Sql }[] {
   const attributes = query.attribute.map(([key, value]) => ({
     condition: hasAttribute('LogAttributesPairs', key, value),

@@ -1,21 +1,18 @@
-// Reading telemetry over HTTP with a real engine. Two organisations share a placement and hold the same rows,
-// so whatever leaks shows as a row too many; everything is asked through the routes, as a client would.
+// Reads telemetry over HTTP with a real engine. Two organisations share a placement and have the same rows,
+// so any leak shows as an additional row. All reads go through the routes, as a client's do.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { formatInstant } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -24,18 +21,16 @@ import { sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { addQueryRoutes } from './routes.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-query-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+const { close, engine } = await openEngine()
 const gate = new TelemetryGate()
 const clock = new ManualClock(1_763_715_600_000)
 const http = open()
 after(async () => {
   await http.close()
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
+  await close()
 })
 
-/** A secret reads `<tenant>.<role>`. */
+/** A secret is `<tenant>.<role>`. */
 async function findCaller(secret: string): Promise<Caller | null> {
   const [tenantId, role] = secret.split('.')
   if (tenantId === undefined || role === undefined) return null
@@ -201,7 +196,7 @@ await insertForBoth('otel_metrics_histogram', [point(5, 'size', { Count: 1 })])
 await insertForBoth('otel_metrics_exponential_histogram', [point(5, 'size', { Count: 1 })])
 await insertForBoth('otel_metrics_summary', [point(5, 'wait', { Count: 1 })])
 
-test('a log record comes back whole, its time exact to the nanosecond', async () => {
+test('a log record is returned complete, its time exact to the nanosecond', async () => {
   const { items, next_cursor } = await ok('/telemetry/logs', { severity: 'error' })
   assert.equal(next_cursor, null)
   assert.deepEqual(items, [
@@ -254,7 +249,7 @@ test('wildcards and quotes in a text are only text', async () => {
   }
 })
 
-test('paging over a thousand records of one instant loses and doubles none, full duplicates included', async () => {
+test('paging over a thousand records of one instant loses and repeats none, full duplicates included', async () => {
   for (const limit of [7, 100, 333, 500]) {
     const items = await allPages('/telemetry/logs', { service: 'burst', limit })
     const bodies = items.map(({ body }) => body).sort()
@@ -286,8 +281,8 @@ test('paging goes from the newest to the oldest across instants, within the rang
   assert.equal(third.next_cursor, null)
 })
 
-test('every range may be a time before now, and its pages keep the instants of the first', async () => {
-  // The clock stands at 3600 seconds.
+test('every range may be relative to now, and its pages keep the instants of the first', async () => {
+  // The clock is at 3600 seconds.
   const bodies = async (query: Query) =>
     (await ok('/telemetry/logs', { service: 'shop', ...query })).items.map((item: Body) => item.body)
   assert.deepEqual(await bodies({ range_start: '-59m50s', range_end: 'now' }), [
@@ -328,7 +323,7 @@ test('every range may be a time before now, and its pages keep the instants of t
   assert.deepEqual([empty.status, empty.body.detail[0].loc], [422, ['query', 'range_end']])
 })
 
-test('records that arrive between two pages move nobody else', async () => {
+test('records that arrive between two pages do not move others', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({
     Timestamp: at(900),
     ServiceName: 'late',
@@ -346,7 +341,7 @@ test('records that arrive between two pages move nobody else', async () => {
   assert.deepEqual(early.sort(), rows.map(({ Body }) => Body).sort())
 })
 
-test('a span comes back whole, with events and links, and a duration past what a number holds', async () => {
+test('a span is returned complete, with events and links, and a duration beyond the exact numbers', async () => {
   const { items } = await ok('/telemetry/spans', { status: 'error' })
   assert.deepEqual(items, [
     {
@@ -381,7 +376,7 @@ test('spans are filtered and paged like logs', async () => {
   assert.equal(paged.length, 300)
 })
 
-test('a trace holds its spans of every service by start time, and an unknown one is not found', async () => {
+test('a trace has its spans of every service by start time, and an unknown one is not found', async () => {
   const trace = await ok(`/telemetry/traces/${traceId(1).toUpperCase()}`)
   assert.deepEqual(
     trace.spans.map(({ name }: Body) => name),
@@ -395,7 +390,7 @@ test('a trace holds its spans of every service by start time, and an unknown one
   assert.deepEqual((await ask('/telemetry/traces/xyz')).body.detail[0].loc, ['path', 'trace_id'])
 })
 
-test('a trace of more than ten thousand spans is cut and says so', async () => {
+test('a trace of more than ten thousand spans is cut, and the response says so', async () => {
   const span = { Timestamp: at(30), TraceId: traceId(5), ServiceName: 'deep', SpanName: 'x' }
   await insert(
     'deep',
@@ -452,7 +447,7 @@ test('the catalogue names metrics by kind, with unit and services', async () => 
   })
 })
 
-test('a series has a point per step, null where there is no data', async () => {
+test('a series has a point for each step, null where there is no data', async () => {
   const range = { range_start: formatInstant(at(0)), range_end: formatInstant(at(150)) }
   const answer = await ok('/telemetry/series', { metric_key: 'memory', ...range, service: 'shop' })
   const oldRange = { start: range.range_start, end: range.range_end }
@@ -490,7 +485,7 @@ test('a series has a point per step, null where there is no data', async () => {
   })
 })
 
-/** Reports every ten seconds for ten minutes: how often, and what each of the tables makes of it. */
+/** Points every ten seconds for ten minutes, and the rows of each table for them. */
 const ticks = Array.from({ length: 60 }, (_, i) => i * 10)
 const regular = (seconds: number, more: FixtureRow) => point(seconds, 'ticks', more)
 await insert(
@@ -536,7 +531,7 @@ const chart = async (query: Query): Promise<Chart> => {
   return { ...answer, points, total: points.reduce((sum, { value }) => sum + (value ?? 0), 0) }
 }
 
-test('a range that cuts its first and last step counts what lies in it, and says how long they are', async () => {
+test('a range that cuts its first and last step counts what is in it, and gives the length of those steps', async () => {
   const range = { range_start: formatInstant(at(95)), range_end: formatInstant(at(215)), step_seconds: 60 }
   for (const metric of ['logs.rate', 'level', 'deltas']) {
     const { points, start, end } = await chart({ metric_key: metric, ...range, aggregation: 'count' })
@@ -561,7 +556,7 @@ test('a range that cuts its first and last step counts what lies in it, and says
   assert.deepEqual(points, [{ time: inside.range_start, seconds: 20, value: 140 }])
 })
 
-test('rates of a cut step are over what is left of it, and what was added is what was added inside', async () => {
+test('rates of a cut step are over the rest of it, and increases are those inside the range', async () => {
   for (const [start, end] of [
     [95, 215],
     [60, 241],
@@ -580,7 +575,7 @@ test('rates of a cut step are over what is left of it, and what was added is wha
       const { total } = await chart({ metric_key: metric, ...range, aggregation: 'sum' })
       assert.ok(Math.abs(total - added) < 1e-9, `${metric} ${start} to ${end}: ${total} for ${added}`)
       const { points } = await chart({ metric_key: metric, ...range, aggregation: 'rate' })
-      // A delta tells of ten seconds, also where less is left of its step.
+      // A delta covers ten seconds, also where less of its step remains.
       const least = metric === 'deltas' ? 10 : 0
       const again = points.reduce(
         (sum, { seconds = 60, value }) => sum + (value ?? 0) * Math.max(seconds, least),
@@ -623,7 +618,7 @@ test('a long range is cut like a short one', async () => {
   }
 })
 
-test('where no start is asked for the hour begins with a whole step', async () => {
+test('without a requested start the hour begins with a whole step', async () => {
   const { start, end, points } = await chart({ metric_key: 'level', range_end: formatInstant(at(215)) })
   assert.deepEqual([start, end], [formatInstant(at(-3420)), formatInstant(at(215))])
   assert.equal(points[0]?.seconds, undefined)
@@ -642,7 +637,7 @@ test('time that was erased outside of the range marks none of its steps', async 
   gate.unhide('exact', 'del_4')
 })
 
-test('the last values of several series are averaged, or made one as is asked for, and the answer says how', async () => {
+test('the last values of several series are averaged, or combined as requested, and the response says how', async () => {
   const pod = (name: string, seconds: number, Value: number) => ({
     ...point(seconds, 'queue', { Value, Attributes: { pod: name } }),
     ServiceName: 'worker',
@@ -680,7 +675,7 @@ test('the last values of several series are averaged, or made one as is asked fo
   assert.deepEqual([alone.status, alone.body.detail[0].loc], [422, ['query', 'across']])
 })
 
-test('a series is split by several keys, and each group names the value of every key', async () => {
+test('a series is split by several keys, and each group has the value of every key', async () => {
   const log = (ServiceName: string, route: string, n: number): FixtureRow[] =>
     Array.from({ length: n }, () => ({
       Timestamp: at(10),
@@ -721,7 +716,7 @@ test('a series is split by several keys, and each group names the value of every
   assert.deepEqual([many.status, many.body.detail[0].loc], [422, ['query', 'group_by']])
 })
 
-test('what a question names and nothing has is named in the answer', async () => {
+test('names in a request that nothing has are named in the response', async () => {
   const warnings = async (query: Query, secret?: string) =>
     (await ok('/telemetry/series', { metric_key: 'memory', ...query }, secret)).warnings
   assert.deepEqual(await warnings({}), [])
@@ -751,7 +746,7 @@ test('what a question names and nothing has is named in the answer', async () =>
   assert.deepEqual(await warnings({}, 'stranger.viewer'), ['Nothing in this range is named "memory".'])
 })
 
-test('groups beyond the bound are left out and told; time to come has no value', async () => {
+test('groups above the limit are left out and reported; future time has no value', async () => {
   const logs = Array.from({ length: 60 }, (_, i) => ({ Timestamp: at(3590), ServiceName: `s${i}` }))
   await insert('many', 'otel_logs', logs)
   const query = {
@@ -770,7 +765,7 @@ test('groups beyond the bound are left out and told; time to come has no value',
   assert.ok(fine.series.length < 50 && fine.truncated, 'a long series shows fewer groups')
 })
 
-test('an empty range, too many steps and an unsuited aggregation are refused with their place', async () => {
+test('an empty range, too many steps and an unsuitable aggregation are refused with their place', async () => {
   const instant = formatInstant(at(0))
   for (const path of ['series?metric=m&', 'logs?', 'spans?', 'services?', 'metrics?']) {
     const answer = await ask(`/telemetry/${path.split('?')[0]}`, {
@@ -794,7 +789,7 @@ test('an empty range, too many steps and an unsuited aggregation are refused wit
   assert.deepEqual(last.body.detail[0].loc, ['query', 'aggregation'])
 })
 
-test('cursors that are not ours are refused', async () => {
+test('foreign cursors are refused', async () => {
   const encode = (texts: unknown) => Buffer.from(JSON.stringify(texts)).toString('base64url')
   const bad = [
     'x',
@@ -832,7 +827,7 @@ test('people and tokens of the organisation may read, ingest tokens and stranger
   }
 })
 
-/** Every operation, asked so that it would find the rows of both organisations if it could. */
+/** Every operation, with input that would find the rows of both organisations if that were possible. */
 const everything: readonly (readonly [string, Query])[] = [
   ['/telemetry/logs', { limit: 500 }],
   ['/telemetry/logs', { service: 'shop', text: 'payment' }],
@@ -862,7 +857,7 @@ const found = async (secret: string): Promise<string[]> => {
   return texts
 }
 
-test('an organisation without rows sees nothing of its neighbours, whatever it asks', async () => {
+test('an organisation without rows sees nothing of its neighbours, by any operation', async () => {
   for (const [path, query] of everything) {
     const { status, body } = await ask(path, query, 'stranger.owner')
     if (path.startsWith('/telemetry/traces/')) assert.equal(status, 404)
@@ -870,7 +865,7 @@ test('an organisation without rows sees nothing of its neighbours, whatever it a
   }
 })
 
-test('hidden rows vanish from every operation at once and come back when they are shown again', async () => {
+test('hidden rows disappear from every operation at once and reappear when they are shown again', async () => {
   const before = await found('zeta.owner')
   gate.hide('zeta', { id: 'del_1', signals, range: { startNs: null, endNs: null } })
   for (const [path, query] of everything) {
@@ -887,7 +882,7 @@ test('hidden rows vanish from every operation at once and come back when they ar
   assert.deepEqual(await found('zeta.owner'), before)
 })
 
-test('a hidden range takes away exactly the rows inside it, and charts mark it as erased', async () => {
+test('a hidden range hides exactly the rows inside it, and charts mark it as erased', async () => {
   gate.hide('zeta', { id: 'del_2', signals: ['logs'], range: { startNs: at(11), endNs: at(600) } })
   const { items } = await ok('/telemetry/logs', { service: 'shop' }, 'zeta.owner')
   assert.deepEqual(
@@ -910,7 +905,7 @@ test('a hidden range takes away exactly the rows inside it, and charts mark it a
   gate.unhide('zeta', 'del_2')
 })
 
-test('what is hidden while a statement runs is not in its answer', async () => {
+test('what is hidden while a statement runs is not in its result', async () => {
   const reader = new TenantReader(engine, { tenantId: 'zeta', placement: 7 }, gate)
   const running = reader.rows((from) => sql`SELECT Body FROM ${from('otel_logs')}`)
   gate.hide('zeta', { id: 'del_3', signals, range: { startNs: null, endNs: null } })
@@ -969,7 +964,7 @@ test('hostile text in any parameter finds nothing and breaks nothing', async () 
   assert.equal((await ok('/telemetry/logs', { severity: 'error' })).items.length, 1)
 })
 
-test('more groups than can be told apart are refused with the mend, and the next query is answered', async () => {
+test('more groups than can be counted are refused with the correction, and the next query is served', async () => {
   const rows = Array.from({ length: 100_000 }, (_, i) => ({ Timestamp: at(1), ServiceName: `service ${i}` }))
   await insert('heavy', 'otel_logs', rows)
   const narrow = open({ maxSeconds: 20, maxMemoryBytes: 2_000_000 })
@@ -981,7 +976,7 @@ test('more groups than can be told apart are refused with the mend, and the next
   await narrow.close()
 })
 
-test('of more names than a statement may hold those of a newer part of the range are listed, page by page', async () => {
+test('with more names than a statement may hold those of a newer part of the range are listed, page by page', async () => {
   const crowd = Array.from({ length: 50_000 }, (_, i) => ({ Timestamp: at(1), ServiceName: `service ${i}` }))
   const recent = ['a', 'b', 'c'].map((ServiceName) => ({ Timestamp: at(3_000), ServiceName }))
   await insert('crowd', 'otel_logs', [...crowd, ...recent])
@@ -1004,7 +999,7 @@ test('of more names than a statement may hold those of a newer part of the range
   await narrow.close()
 })
 
-test('deploys are listed newest first and page by page, of a service where one is named, and to nobody else', async () => {
+test('deploys are listed newest first and page by page, of one service where named, and only for their organisation', async () => {
   const services = ['cart', 'checkout', 'search']
   const rows = services.flatMap((ServiceName, s) =>
     Array.from({ length: 50 }, (_, minute) => ({
@@ -1045,7 +1040,7 @@ test('deploys are listed newest first and page by page, of a service where one i
   gate.unhide('fleet', 'del_9')
 })
 
-test('of more versions than a statement may hold the deploys of a newer part of the range are listed', async () => {
+test('with more versions than a statement may hold the deploys of a newer part of the range are listed', async () => {
   const crowd = Array.from({ length: 30_000 }, (_, i) => ({
     Timestamp: at(i % 600),
     ServiceName: `service ${i % 100}`,
@@ -1070,7 +1065,7 @@ test('of more versions than a statement may hold the deploys of a newer part of 
   await narrow.close()
 })
 
-test('groups with long names are left out where their names fill a page, and told', async () => {
+test('groups with long names are left out where their names fill a page, and reported', async () => {
   const logs = Array.from({ length: 40 }, (_, i) => ({
     Timestamp: at(10),
     LogAttributes: { key: `${i} ${'k'.repeat(30_000)}` },

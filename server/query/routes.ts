@@ -1,4 +1,4 @@
-// Reading telemetry over HTTP, for people and tokens of the organisation, never for ingest tokens.
+// Reads telemetry over HTTP, for people and tokens of the organisation, never for ingest tokens.
 
 import type { FastifyInstance } from 'fastify'
 import { telemetryOperations } from '../../contract/operations/telemetry.ts'
@@ -70,7 +70,7 @@ function addCatalogueRoutes(
   })
 }
 
-/** The limits of a request that begins now. */
+/** Returns the limits for a request that begins now. */
 function timed(limits: ReadLimits, clock: Clock): ReadLimits {
   const begunMs = clock.steady().ms
   return { ...limits, elapsedMs: () => clock.steady().ms - begunMs }

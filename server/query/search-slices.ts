@@ -1,7 +1,7 @@
-// A time window in slices that each cost about the same to search, first come first. How much lies where is
-// read from the lengths of texts, which the engine stores beside the texts, so it costs little however long
-// they are. A window is looked at in buckets of equal length, and a bucket that costs too much by itself is
-// looked at in turn, down to a single instant, which is a slice whatever it costs.
+// Divides a time window into slices that each cost about the same to search, in the order of the search. The
+// distribution of data is read from the lengths of texts, which the engine stores beside the texts, so it
+// costs little however long they are. A window is divided into buckets of equal length, and a bucket that
+// costs too much is divided again, down to a single instant, which is a slice whatever it costs.
 
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
@@ -13,20 +13,20 @@ export interface Slice {
   readonly window: TimeWindow
   /** Bytes of the searched columns. */
   readonly bytes: number
-  /** Bytes of the longest row, as far as lengths tell. */
+  /** Bytes of the longest row, as estimated from lengths. */
   readonly widest: number
 }
 
-/** What a search reads and what it answers, as expressions over lengths. */
+/** What a search reads and what it returns, as expressions over lengths. */
 export interface Lengths {
   readonly searched: Sql
   readonly row: Sql
 }
 
-/** Enough that a long window is seldom looked at in more than two turns, few enough to group at no cost. */
+/** Enough that a long window seldom needs more than two divisions, few enough to group at no cost. */
 const buckets = 512n
 
-/** What a row costs besides its texts, bytes: its instant, the short columns, and looking at it. */
+/** The cost of a row besides its texts, bytes: its instant, the short columns, and testing it. */
 const rowBytes = 64
 
 interface Bucket {
@@ -36,8 +36,8 @@ interface Bucket {
 }
 
 /**
- * Slices of at most `sliceBytes` where they can be had, which together are the window; the gaps between rows
- * belong to the slice before them. Nothing of a slice is looked up before it is asked for.
+ * Yields slices of at most `sliceBytes` where possible, which together are the window; the gaps between rows
+ * belong to the slice before them. Nothing is read for a slice before it is requested.
  */
 export async function* slicesOf(
   reader: TenantReader,
@@ -49,7 +49,7 @@ export async function* slicesOf(
   const width = (window.endNs - window.startNs + buckets - 1n) / buckets
   const found = await readBuckets(reader, order, asked, width, limits)
   const isNewest = order.first === 'newest'
-  /** Where the part that is not yet in a slice begins, in the direction of the search. */
+  /** The start of the part that is not yet in a slice, in the direction of the search. */
   let from = isNewest ? window.endNs : window.startNs
   let open: Pick<Slice, 'bytes' | 'widest'> = { bytes: 0, widest: 0 }
   const upTo = (edge: bigint): TimeWindow => {

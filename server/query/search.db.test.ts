@@ -1,6 +1,6 @@
-// Searching what is large: records of a megabyte among short ones, spans with long events, more rows than a
-// page may search. Every test holds the pages together against all the rows there are, on the real engine,
-// with the limits of a statement lowered so that a few megabytes are much.
+// Searches with much data: records of a megabyte among short ones, spans with long events, more rows than a
+// page may search. Every test compares the pages with all rows, on the real engine, with lower limits of
+// statements so that a few megabytes are much.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -42,7 +42,7 @@ interface Page {
   readonly next_cursor: string | null
 }
 
-/** Every page up to the last, each looked at as it comes. */
+/** Returns every page up to the last, and checks each. */
 async function everyPage<P extends Page>(
   read: (cursor: string | undefined) => Promise<P>,
   look: (page: P) => void = () => {},
@@ -109,7 +109,7 @@ test('a page ends at 4 MiB of JSON, and the pages together are the whole list', 
   assert.equal(pages.length, 5)
 })
 
-test('a record that is longer than a page is answered alone and whole', async () => {
+test('a record that is longer than a page is returned alone and complete', async () => {
   const long = '\u0001'.repeat(megabyte)
   await insert('alone', 'otel_logs', [
     { Timestamp: at(1), Body: 'before' },
@@ -123,13 +123,13 @@ test('a record that is longer than a page is answered alone and whole', async ()
   )
 })
 
-test('a search that has spent its share says how far it came, and goes on there with its cursor', async () => {
+test('a search that has used its share says how far it came, and its cursor continues there', async () => {
   const rows = Array.from({ length: 2_000 }, (_, i) => ({
     Timestamp: at(i),
     Body: `row ${i} ${'z'.repeat(1_000)}`,
   }))
   await insert('share', 'otel_logs', rows)
-  // Memory for no whole search, and for slices of a hundred records.
+  // Not enough memory for a whole search, enough for slices of a hundred records.
   const limits = {
     maxSeconds: 20,
     maxMemoryBytes: 512 * megabyte,
@@ -165,7 +165,9 @@ test('a search that has spent its share says how far it came, and goes on there 
   assert.deepEqual(new Set(starts).size, starts.length, 'every page searches further than the one before')
 })
 
-/** An engine on which every statement that isn't read in blocks of a given size costs too much. */
+/**
+ * An engine on which every statement costs too much, except those that are read in blocks of a given size.
+ */
 function refusing(engine: TelemetryEngine): TelemetryEngine {
   return {
     ...delegate(engine),
@@ -254,7 +256,7 @@ test('pages of any size, whole or in slices, are the whole list, also while rows
   )
 })
 
-test('spans and traces with long events come in pages of bytes, within the memory of a statement', async () => {
+test('spans and traces with long events are returned in pages of bytes, within the memory of a statement', async () => {
   const traceId = 'c'.repeat(32)
   const long = { stack: 's'.repeat(32_000) }
   const rows = Array.from({ length: 5 }, (_, i) => ({
@@ -298,7 +300,7 @@ test('spans and traces with long events come in pages of bytes, within the memor
   assert.equal(trace.flatMap(({ items }) => items).length, 505)
 })
 
-test('a page that has taken long ends behind the slice it is at, and what one could not search in time is named', async () => {
+test('a page that has taken long ends after its current slice, and a slice that was too slow to search is named', async () => {
   const rows = Array.from({ length: 40 }, (_, i) => ({
     Timestamp: at(i * 1_000),
     Body: `slow ${i} ${'t'.repeat(2_000)}`,
@@ -331,7 +333,7 @@ test('a page that has taken long ends behind the slice it is at, and what one co
   assert.equal(warnings.filter((text) => text.includes('in time')).length, 1)
 })
 
-test('what is hidden between two statements of one page is not in its answer', async () => {
+test('what is hidden between two statements of one page is not in its result', async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({
     Timestamp: at(i * 1_000),
     Body: `row ${i} ${'h'.repeat(1_000)}`,
@@ -361,8 +363,8 @@ test('what is hidden between two statements of one page is not in its answer', a
   )
 })
 
-test('a record that can not be read even by itself is left out, and the answer says where', async () => {
-  // A week each, so that each lies in a part of its own.
+test('a record that can not be read even alone is left out, and the response says where', async () => {
+  // A week each, so that each is in a part of its own.
   const week = 7 * 24 * 3_600_000
   await insert('unreadable', 'otel_logs', [
     { Timestamp: at(week), Body: 'one' },

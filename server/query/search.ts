@@ -1,8 +1,8 @@
-// A page of rows in the order of time that costs in proportion to what is searched, whatever the rows are
-// like. An ordinary page takes one statement. Where that costs more than it may, because rows are long or
-// many, the window is searched slice by slice, a few rows at a time, until the page is full or has searched
-// its share; then the cursor says where to go on. So nobody's rows make a search impossible: what can't be
-// read even by itself is left out, and the answer says so.
+// Reads a page of rows in the order of time at a cost in proportion to what is searched, whatever the rows
+// are like. An ordinary page takes one statement. Where that costs too much, because rows are long or many,
+// the window is searched slice by slice, a few rows at a time, until the page is full or has searched its
+// share; then the cursor says where to continue. So no row makes a search impossible: a row that can't be
+// read even alone is left out, and the response says so.
 
 import { formatInstant } from '../../contract/instant.ts'
 import type { AppError } from '../core/app-error.ts'
@@ -22,64 +22,58 @@ import {
 } from './time-order.ts'
 import { positionWithin, type TimeWindow } from './time-window.ts'
 
-/** What reading may cost. */
+/** Limits of a read. */
 export interface ReadLimits extends StatementLimits {
-  /** JSON of the items of a page. A first item that is longer is answered alone. */
+  /** JSON of the items of a page. A first item that is longer is returned alone. */
   readonly pageBytes?: number
-  /**
-   * What a page searches at most, where it is searched in slices: bytes of the columns
-   * that the filter looks into.
-   */
+  /** The most that a page searches in slices: bytes of the columns that the filter reads. */
   readonly searchBytes?: number
   readonly sliceBytes?: number
   /**
-   * How long the request has been at work, milliseconds; half of `maxSeconds` ends a page
-   * that is searched in slices.
+   * How long the request has been running, milliseconds; at half of `maxSeconds` a page that is searched in
+   * slices ends.
    */
   readonly elapsedMs?: () => number
 }
 
 /**
- * About a second of one core. Further pages wait in line with everybody else's reads, so a
- * long search holds nobody up.
+ * About a second of one core. Further pages wait for their turn among all reads, so a long search delays
+ * nobody.
  */
 const defaultSearchBytes = 512 << 20
 
 /**
- * A statement of 5 ms is worth its while, and what is searched in vain when one fails is a
- * fraction of the page's share.
+ * A statement of 5 ms is large enough to be efficient, and small enough that a failed one wastes a fraction
+ * of the page's share.
  */
 const defaultSliceBytes = 64 << 20
 
-/**
- * Rows of a slice that are read at once: far fewer than the engine takes by itself, at
- * no cost that is noticed.
- */
+/** Rows of a slice that are read at once: far fewer than the engine's default, at no noticeable cost. */
 export const smallBlockRows = 1_024
 
-/** A person waits no longer, and a few of these at once leave the rest of the machine its memory. */
+/** A person waits no longer, and a few of these at once leave enough memory for the rest. */
 export const interactiveLimits: ReadLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
 
 interface SearchRequest {
   readonly order: TimeOrder
   readonly lengths: Lengths
   readonly window: TimeWindow
-  /** The texts of {@link positionTexts}; null on a first page. */
+  /** The texts of {@link positionTexts}; null for a first page. */
   readonly position: readonly string[] | null
   readonly limit: number
-  /** Whether hardly more rows than a page holds can meet the conditions. */
+  /** Whether the conditions match hardly more rows than fit into a page. */
   readonly isFew?: boolean
 }
 
 export interface SearchPage<Item> {
   readonly items: Item[]
   readonly next_cursor: string | null
-  /** What this page and those before it have searched of the range. */
+  /** The part of the range that this page and those before it have searched. */
   readonly searched: { readonly range_start: string; readonly range_end: string }
   readonly warnings: string[]
 }
 
-/** Throws `query_too_expensive` only where not even the lengths of what is to be searched can be read. */
+/** Throws `query_too_expensive` only where not even the lengths of what must be searched can be read. */
 export function searchPage<Row extends OrderedRow, Item>(
   reader: TenantReader,
   request: SearchRequest,
@@ -101,8 +95,8 @@ interface From<Row, Item> {
 }
 
 /**
- * One statement, or null where it costs more than an ordinary page does: half of the time and
- * a quarter of the memory.
+ * Reads with one statement; null where it costs more than an ordinary page does: half of the time and a
+ * quarter of the memory.
  */
 async function readWhole<Row extends OrderedRow, Item>(
   reader: TenantReader,
@@ -123,17 +117,15 @@ async function readWhole<Row extends OrderedRow, Item>(
   return page.answer(isCut || rows.length > request.limit ? 'whole' : 'done')
 }
 
-/**
- * Bytes have base64 and texts have escapes in JSON, so what a statement may answer beyond a page is not much.
- */
+/** JSON adds base64 and escapes to rows, so a statement may return only little more than a page. */
 function resultBytes(limits: ReadLimits): number {
   return 2 * (limits.pageBytes ?? pageBytes) + shortRows
 }
 
-/** Of rows that are short nobody asks how many bytes they are. */
+/** For short rows nobody counts bytes. */
 const shortRows = 64 << 10
 
-/** Null where a statement cost more than it may; with `isLast` its refusal instead. */
+/** Returns null where a statement cost too much; with `isLast` throws its refusal instead. */
 export async function ifAffordable<T>(read: Promise<T>, isLast = false): Promise<T | null> {
   try {
     return await read
@@ -143,7 +135,7 @@ export async function ifAffordable<T>(read: Promise<T>, isLast = false): Promise
   }
 }
 
-/** The items of a page so far, and where it has come to. */
+/** The items of a page so far, and the position that it has reached. */
 class Page<Row extends OrderedRow, Item> {
   readonly items: Item[] = []
   readonly warnings: string[] = []
@@ -165,7 +157,7 @@ class Page<Row extends OrderedRow, Item> {
     return this.#request.limit - this.items.length
   }
 
-  /** How many more items there is room for where they are as long as those before. */
+  /** How many more items fit where they are as long as those before. */
   get expectedRoom(): number {
     const used = this.#bytes - this.#bytesLeft
     return this.items.length === 0
@@ -173,7 +165,7 @@ class Page<Row extends OrderedRow, Item> {
       : Math.max(0, Math.floor((this.#bytesLeft * this.items.length) / used))
   }
 
-  /** Takes rows that follow the last one as long as there is room; false where one had to be left. */
+  /** Adds rows that follow the last one as long as they fit; returns false where one did not. */
   take(rows: readonly Row[]): boolean {
     for (const row of rows) {
       const item = this.#toItem(row)
@@ -204,7 +196,7 @@ class Page<Row extends OrderedRow, Item> {
   }
 }
 
-/** All but what is left, the instant of the position being in part left. */
+/** Returns the window without the rest; the instant of the position may be partly in the rest. */
 function searchedOf(window: TimeWindow, left: TimeWindow | null, first: TimeOrder['first']) {
   const [startNs, endNs] =
     left === null
@@ -215,14 +207,14 @@ function searchedOf(window: TimeWindow, left: TimeWindow | null, first: TimeOrde
   return { range_start: formatInstant(startNs), range_end: formatInstant(endNs) }
 }
 
-/** One page, put together from the first rows of slice after slice. */
+/** One page, from the first rows of one slice after another. */
 class SlicedSearch<Row extends OrderedRow, Item> {
   readonly #reader: TenantReader
   readonly #request: SearchRequest
   readonly #limits: ReadLimits
   readonly #page: Page<Row, Item>
   #bytesLeft: number
-  /** Fewer from where that was needed on, because rows are often like those before them. */
+  /** Stays smaller after a slice needed that, because rows are often like those before them. */
   #blockRows = smallBlockRows
 
   constructor(
@@ -251,7 +243,7 @@ class SlicedSearch<Row extends OrderedRow, Item> {
     )) {
       if (this.#isSpent) {
         this.#page.warnings.push(
-          'This page has searched as much as one page may; go on with next_cursor, or narrow the range or the filter.',
+          'This page has searched as much as one page may; continue with next_cursor, or narrow the range or the filter.',
         )
         return this.#page.answer('sliced')
       }
@@ -261,7 +253,7 @@ class SlicedSearch<Row extends OrderedRow, Item> {
     return this.#page.answer('done')
   }
 
-  /** Not before a slice has been searched, so that every page goes on. */
+  /** Only after a slice has been searched, so that every page makes progress. */
   get #isSpent(): boolean {
     const { elapsedMs, maxSeconds, searchBytes = defaultSearchBytes } = this.#limits
     const isLate = this.#bytesLeft < searchBytes && (elapsedMs?.() ?? 0) > maxSeconds * 500
@@ -269,7 +261,8 @@ class SlicedSearch<Row extends OrderedRow, Item> {
   }
 
   /**
-   * Takes rows of a slice, fewer at a time where they are long; false where the page is full before its end.
+   * Adds rows of a slice, fewer at a time where they are long; returns false where the page is full before
+   * the end of the slice.
    */
   async #searchSlice(slice: Slice): Promise<boolean> {
     const page = this.#page
@@ -297,8 +290,8 @@ class SlicedSearch<Row extends OrderedRow, Item> {
   }
 
   /**
-   * What the engine refuses for its cost is answered. A single row is read whatever its size, within
-   * the memory of a statement.
+   * Returns a refusal of the engine for cost. A single row is read whatever its size, within the memory of a
+   * statement.
    */
   async #read(stretch: Stretch): Promise<Row[] | AppError> {
     const { maxMemoryBytes, maxSeconds } = this.#limits

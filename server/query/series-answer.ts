@@ -1,6 +1,6 @@
-// A series set as the wire has it: a point per step, null where there is no data, and marked where the time
-// was erased. An answer stays below a size that one request may cost everybody else, by showing fewer
-// groups of a longer series.
+// A series set in the format of the wire: a point for each step, null where there is no data, and marked
+// where the time was erased. Its size is limited, so that one request does not cost others too much: a longer
+// series has fewer groups.
 
 import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
@@ -23,13 +23,11 @@ import { ifAffordable, interactiveLimits, smallBlockRows } from './search.ts'
 import { warningsOf } from './series-warnings.ts'
 import { type TimeWindow, timeWindow } from './time-window.ts'
 
-/**
- * The 50 busiest groups are shown at most, and as many points in all as fit about three megabytes of JSON.
- */
+/** At most the 50 busiest groups, and as many points in all as fit into about three megabytes of JSON. */
 const maxGroups = 50
 const maxPoints = 50_000
 
-/** JSON of the names of groups, bytes: what is left of a page. A value may be as long as any attribute. */
+/** JSON of the names of groups, bytes: the rest of a page. A value may be as long as any attribute. */
 const maxNames = 1 << 20
 
 type Answer = z.infer<typeof SeriesAnswer>
@@ -75,8 +73,8 @@ export async function answerSeries(
 }
 
 /**
- * A second time in small blocks where long rows lie among short ones. What then still costs too much are
- * mostly the groups, which the engine has to count before it knows the busiest.
+ * Reads again in small blocks where long rows are among short ones. What then still costs too much are mostly
+ * the groups, which the engine must count to find the busiest.
  */
 async function readBounded(
   reader: TenantReader,
@@ -95,9 +93,12 @@ async function readBounded(
 }
 
 const tooManyGroups =
-  'The series has more groups than can be told apart at once; leave a key of group_by out, name a service or an attribute, or shorten the range.'
+  'The series has more groups than can be counted at once; leave a key of group_by out, name a service or an attribute, or shorten the range.'
 
-/** What was asked for, exactly. Where no start was, the hour before the end begins with a whole step. */
+/**
+ * Returns exactly the requested range. Without a requested start, the hour before the end begins with a whole
+ * step.
+ */
 function rangeOf(query: Query, nowNs: bigint): TimeWindow {
   const { startNs, endNs } = timeWindow(query, nowNs)
   if (query.range_start !== undefined) return { startNs, endNs }
@@ -111,7 +112,7 @@ function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'wa
   const axis = Array.from({ length: set.steps }, (_, i) => {
     const { startNs, endNs } = countedOf(frame, i)
     const seconds = endNs - startNs === step ? {} : { seconds: Number(endNs - startNs) / 1e9 }
-    // Nothing has been counted yet in time that hasn't come, which isn't the same as zero.
+    // Future time has no counts yet, which differs from zero.
     return { isPast: startNs <= nowNs, place: { time: formatInstant(startNs), ...seconds } }
   })
   const [start, end] = [formatInstant(set.counted.startNs), formatInstant(set.counted.endNs)]
@@ -138,14 +139,14 @@ function answerOf(set: SeriesSet, query: Query, nowNs: bigint): Omit<Answer, 'wa
   }
 }
 
-/** By the definitions of `metric-series.ts`. */
+/** By the rules of `metric-series.ts`. */
 function acrossOf({ aggregation, metricKey }: SeriesSet, query: Query): Answer['across'] {
   if (eventSeriesOf(metricKey) !== undefined) return 'pooled'
   if (aggregation === 'last') return query.across ?? 'avg'
   return aggregation === 'rate' || aggregation === 'increase' || aggregation === 'sum' ? 'sum' : 'pooled'
 }
 
-/** One key is read as a plain text, which costs less than a list of one. */
+/** A single key is read as a plain text, which costs less than a list of one. */
 function groupByOf({ group_by: keys }: Query): GroupBy | undefined {
   return keys?.length === 1 ? keys[0] : keys
 }
@@ -184,7 +185,7 @@ function acrossAlone(across: string): InvalidInput {
 
 function tooManySteps(request: { startNs: bigint; endNs: bigint; stepSeconds: number }): InvalidInput {
   const seconds = Number((request.endNs - request.startNs) / nsPerSecond)
-  // One step fewer than the bound, because aligning the range may add one.
+  // One step fewer than the limit, because aligning the range may add one.
   const least = Math.ceil(seconds / (maxSteps - 1))
   return new InvalidInput([
     problem(

@@ -1,6 +1,6 @@
-// What a question about a series names and no row in the range has: the metric, the service, an
-// attribute key. Asked only where the answer would else be an empty series, or a single group of
-// nothing, without a word.
+// Finds names in a request for a series that no row in the range has: the metric, the service, an attribute
+// key. Read only where the response would otherwise be an empty series, or one empty group, without an
+// explanation.
 
 import { attributesColumn, eventSeriesOf } from '../series/event-series.ts'
 import type { SeriesSet } from '../series/series.ts'
@@ -11,7 +11,7 @@ import { type TableSpec, tables, tablesOf } from '../telemetry/schema/tables.ts'
 import { join, type Sql, sql } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 
-/** What a question names. */
+/** The names in a request. */
 interface SeriesNames {
   readonly metric: string
   readonly service: string | undefined
@@ -19,7 +19,7 @@ interface SeriesNames {
   readonly groupBy: GroupBy | undefined
 }
 
-/** Sentences, each naming one thing; none where nothing is missing. */
+/** Returns one sentence for each name that is missing; none where all exist. */
 export async function warningsOf(
   reader: TenantReader,
   names: SeriesNames,
@@ -44,8 +44,8 @@ export async function warningsOf(
 }
 
 /**
- * Attribute keys that nothing in the answer shows to exist; null where there is no
- * reason to ask about anything.
+ * Returns attribute keys that the result does not prove to exist; null where there is no reason to read
+ * anything.
  */
 function doubtfulIn({ attribute, groupBy }: SeriesNames, set: SeriesSet): string[] | null {
   const isEmpty = set.groups.every(({ volume }) => volume.every((amount) => amount === 0))
@@ -63,7 +63,7 @@ interface Known {
   readonly known: readonly number[]
 }
 
-/** A row for each table in which the series may be. */
+/** One row for each table in which the series may be. */
 function readKnown(
   reader: TenantReader,
   { metric, service = '' }: SeriesNames,

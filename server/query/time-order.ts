@@ -1,10 +1,10 @@
-// Rows in the order of time when many share one instant. The order is (time, hash of all columns), both
-// falling or both rising, and a page ends at a time, a hash and how many equal rows were shown: only full
-// duplicates have the same hash, they can't be told apart, and so counting them loses and doubles none. Rows
-// that arrive or are erased between two pages move nobody else.
+// Rows in the order of time when many have the same instant. The order is (time, hash of all columns), both
+// falling or both rising, and a page ends at a time, a hash and a number of equal rows that were shown: only
+// full duplicates have the same hash, they can't be distinguished, and so counting them loses and repeats
+// none. Rows that arrive or are erased between two pages do not move others.
 //
-// Hashing reads every column, so the statement first finds, from the columns of the conditions alone, the
-// last instant that can be on the page, and hashes only up to there.
+// Hashing reads every column, so the statement first finds, from the columns of the conditions only, the last
+// instant that can be on the page, and hashes only up to there.
 
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
@@ -13,26 +13,26 @@ import type { From } from '../telemetry/tenant-reader.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
 import { isCount, type TimeWindow } from './time-window.ts'
 
-/** The columns of every row that say where it stands in the order. */
+/** The columns that define the place of a row in the order. */
 export interface OrderedRow {
   /** Nanoseconds since 1970. */
   readonly time_ns: string
   readonly row_hash: string
 }
 
-/** Where reading goes on: behind `shown` rows of that time and hash. */
+/** Where reading continues: after `shown` rows of that time and hash. */
 export interface Position extends OrderedRow {
   readonly shown: number
 }
 
-/** Which rows, in which order. */
+/** The rows to read, and their order. */
 export interface TimeOrder {
   readonly table: TableName
-  /** What is answered of each row. */
+  /** The columns to return for each row. */
   readonly columns: Sql
-  /** On columns that are short in every row. */
+  /** Conditions on columns that are short in every row. */
   readonly conditions: readonly Sql[]
-  /** On columns that may be long, which decide what a search costs. */
+  /** Conditions on columns that may be long, which decide the cost of a search. */
   readonly costly: readonly Sql[]
   readonly first: 'newest' | 'oldest'
 }
@@ -45,8 +45,8 @@ export interface Stretch {
 }
 
 /**
- * Up to `limit + 1` rows with the columns asked for and those of {@link OrderedRow}. `isFew` leaves the last
- * instant unsought, where the conditions leave hardly more rows than are asked for.
+ * Selects up to `limit + 1` rows with the requested columns and those of {@link OrderedRow}. `isFew` skips
+ * the search for the last instant, where the conditions match hardly more rows than are requested.
  */
 export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFew = false): Sql {
   const spec = specOf(order.table)
@@ -61,7 +61,7 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   const { limit, position } = stretch
   const reached = position === null ? null : instant(BigInt(position.time_ns))
   const behind = reached === null ? [] : [sql`${time} ${after} ${reached}`]
-  // Of no rows the engine answers 1970, as both the smallest and the largest.
+  // For no rows the engine returns 1970, as both the smallest and the largest.
   const found = sql`(SELECT ${last}(${time}) FROM (SELECT ${time} FROM ${from(order.table, ...conditions, ...behind)} ORDER BY ${time} ${direction} LIMIT ${uint(limit + 1)}))`
   const end = order.first === 'oldest' && reached !== null ? sql`greatest(${found}, ${reached})` : found
   const near = [
@@ -71,8 +71,8 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   ]
   const columns = sql`${order.columns}, toString(toUnixTimestamp64Nano(${time})) AS time_ns, toString(${hash} AS own_hash) AS row_hash`
   const rest = sql`${time} ${after} ${reached ?? raw('')} OR ${hash} ${after}= ${new Bound('UInt64', position?.row_hash ?? '0')}`
-  // A level less is a millisecond less. Hashes are compared in a level of their own, of rows
-  // that passed everything else.
+  // Each level less saves a millisecond. Hashes are compared in a level of their own, for rows that matched
+  // everything else.
   const rows =
     reached === null
       ? from.select(order.table, { columns, conditions: near })
@@ -80,7 +80,7 @@ export function inTimeOrder(from: From, order: TimeOrder, stretch: Stretch, isFe
   return sql`${rows} ORDER BY ${time} ${direction}, own_hash ${direction} LIMIT ${uint(position?.shown ?? 0)}, ${uint(limit + 1)}`
 }
 
-/** No bounds where they bound nothing, because each is held against every part of the table. */
+/** Without bounds where they exclude nothing, because each is compared with every part of the table. */
 function boundsOf({ startNs, endNs }: TimeWindow) {
   return { startNs: startNs === earliestNs ? null : startNs, endNs: endNs === latestNs ? null : endNs }
 }
@@ -96,7 +96,7 @@ export function specOf(table: TableName): TableSpec {
   return spec
 }
 
-/** The position behind a row that follows another position. */
+/** Returns the position after a row that follows another position. */
 export function behind(row: OrderedRow, before: Position | null): Position {
   const isEqual = before?.time_ns === row.time_ns && before.row_hash === row.row_hash
   return { time_ns: row.time_ns, row_hash: row.row_hash, shown: isEqual ? before.shown + 1 : 1 }
@@ -104,7 +104,7 @@ export function behind(row: OrderedRow, before: Position | null): Position {
 
 const lastHash = ((1n << 64n) - 1n).toString()
 
-/** The position behind every row of a window. */
+/** Returns the position after every row of a window. */
 export function behindWindow({ startNs, endNs }: TimeWindow, first: TimeOrder['first']): Position {
   return first === 'newest'
     ? {
@@ -116,7 +116,8 @@ export function behindWindow({ startNs, endNs }: TimeWindow, first: TimeOrder['f
 }
 
 /**
- * What of a window still lies behind a position, the instant of the position too; null where nothing does.
+ * Returns the part of a window after a position, including the instant of the position; null where none
+ * remains.
  */
 export function windowBehind(
   window: TimeWindow,
@@ -132,7 +133,7 @@ export function windowBehind(
   return rest.startNs < rest.endNs ? rest : null
 }
 
-/** How a position stands in a cursor: its three texts, and whether the search goes on in slices. */
+/** A position in a cursor: its three texts, and whether the search continues in slices. */
 export const positionTexts = {
   parts: 4,
   isPosition: ([time, hash, shown, way]: readonly string[]): boolean =>

@@ -1,6 +1,5 @@
-// The half-open time range of one reading request: what was asked for or, where nothing was, the
-// last hour. The cursor of a first page carries its range along, because an hour before now is
-// another hour on every page.
+// The half-open time range of one reading request: the requested one or, without one, the last hour. The
+// cursor of a first page contains its range, because the hour before now would be another one for every page.
 
 import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
@@ -13,7 +12,7 @@ export interface TimeWindow {
 
 const defaultSpanNs = 60n * nsPerMinute
 
-/** The bounds of a query, as they are asked for. */
+/** The bounds of a query as they were requested. */
 interface AskedRange {
   readonly range_start?: Moment | undefined
   readonly range_end?: Moment | undefined
@@ -34,16 +33,16 @@ export function timeWindow(query: AskedRange, nowNs: Ns): TimeWindow {
   ])
 }
 
-/** A page's range and, from the second page on, where the page before ended. */
+/** A page's range and, from the second page on, the end of the previous page. */
 export interface PageStart {
   readonly window: TimeWindow
   readonly position: readonly string[] | null
 }
 
 /**
- * Reads a cursor made by {@link positionWithin} with `parts` texts of position; `isPosition` says whether
- * they can be ours. Instants that the query names win over the cursor's; a time before now is another one on
- * every page, so there the cursor's stays. Throws InvalidInput.
+ * Parses a cursor of {@link positionWithin} with `parts` texts of position; `isPosition` says whether they
+ * are valid. Instants in the query have priority over those of the cursor. A time relative to now would
+ * differ for every page, so for it the cursor's is used. Throws InvalidInput.
  */
 export function pageStart(
   query: AskedRange & { readonly cursor?: string | undefined },
@@ -68,7 +67,7 @@ function pinnedTo(asked: Moment | undefined, pinned: string): Ns {
   return typeof asked === 'bigint' ? asked : BigInt(pinned)
 }
 
-/** The texts of a cursor: the position, then the range it belongs to. */
+/** Returns the texts of a cursor: the position, then its range. */
 export function positionWithin(window: TimeWindow, position: readonly string[]): string[] {
   return [...position, window.startNs.toString(), window.endNs.toString()]
 }

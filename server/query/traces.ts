@@ -1,4 +1,4 @@
-// Spans, newest first, and the spans of a trace, oldest first, within what a page may cost.
+// Spans, newest first, and the spans of a trace, oldest first, within the cost of a page.
 
 import type { z } from 'zod'
 import { earliestNs, formatInstant, latestNs } from '../../contract/instant.ts'
@@ -44,8 +44,8 @@ const columns = sql`TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS pare
   ${pairListColumn('`Links.AttributesPairs`')} AS link_attributes`
 
 /**
- * What is known of the length of a span before it is read. Of events and links it is how many there are, and
- * an SDK keeps less than this of each.
+ * An estimate of the length of a span before it is read. For events and links it uses their number; an SDK
+ * keeps less than this of each.
  */
 const lengthOfSpan = sumOf([
   raw('length(SpanAttributesPairs)'),
@@ -54,7 +54,7 @@ const lengthOfSpan = sumOf([
   raw('1024 * (length(`Events.Name`) + length(`Links.TraceId`))'),
 ])
 
-/** A page of spans. Throws InvalidInput for a foreign cursor or an empty range. */
+/** Returns a page of spans. Throws InvalidInput for a foreign cursor or an empty range. */
 export async function listSpans(
   reader: TenantReader,
   query: Query,
@@ -72,8 +72,8 @@ export async function listSpans(
 }
 
 /**
- * The spans of one trace, whatever their time, page by page. Throws `not_found` where
- * the organisation has none.
+ * Returns the spans of one trace, of any time, page by page. Throws `not_found` where the organisation has
+ * none.
  */
 export async function readTrace(
   reader: TenantReader,

@@ -2,13 +2,10 @@
 // repetitions, erased time, hidden time and a neighbour with the same names.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { aggregations } from '../../contract/telemetry.ts'
-import { openChdb } from '../telemetry/chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -17,12 +14,8 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeriesBatch } from './batched-read.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-series-together-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 const t0 = 1_763_712_000
 const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n

@@ -60,8 +60,8 @@ export async function readSeriesBatch(
 
 /** Requests with the same text are equal. */
 function textOf(request: SeriesRequest): string {
-  const { metricKey, service, aggregation } = request
-  return JSON.stringify([axisOf(request), metricKey, service ?? null, aggregation ?? null])
+  const { metricKey, service, aggregation, isBorn } = request
+  return JSON.stringify([axisOf(request), metricKey, service ?? null, aggregation ?? null, isBorn === true])
 }
 
 /**
@@ -107,7 +107,8 @@ async function readEvents(
   for (const [i, request] of requests.entries()) {
     const frame = frameOf(request)
     const rows = found.get(keyOf(members[i])) ?? [emptyGroup(series)]
-    const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
+    const isBorn = request.isBorn === true
+    const livedBefore = isBorn || (await isBornBefore(reader, frame, series, rows, limits))
     sets.push(setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore }))
   }
   return sets

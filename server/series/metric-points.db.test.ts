@@ -3,14 +3,10 @@
 // both ways. Also tests how the kind of a metric is found, remembered and forgotten.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
-import { delegate } from '../../tests/fixtures.ts'
-import { openChdb } from '../telemetry/chdb.ts'
+import { delegate, openEngine } from '../../tests/fixtures.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -24,12 +20,8 @@ import { groupsOfPoints } from './point-series.ts'
 import { frameOf, readSeries, type SeriesRequest } from './series.ts'
 import { groupsOf, type PackedGroup, type SeriesRow } from './series-statement.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-metric-points-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 const t0 = 1_763_712_000
 const lengthSeconds = 600

@@ -3,24 +3,17 @@
 // apply the data model point by point.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import type { Aggregation } from '../../contract/telemetry.ts'
-import { openChdb } from '../telemetry/chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries } from './series.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-series-model-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 const t0 = 1_763_712_000
 const lengthSeconds = 600

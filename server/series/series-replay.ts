@@ -43,10 +43,17 @@ interface ReplayWindow {
   readonly endNs: Ns
   /** Not before the end. */
   readonly knownUntilNs: Ns
+  /** As many as the request names where absent. */
+  readonly maxGroups?: number
 }
 
-/** The most groups of a whole range that are kept in memory; each window has its own busiest of them. */
+/**
+ * Groups of a whole range that are kept in memory; of them each window has its own busiest. Fewer for a long
+ * range: all together have as many steps as 200 groups over three weeks of minutes.
+ */
 const groupsMax = 200
+const groupsMin = 50
+const groupStepsMax = 6_000_000
 
 /**
  * Prepares the replay of a request whose range covers all windows; the range may have any number of steps.
@@ -90,8 +97,12 @@ async function replayMetric(
     isFamily || choice === null ? familyRequest(request) : { metric, ...choice },
   )
   if (isFamily || choice === null || !isStepwise(choice.kind, choice.aggregation)) {
-    const window = ({ knownUntilNs, ...range }: ReplayWindow) =>
-      readSeries(reader.until(knownUntilNs), { ...request, ...range }, limits)
+    const window = ({ knownUntilNs, maxGroups, ...range }: ReplayWindow) =>
+      readSeries(
+        reader.until(knownUntilNs),
+        { ...request, ...range, maxGroups: maxGroups ?? request.maxGroups },
+        limits,
+      )
     return { rows, isCut: false, window }
   }
   const stretches = await readStretches(whole, async (frame) => {
@@ -117,7 +128,9 @@ async function countPoints(reader: TenantReader, whole: SeriesFrame, what: Metri
 function wholeFrame(request: SeriesRequest): SeriesFrame {
   const first = frameOf({ ...request, endNs: request.startNs + BigInt(request.stepSeconds) * 1_000_000_000n })
   const step = stepNs(first)
-  return { ...first, endNs: ((request.endNs + step - 1n) / step) * step, maxGroups: groupsMax }
+  const endNs = ((request.endNs + step - 1n) / step) * step
+  const fitting = Math.floor((groupStepsMax * Number(step)) / Number(endNs - first.startNs))
+  return { ...first, endNs, maxGroups: Math.max(groupsMin, Math.min(groupsMax, fitting)) }
 }
 
 /** The steps of one group over the whole range, in order. */
@@ -177,7 +190,7 @@ function cutReplay(
 ): SeriesReplay {
   const { groups, isCut, reading, rows, whole } = read
   const isGrouped = request.groupBy !== undefined
-  const window = async ({ startNs, endNs }: ReplayWindow): Promise<SeriesSet> => {
+  const window = async ({ startNs, endNs, maxGroups }: ReplayWindow): Promise<SeriesSet> => {
     const frame = frameOf({ ...request, startNs, endNs })
     const first = Number((frame.startNs - whole.startNs) / stepNs(whole))
     const count = Number((frame.endNs - frame.startNs) / stepNs(whole))
@@ -187,7 +200,7 @@ function cutReplay(
       (a, b) => volumeOf(b) - volumeOf(a) || (String(a.grp) < String(b.grp) ? -1 : 1),
     )
     const kept = busiest
-      .slice(0, request.maxGroups)
+      .slice(0, maxGroups ?? request.maxGroups)
       .map((group) => ({ ...group, groups: present.length + (isCut ? 1 : 0) }))
     const isAlive =
       !isGrouped && (reading.livedBefore === true || groups.some(({ steps }) => (steps[0] ?? first) < first))

@@ -2,11 +2,8 @@
 // value.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openChdb } from '../telemetry/chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -14,12 +11,8 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 import { replaySeries } from './series-replay.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-series-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 /** A whole number of hours, so that it is aligned to every step below. */
 const t0 = 1_763_712_000_000_000_000n
@@ -203,7 +196,11 @@ test('the rate of a cumulative counter is distributed over the time between poin
   assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain goes on')
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 120])
   const longer: Ask = { metricKey: 'requests', endNs: at(300), aggregation: 'increase' }
-  assert.deepEqual(await values(reader, longer), [120, 120, 120, 60, null], 'it ended, and its start is told')
+  assert.deepEqual(
+    await values(reader, longer),
+    [120, 120, 120, 60, null],
+    'it ended, and its start is known',
+  )
 })
 
 test('a restarted counter counts from zero, and each underlying series separately', async () => {
@@ -298,7 +295,7 @@ test('a deployment in the middle of a step changes no rate', async () => {
   assert.deepEqual(await values(reader, { metricKey: 'requests' }), [10, 10, 10, 10])
 })
 
-test('two processes of one identity that overlap are told apart by their start', async () => {
+test('two overlapping processes of one identity are distinguished by their start', async () => {
   const started = (seconds: number) => ({ StartTimeUnix: at(seconds) })
   const reader = await organisation({
     otel_metrics_sum: [

@@ -52,6 +52,8 @@ export interface SeriesRequest {
   readonly maxGroups: number
   /** For `last`; `avg` where absent. */
   readonly across?: Across | undefined
+  /** Set by who knows that what is counted was alive before the series begins, so that nobody asks. */
+  readonly isBorn?: boolean | undefined
 }
 
 export interface SeriesGroup {
@@ -82,6 +84,8 @@ export interface SeriesSet {
   readonly steps: number
   /** Number of groups above `maxGroups`. */
   readonly truncatedGroups: number
+  /** Whether a step without rows is zero. */
+  readonly counting: boolean
   /** For each step, 1 where it overlaps erased or hidden time; the values of all groups are NaN there. */
   readonly unknown: Uint8Array
   /** The busiest first. Empty where the metric is unknown or has no rows. */
@@ -154,7 +158,7 @@ async function readEvents(
   )
   const packed = groupsOf(frame, found, series.counting)
   const rows = aggregation === 'rate' ? overCounted(frame, packed) : packed
-  const livedBefore = await isBornBefore(reader, frame, series, rows, limits)
+  const livedBefore = request.isBorn === true || (await isBornBefore(reader, frame, series, rows, limits))
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
 }
 
@@ -229,6 +233,7 @@ export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesR
     counted: countedRange(frame),
     steps,
     truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
+    counting: eventSeriesOf(metricKey)?.counting ?? rows.some((row) => row.counting === 1),
     unknown,
     groups: living.map((row) => ({
       group: frame.groupBy === undefined ? null : String(row.grp),

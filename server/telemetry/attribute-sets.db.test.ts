@@ -2,22 +2,16 @@
 // keys and values, and as many as a record may have.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { temporaryFolder } from '../../tests/fixtures.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
-import { openChdb } from './chdb.ts'
 import { insertFixture } from './row-fixture.ts'
 import { exporterDatabase } from './schema/exporter-views.ts'
 import { raw, sql } from './sql.ts'
 
-const folder = temporaryFolder()
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 interface Answer {
   readonly own: string

@@ -1,6 +1,7 @@
 // What only an engine on this machine can do, beside the port (engine.ts): its files are in a folder that
 // this process lists and syncs, and it writes copies of itself to files. An engine on another machine has
-// none of this. A room that needs it gets it from the wiring, and opens the engine's folder in no other way.
+// none of this. A room that needs it receives it from the wiring, and opens the engine's folder in no other
+// way.
 
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,15 +11,17 @@ import { raw, sql } from './sql.ts'
 
 export interface LocalEngineFiles {
   /**
-   * Resolves when what was inserted before survives the end of the machine, where commits are synced at all.
-   * Rejected means that it may not: it must not be acknowledged.
+   * Resolves when everything that was inserted before survives a crash of the machine, where commits are
+   * synced at all. Rejected means that it may not: it must not be acknowledged.
    */
   sync(): Promise<void>
-  /** Folder that holds the parts of a table. Throws EngineError where there is no such table. */
+  /**
+   * Returns the folder that contains the parts of a table. Throws EngineError where there is no such table.
+   */
   tableFolder(table: string): Promise<string>
   /**
-   * Names of everything in the folder of a table's parts, also of detached parts. The name of a part that was
-   * set aside starts with why and `_`.
+   * Returns the names of everything in the folder of a table's parts, also of detached parts. The name of a
+   * detached part starts with the reason and `_`.
    */
   partNames(table: string): Promise<string[]>
   /** Syncs the folders of a table's parts, so that parts that were removed from them stay removed. */
@@ -29,7 +32,7 @@ export interface LocalEngineFiles {
    * aborts.
    */
   copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void>
-  /** Puts the tables of a copy into an engine that has none of these tables. */
+  /** Restores the tables of a copy into an engine that has none of these tables. */
   restoreFrom(path: string): Promise<void>
 }
 
@@ -38,7 +41,7 @@ export interface LocalEngine extends TelemetryEngine {
   readonly files: LocalEngineFiles
 }
 
-/** Between two looks whether a copy is whole. */
+/** Pause between two checks whether a copy is complete. */
 const copyPollMs = 50
 
 /** The files of an engine that runs in this process. */
@@ -78,8 +81,8 @@ export class EngineFolder implements LocalEngineFiles {
   }
 
   /**
-   * In the background, because a BACKUP that is waited for holds up every other statement (docs/backup.md has
-   * the measurement). Parts that a merge replaces meanwhile stay until they are copied.
+   * In the background, because waiting for a BACKUP blocks every other statement (docs/backup.md has the
+   * measurement). Parts that a merge replaces meanwhile stay until they are copied.
    */
   async copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void> {
     const [place, name] = [checkedName(path), checkedName(id)]
@@ -119,13 +122,13 @@ interface RunningCopy {
   readonly query_id: string
 }
 
-/** The name becomes part of a statement where it can't be bound. */
+/** The name becomes part of a statement that can't have bound values. */
 function checkedName(name: string): string {
   if (!/^[\w./]+$/.test(name)) throw new EngineError(`Not a name of a copy: ${name}`, {})
   return name
 }
 
-/** The engine's errors go on with a stack trace. */
+/** Errors of the engine have a stack trace after the first line. */
 function firstLine(error: string): string {
   return error.split(/\n|, Stack trace/)[0] ?? error
 }

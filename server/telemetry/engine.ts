@@ -1,24 +1,23 @@
-// The port to the telemetry engine: ClickHouse SQL in, rows out, with bounded cost. The embedded engine
-// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP speaks the same SQL. What only an engine on
-// this machine can do is in engine-files.ts. Features don't hold this port but a `TenantReader`, which can't
-// ask without naming its organisation; only ingest, the eraser and the verifier work below it.
+// The port to the telemetry engine: ClickHouse SQL in, rows out, with limited cost. The embedded engine
+// (`chdb.ts`) implements it today; a ClickHouse cluster over HTTP uses the same SQL. What only an engine on
+// this machine can do is in engine-files.ts. Features use a `TenantReader` instead, which can't read without
+// an organisation; only ingest, the eraser and the verifier use the port directly.
 
 import { AppError } from '../core/app-error.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import type { Sql } from './sql.ts'
 
-/** What one statement may cost before the engine ends it; protects everyone else on the machine. */
+/** What one statement may cost before the engine ends it; protects all other work on the machine. */
 export interface StatementLimits {
   readonly maxSeconds: number
   readonly maxMemoryBytes: number
   /**
-   * Bytes of the rows that are answered, as they lie in the engine's memory; as many as
-   * memory allows where absent.
+   * Bytes of the returned rows, by their size in the engine's memory; limited by memory only where absent.
    */
   readonly maxResultBytes?: number
   /**
-   * Rows that are read at once, on one thread. Where absent the engine goes by the mean size of a row, and so
-   * takes thousands of long rows at once where they lie among short ones.
+   * Rows that are read at once, on one thread. Where absent the engine decides by the mean size of a row, and
+   * so reads thousands of long rows at once where they are among short ones.
    */
   readonly maxBlockRows?: number
 }
@@ -27,30 +26,29 @@ export interface StatementLimits {
 export interface ReadShare {
   readonly tenantId: string
   /**
-   * `asked`: somebody waits for the answer. `background`: it is for a detector, and gives way to what is
-   * asked.
+   * `asked`: a client waits for the result. `background`: for a detector; it yields to what clients ask for.
    */
   readonly kind: 'asked' | 'background'
   /**
-   * Aborts when nobody wants the answer any more: a read that waits is not begun, and one under way is ended.
+   * Aborts when the result is no longer needed: a waiting read does not begin, and a running one is killed.
    */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface TelemetryEngine {
   /**
-   * Rows as objects by column name; 64-bit integers come as text. A read without a share is the service's
-   * own, such as an erasure's, and never waits behind those of organisations. Throws EngineError or, on
-   * crossed limits, AppError; with a share `too_many_requests` where too much of the organisation waits, and
-   * the reason of its signal.
+   * Returns rows as objects by column name; 64-bit integers are text. A read without a share is the service's
+   * own, such as an erasure's, and never waits for those of organisations. Throws EngineError or, above the
+   * limits, AppError; with a share also `too_many_requests` where too many reads of the organisation wait,
+   * and the reason of its signal.
    */
   select<T>(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<T[]>
   /**
-   * The rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of rows that
-   * nobody keeps. Throws the same.
+   * Returns the rows in the Native format (native-reader.ts, which has no dictionaries): for thousands of
+   * rows that are used at once and not kept. Throws the same errors.
    */
   bytes(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<Uint8Array>
-  /** A statement without rows: table definitions and removal. */
+  /** Runs a statement without rows: table definitions and removal. */
   command(statement: Sql): Promise<void>
   /**
    * Commits rows in RowBinary, the columns in the given order; a row may not span two of the buffers.
@@ -75,7 +73,7 @@ export class EngineError extends Error {
   }
 }
 
-/** Whether a statement was ended because it crossed its limits. */
+/** Whether a statement was ended because it exceeded its limits. */
 export function isTooExpensive(error: unknown): error is AppError {
   return error instanceof AppError && error.code === 'query_too_expensive'
 }
@@ -83,12 +81,15 @@ export function isTooExpensive(error: unknown): error is AppError {
 /** ClickHouse: TIMEOUT_EXCEEDED, TOO_SLOW. */
 const timeCodes: readonly (number | undefined)[] = [159, 160]
 
-/** Whether what a statement lacked was time, and not memory or room in its answer. */
+/** Whether a statement exceeded its time, and not its memory or the size of its result. */
 export function isOutOfTime(error: Error): boolean {
   return error.cause instanceof EngineError && timeCodes.includes(error.cause.code)
 }
 
-/** The engine whose reads without a share are part of this one: for what reads below a `TenantReader`. */
+/**
+ * Returns the engine with this share for all reads that have none: for code that reads without a
+ * `TenantReader`.
+ */
 export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): TelemetryEngine {
   return {
     select: (statement, limits, own = share) => engine.select(statement, limits, own),
@@ -99,7 +100,7 @@ export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): Telemetry
   }
 }
 
-/** An organisation as the engine knows it. Both never change. */
+/** An organisation as the engine knows it. Both values never change. */
 export interface TenantPlace {
   readonly tenantId: string
   /** The partition group of this organisation, 0 to 63. */

@@ -1,5 +1,5 @@
-// What every implementation of the fences must keep, as tests: `keepsFences` runs them on the nodes that it
-// is given. An implementation for several nodes gives all of them, and the same tests hold.
+// The rules of every implementation of the fences, as tests: `keepsFences` runs them on the given nodes. An
+// implementation for several nodes passes all of them, and the same tests apply.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -10,7 +10,7 @@ import type { FenceChange, Selection, TelemetryGate } from './gate.ts'
 
 interface FencedNode {
   readonly gate: TelemetryGate
-  /** Whether the node answers clients. One that the others no longer wait for must not. */
+  /** Whether the node answers clients. A node that the others no longer wait for must not. */
   serves(): boolean
 }
 
@@ -121,7 +121,7 @@ function keepsTheOrder(check: Check): void {
     assert.ok(later > (epochs.at(-1) ?? 0))
   })
 
-  check('a change that is not awaited never overtakes the one before it', async (scene) => {
+  check('a change that is not awaited is never applied before an earlier one', async (scene) => {
     await Promise.all([
       scene.fences.publish([set('hidden', 'del_1')]),
       scene.fences.publish([end('hidden', 'del_1')]),
@@ -140,7 +140,7 @@ function keepsTheOrder(check: Check): void {
     )
   })
 
-  check('commits that began on any node before are waited for, and later ones are not', async (scene) => {
+  check('running commits of any node are waited for, and later ones are not', async (scene) => {
     const commits = scene.nodes.map(() => Promise.withResolvers<void>())
     scene.nodes.forEach(({ gate }, at) => {
       gate.track(tenantId, commits[at]?.promise ?? Promise.resolve())
@@ -160,7 +160,7 @@ function keepsTheOrder(check: Check): void {
 }
 
 function failsClosed(check: Check): void {
-  check('a node that can not acknowledge holds a change up, or stops serving', async (scene) => {
+  check('a node that can not acknowledge delays a change, or stops serving', async (scene) => {
     const [broken] = scene.nodes
     assert.ok(broken !== undefined)
     broken.gate.onHide(() => {

@@ -1,4 +1,4 @@
-// The fences of one process, against what every implementation must keep.
+// The fences of one process, with the rules of every implementation.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,7 +15,7 @@ keepsFences('one process', async () => {
   }
 })
 
-test('a process is its only node, so a change holds as soon as it is published', () => {
+test('a process is its only node, so a change is in force as soon as it is published', () => {
   const gate = new TelemetryGate()
   const selection = { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: null } } as const
   void new ProcessFences(gate).publish([{ kind: 'hidden', tenantId: 'own', set: selection }])

@@ -1,8 +1,8 @@
-// The port through which an erasure tells every node what readers and writers must know: what is hidden,
-// fenced, erased or refused late, and which placements are closed. A change is answered only when every live
-// node has acknowledged it: from then on no node reads or writes as it did before. Nodes ask their own gate
-// (gate.ts). Fail closed: a change that is not acknowledged may have reached some nodes, and until the caller
-// ends it again those are stricter, never looser.
+// The port through which an erasure informs the readers and writers of every node: what is hidden, fenced,
+// erased or refused late, and which placements are closed. A change resolves only after every live node has
+// acknowledged it: from then on no node reads or writes as before. Nodes ask their own gate (gate.ts). Fails
+// closed: a change that is not acknowledged may have reached some nodes, and until the caller ends it those
+// are stricter, never looser.
 
 import type { FenceChange, TelemetryGate } from './gate.ts'
 

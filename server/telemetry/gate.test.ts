@@ -1,4 +1,4 @@
-// The gate alone, without an engine: what is fenced, hidden and unknown, and who waits for commits.
+// The gate alone, without an engine: what is fenced, hidden and unknown, and what waits for commits.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -19,7 +19,7 @@ const selection = (id: string, range: TimeRange, signals: Signal[] = ['logs']): 
 const between = (startNs: bigint, endNs: bigint): TimeRange => ({ startNs, endNs })
 const rows = (table: TableName, ...timesNs: bigint[]) => [batchOf(table, timesNs)]
 
-/** A promise that is settled from outside. */
+/** A promise that the test settles. */
 function door() {
   let open = () => {}
   let fail = (_error: Error) => {}
@@ -30,13 +30,13 @@ function door() {
   return { open, fail, passed }
 }
 
-/** Lets whatever is ready run; what then hasn't happened waits for something else. */
+/** Runs everything that is ready; what has not happened then waits for something else. */
 const settle = async () => {
   for (let i = 0; i < 5; i++) await turn()
 }
 
 describe('fences', () => {
-  test('a fence refuses rows inside it, of its organisation and signals, until it is taken away', () => {
+  test('a fence refuses rows inside it, of its organisation and signals, until it is removed', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     assert.equal(gate.refuses(own, rows('otel_logs', 10n)), true)
@@ -49,7 +49,7 @@ describe('fences', () => {
     assert.equal(gate.refuses(own, rows('otel_logs', 15n)), false)
   })
 
-  test('a batch around the fence is refused, since rows between its ends may be inside', () => {
+  test('a batch around the fence is refused, because rows between its ends may be inside', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     assert.equal(gate.refuses(own, rows('otel_logs', 5n, 25n)), true)
@@ -57,7 +57,7 @@ describe('fences', () => {
     assert.equal(gate.refuses(own, [...rows('otel_traces', 5n), ...rows('otel_logs', 15n)]), true)
   })
 
-  test('each of two fences holds for itself, and one set again is one', () => {
+  test('two fences are independent, and setting one again has no effect', () => {
     const gate = new TelemetryGate()
     gate.fence('own', selection('del_1', between(10n, 20n)))
     gate.fence('own', selection('del_2', between(15n, 30n)))
@@ -78,7 +78,7 @@ describe('fences', () => {
     }
   })
 
-  test('a closed placement refuses everyone in it, until it is opened', () => {
+  test('a closed placement refuses all organisations in it, until it is opened', () => {
     const gate = new TelemetryGate()
     gate.closePlacement(3)
     assert.equal(gate.refuses(own, rows('otel_logs', 1n)), true)
@@ -90,7 +90,7 @@ describe('fences', () => {
 })
 
 describe('draining', () => {
-  test('waits for the commits under way, also for those that fail', async () => {
+  test('waits for running commits, also for those that fail', async () => {
     const gate = new TelemetryGate()
     const [good, bad] = [door(), door()]
     gate.track('own', good.passed)
@@ -106,7 +106,7 @@ describe('draining', () => {
     await drained
   })
 
-  test('does not wait for other organisations, for commits that begin later, or for nothing', async () => {
+  test('does not wait for other organisations, or for commits that begin later, or without commits', async () => {
     const gate = new TelemetryGate()
     const [foreign, own, later] = [door(), door(), door()]
     gate.track('neighbour', foreign.passed)
@@ -120,7 +120,7 @@ describe('draining', () => {
 })
 
 describe('what is hidden and unknown', () => {
-  test('hiding counts up for its organisation, and taking away does not', () => {
+  test('hiding increases the counter of its organisation, and showing again does not', () => {
     const gate = new TelemetryGate()
     assert.equal(gate.hidings('own'), 0)
     gate.hide('own', selection('del_1', allTime))

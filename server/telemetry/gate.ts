@@ -1,8 +1,8 @@
-// The gate of one node: what its readers and writers must know of erasures. Three facts per organisation:
-// what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is *erased* (time
-// that readers must take as unknown, not as zero). They come through the fences (fences.ts), each with an
-// epoch; readers, the writer and the detectors ask the gate and never change it. It is memory, and rebuilt
-// from the control plane before the service is ready.
+// The gate of one node: what its readers and writers must know of erasures. It keeps three facts for each
+// organisation: what is *hidden* (no reader sees it), what is *fenced* (no writer adds to it), and what is
+// *erased* (time that readers must treat as unknown, not as zero). Changes come through the fences
+// (fences.ts), each with an epoch; readers, the writer and the detectors ask the gate and never change it. It
+// is kept in memory, and loaded from the control plane before the service is ready.
 
 import { covers, overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -17,7 +17,7 @@ export interface Selection {
   readonly range: TimeRange
 }
 
-/** What a fence is about, for one organisation. */
+/** The effect of a fence on one organisation. */
 type FenceKind = 'hidden' | 'fenced' | 'erased' | 'late'
 
 /** One fact that begins or ends. A selection replaces the one of the same kind and id. */
@@ -46,7 +46,7 @@ export class TelemetryGate {
 
   /**
    * Applies changes in their order and acknowledges their epoch. Throws where they are older than what was
-   * applied, and what a listener of {@link onHide} throws; then the epoch is not acknowledged.
+   * applied, and the errors of a listener of {@link onHide}; then the epoch is not acknowledged.
    */
   apply(epoch: number, changes: readonly FenceChange[]): void {
     if (epoch <= this.#epoch) {
@@ -71,15 +71,16 @@ export class TelemetryGate {
   }
 
   /**
-   * `forget` is called each time something of an organisation is hidden, so that caches
-   * drop what they have of it.
+   * Calls `forget` each time something of an organisation is hidden, so that caches drop what they have of
+   * it.
    */
   onHide(forget: (tenantId: string) => void): void {
     this.#onHide.push(forget)
   }
 
   /**
-   * How often something was hidden. A read during which this changed may have seen too much and is repeated.
+   * Returns how often something was hidden. A read during which this changed may have seen too much and is
+   * repeated.
    */
   hidings(tenantId: string): number {
     return this.#hidings.get(tenantId) ?? 0
@@ -93,7 +94,7 @@ export class TelemetryGate {
     return this.#hidden.get(tenantId) ?? []
   }
 
-  /** What a wider erasure says as well is forgotten, so that nightly ones don't add up. */
+  /** Drops selections that a wider erasure covers, so that nightly ones don't accumulate. */
   markErased(tenantId: string, selection: Selection): void {
     const said = (this.#erased.get(tenantId) ?? []).filter(
       ({ signals, range }) =>
@@ -103,10 +104,7 @@ export class TelemetryGate {
     put(this.#erased, tenantId, selection)
   }
 
-  /**
-   * From now on rows of the selection are left out of what is committed, for good; see
-   * {@link lateSelections}.
-   */
+  /** From here on commits leave out rows of the selection, for ever; see {@link lateSelections}. */
   refuseLate(tenantId: string, selection: Selection): void {
     put(this.#late, tenantId, selection)
   }
@@ -123,7 +121,7 @@ export class TelemetryGate {
     take(this.#erased, tenantId, id)
   }
 
-  /** Erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
+  /** Returns erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
   unknownTime(tenantId: string, signal: Signal, range: TimeRange): readonly TimeRange[] {
     return [...this.hidden(tenantId), ...(this.#erased.get(tenantId) ?? [])]
       .filter((selection) => selection.signals.includes(signal) && overlaps(selection.range, range))
@@ -131,8 +129,7 @@ export class TelemetryGate {
   }
 
   /**
-   * From now on no commit of this organisation may add to the selection; see
-   * {@link drain} for those under way.
+   * From here on no commit of this organisation may add to the selection; see {@link drain} for running ones.
    */
   fence(tenantId: string, selection: Selection): void {
     put(this.#fenced, tenantId, selection)
@@ -143,8 +140,8 @@ export class TelemetryGate {
   }
 
   /**
-   * Refuses every commit to a placement until {@link openPlacement}: one of its
-   * partitions may hold rows twice.
+   * Refuses every commit to a placement until {@link openPlacement}: one of its partitions may contain rows
+   * twice.
    */
   closePlacement(placement: number): void {
     this.#closedPlacements.add(placement)
@@ -158,7 +155,7 @@ export class TelemetryGate {
     return this.#closedPlacements.has(placement)
   }
 
-  /** Placements that are closed now. */
+  /** Returns the placements that are closed now. */
   closedPlacements(): readonly number[] {
     return [...this.#closedPlacements]
   }
@@ -182,7 +179,7 @@ export class TelemetryGate {
     })
   }
 
-  /** Counts a commit as under way for its organisation until it settles. */
+  /** Counts a commit as running for its organisation until it settles. */
   track(tenantId: string, commit: Promise<unknown>): void {
     const running = this.#commits.get(tenantId) ?? new Set()
     this.#commits.set(tenantId, running)

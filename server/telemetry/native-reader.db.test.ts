@@ -1,19 +1,13 @@
 // Reads results of the engine in the Native format, over several blocks.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { openChdb } from './chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { halvesOf, NativeReader } from './native-reader.ts'
 import { raw } from './sql.ts'
 
-const folder = temporaryFolder()
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 test('every supported type is read with the values of the engine, over several blocks', async () => {
   const count = 70_000

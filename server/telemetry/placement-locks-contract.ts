@@ -1,4 +1,4 @@
-// What every implementation of the locks of placements must keep, as tests: `keepsPlacementLocks` runs them.
+// The rules of every implementation of the locks of placements, as tests: `keepsPlacementLocks` runs them.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -16,7 +16,7 @@ export function keepsPlacementLocks(implementation: string, open: () => Placemen
 const lists = fc.array(fc.uniqueArray(fc.nat({ max: 3 }), { minLength: 1, maxLength: 3 }), { maxLength: 12 })
 
 function keepsOrder(open: () => PlacementLocks): void {
-  test('of one placement nothing overlaps, all runs in the order it was asked for, and tokens grow', async () => {
+  test('on one placement nothing overlaps, work runs in the order of the calls, and tokens grow', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), lists, async (scheduler, works) => {
         const locks = open()
@@ -59,7 +59,7 @@ function keepsOrder(open: () => PlacementLocks): void {
     await first
   })
 
-  test('an error reaches who asked, and lets the next one in', async () => {
+  test('an error is thrown to the caller, and the next one runs', async () => {
     const locks = open()
     const failing = locks.exclusively([1, 2], async () => {
       throw new Error('no space left')
@@ -83,7 +83,7 @@ function assertGrows(numbers: readonly number[]): void {
 }
 
 function showsLoss(open: () => PlacementLocks): void {
-  test('a lock is lost with the right to it, and its work sees why', async () => {
+  test('a lock is lost with the right to it, and the signal of its work gives the reason', async () => {
     const right = new AbortController()
     await open().exclusively(
       [1],
@@ -96,7 +96,7 @@ function showsLoss(open: () => PlacementLocks): void {
     )
   })
 
-  test('whoever comes after a loss has a higher token, and the one before sees the loss by then', async () => {
+  test('the next one after a loss has a higher token, and the loss is visible to the work before', async () => {
     const locks = open()
     const right = new AbortController()
     const goOn = Promise.withResolvers<void>()
@@ -120,7 +120,7 @@ function showsLoss(open: () => PlacementLocks): void {
     await Promise.all([first, second])
   })
 
-  test('who lost the right while waiting never gets the lock, and the next one does', async () => {
+  test('a caller that loses the right while waiting never gets the lock, and the next one does', async () => {
     const locks = open()
     const [slow, right] = [Promise.withResolvers<void>(), new AbortController()]
     const first = locks.exclusively([1], () => slow.promise)
@@ -133,7 +133,7 @@ function showsLoss(open: () => PlacementLocks): void {
     assert.equal(await last, 'done')
   })
 
-  test('work that outlives its lock sees that it has no lock', async () => {
+  test('work that continues after its lock has ended sees that it has no lock', async () => {
     const lock = await open().exclusively([1], async (given) => given)
     assert.equal(lock.signal.aborted, true)
   })

@@ -1,4 +1,4 @@
-// The locks in memory, against what every implementation must keep.
+// The locks in memory, with the rules of every implementation.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { keepsPlacementLocks } from './placement-locks-contract.ts'
 
 keepsPlacementLocks('one process', () => new MemoryPlacementLocks())
 
-test('an attempt that is in progress keeps nobody from writing', async () => {
+test('an attempt in progress does not prevent writes', async () => {
   const { attempts, writes } = memoryLocks()
   await attempts.exclusively([1], async () => {
     assert.equal(writes.isTaken(1), false)

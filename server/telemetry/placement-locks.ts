@@ -1,33 +1,33 @@
-// The port of the locks of placements. Each taking of a lock has a fencing token, which grows, and a signal
-// that shows its loss: whoever is about to do what can't be undone asks the signal first. Invariant: work on
-// a placement never overlaps with other work under a lock of the same kind, as long as nobody acts after the
-// loss of a lock.
+// The port of the locks of placements. Each time a lock is taken it has a fencing token, which grows, and a
+// signal that reports its loss: code must check the signal before it does what can't be undone. Invariant:
+// work on a placement never overlaps with other work under a lock of the same kind, as long as nobody acts
+// after the loss of a lock.
 
-/** Handed to the work that runs under a lock. */
+/** The parameter of work that runs under a lock. */
 export interface PlacementLock {
-  /** Higher than the token of everyone who had one of the placements before. */
+  /** Higher than the token of every earlier lock on one of the placements. */
   readonly token: number
-  /** Aborts when the lock is lost, with the reason of the loss, and when the work has ended. */
+  /** Aborts when the lock is lost, with the reason, and when the work has ended. */
   readonly signal: AbortSignal
 }
 
 export interface PlacementLocks {
   /**
-   * Runs `work` while nobody else has one of the placements. Those who ask for the same placement get it in
-   * the order in which they asked. `right` aborts when the caller loses the right to work, such as the lease
-   * of its loop: a lock in use is then lost, and one that is waited for is not taken. Throws the reason of
-   * `right` where it aborted before the lock was taken, otherwise what `work` throws.
+   * Runs `work` while nobody else has one of the placements. Callers get a placement in the order in which
+   * they asked for it. `right` aborts when the caller loses the right to work, such as the lease of its loop:
+   * a lock in use is then lost, and one that is waited for is not taken. Throws the reason of `right` where
+   * it aborted before the lock was taken, otherwise the error of `work`.
    */
   exclusively<T>(
     placements: readonly number[],
     work: (lock: PlacementLock) => Promise<T>,
     right?: AbortSignal,
   ): Promise<T>
-  /** Whether work on the placement is in progress: who has other work to do need not wait for it. */
+  /** Whether work on the placement is in progress; a caller with other work to do need not wait for it. */
   isTaken(placement: number): boolean
 }
 
-/** The locks of the service, by what they exclude. Who takes both takes `attempts` first. */
+/** The locks of the service, by what they exclude. Code that takes both takes `attempts` first. */
 export interface ErasureLocks {
   /** A commit, a step of an erasure, and the placing of a hold, each alone in its placement. */
   readonly writes: PlacementLocks
@@ -36,9 +36,9 @@ export interface ErasureLocks {
 }
 
 /**
- * Locks in the memory of one process. The holder and its locks end together, so there is nothing to renew,
- * and a lock is lost only with the right to it. The next one gets the placement when the work of the one
- * before has ended, also after a loss.
+ * Locks in the memory of one process. A lock ends with its process, so there is nothing to renew, and it is
+ * lost only with the right to it. The next caller gets the placement when the work before has ended, also
+ * after a loss.
  */
 export class MemoryPlacementLocks implements PlacementLocks {
   readonly #last = new Map<number, Promise<void>>()
@@ -82,7 +82,7 @@ export class MemoryPlacementLocks implements PlacementLocks {
   }
 }
 
-/** Made once: a commit takes a lock, and a trace for each would cost more than the lock. */
+/** Created once: a commit takes a lock, and a stack for each would cost more than the lock. */
 const workEnded = new Error('The work under this lock has ended.')
 
 export function memoryLocks(): ErasureLocks {

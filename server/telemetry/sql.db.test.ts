@@ -3,20 +3,14 @@
 // tabs.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { latestNs } from '../../contract/instant.ts'
-import { temporaryFolder } from '../../tests/fixtures.ts'
-import { openChdb } from './chdb.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { bytes, instant, sql, strings, uint } from './sql.ts'
 
-const folder = temporaryFolder()
-const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { close, engine } = await openEngine()
+after(close)
 
 /** Mostly characters with a meaning in SQL, in the engine's escaping or in JSON, mixed with any others. */
 const hostile = fc.oneof(

@@ -1,5 +1,5 @@
-// Who may be one person, over tokens in a real control plane. Names of tokens are free text and chosen by
-// whoever wants to be somebody else, so several of them here look like another token's.
+// Which actors may be one person, by tokens in a real control plane. Names of tokens are free text, and an
+// attacker may choose them, so several of them here look like another token's.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -27,7 +27,7 @@ for (const tenantId of ['acme', 'globex']) {
   await store.createOrganisation({ tenantId, name: tenantId, actor: operator }, async () => {})
 }
 
-/** Makes a token and answers the requester it stands for. */
+/** Creates a token and returns its actor. */
 async function make(actor: Actor, name = 'token', tenantId = 'acme'): Promise<Actor> {
   const secret = newTokenSecret('admin')
   await store.createToken({ tenantId, name, role: 'admin', secret, expiresAtMs: null, actor })
@@ -49,7 +49,7 @@ test('a token is related to itself and not to another one that the operator made
   await assertRelated(ada, ben, false)
 })
 
-test('a token is related to what was made with it, at any distance, and to nothing of another line', async () => {
+test('a token is related to what was made with it, at any distance, and to no other line', async () => {
   const [ada, ben] = [await make(operator), await make(operator)]
   const child = await make(ada)
   const grandchild = await make(child)
@@ -59,14 +59,14 @@ test('a token is related to what was made with it, at any distance, and to nothi
   await assertRelated(await make(ben), grandchild, false)
 })
 
-test('two tokens made with the same third one are related: its holder has both', async () => {
+test('two tokens made with the same third one are related: its owner has both', async () => {
   const ada = await make(operator)
   const [first, second] = [await make(ada, 'ada'), await make(ada, 'ben')]
   await assertRelated(first, second, true)
   await assertRelated(await make(first), await make(second), true)
 })
 
-test('a name that looks like another token neither takes its place nor hides its own line', async () => {
+test('a name that looks like another token neither replaces it nor hides its own line', async () => {
   const [ada, ben] = [await make(operator, 'ada'), await make(operator, 'ben')]
   for (const name of ['x (tok_fake)', `ben (${ben.id})`, `token:ben (${ben.id})`, `(${ben.id})\n`]) {
     const disguised = await make(ada, name)
@@ -76,7 +76,7 @@ test('a name that looks like another token neither takes its place nor hides its
   }
 })
 
-test('a hundred generations and more are still one line', async () => {
+test('a hundred generations and more are one line', async () => {
   for (const generations of [101, 300]) {
     const first = await make(operator)
     let last = first
@@ -86,7 +86,7 @@ test('a hundred generations and more are still one line', async () => {
   }
 })
 
-test('what stands for no token that is known here is related to everybody', async () => {
+test('an actor without a known token is related to everybody', async () => {
   const [ada, ben] = [await make(operator), await make(operator)]
   const strangers: Actor[] = [
     systemActor('retention'),
@@ -105,7 +105,7 @@ test('what stands for no token that is known here is related to everybody', asyn
   await assertRelated(foreign, ada, true)
 })
 
-test('a token that is gone, or whose root is, is related to everybody', async () => {
+test('a removed token, and one whose root was removed, is related to everybody', async () => {
   const [ada, ben] = [await make(operator), await make(operator)]
   const child = await make(ada)
   await assertRelated(child, ben, false)
@@ -116,7 +116,7 @@ test('a token that is gone, or whose root is, is related to everybody', async ()
   await assertRelated(ada, ben, true)
 })
 
-test('a revoked token keeps its line: neither its child nor its sibling becomes somebody else', async () => {
+test('a revoked token keeps its line: neither its child nor its sibling becomes another person', async () => {
   const ada = await make(operator)
   const [child, sibling] = [await make(ada), await make(ada)]
   const { id } = ada
@@ -132,8 +132,8 @@ test('a revoked token keeps its line: neither its child nor its sibling becomes 
   await assertRelated(child, await make(operator), false)
 })
 
-test('over random trees, tokens are related exactly where their trees are one', async () => {
-  // Each number says which of the tokens before makes the next one; the operator, where it is none of them.
+test('in random trees, tokens are related exactly where they are in one tree', async () => {
+  // Each number selects the earlier token that makes the next one, or the operator.
   const makers = fc.array(fc.nat(40), { minLength: 2, maxLength: 30 })
   const pick = fc.nat(1_000)
   await fc.assert(

@@ -1,18 +1,18 @@
-// Which actors may be one person, as far as tokens tell: whoever makes a token has seen its secret, so two
-// tokens speak for two people only where their lines begin with two different tokens. The root of a line is
-// written when a token is made. An actor that is no token of the organisation, or whose root is unknown,
-// counts as related to everybody: a gap in what is known never makes a second person.
+// Decides which actors may be one person, as far as tokens show it: whoever makes a token has seen its
+// secret, so two tokens belong to two people only where their lines begin with two different tokens. The root
+// of a line is stored when a token is made. An actor that is not a token of the organisation, or whose root
+// is unknown, counts as related to everybody: missing knowledge never makes a second person.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import type { Actor } from '../core/actor.ts'
 
-/** Ids in one statement; far below the number of parameters that a database takes. */
+/** Ids in one statement; far below the number of parameters that a database accepts. */
 const idsPerStatement = 500
 
 /**
- * Looks up the lines of `others` and returns a test for which of them may be the same person as
- * `requester`: the same token, a token of the same line, and whoever has no known root. It is true for
- * anybody that was not among `others`.
+ * Reads the lines of `others` and returns a test whether one of them may be the same person as `requester`:
+ * the same token, a token of the same line, or an actor without a known root. The test is true for anybody
+ * who was not in `others`.
  */
 export async function findRelated(
   control: Control | ControlTransaction,
@@ -40,7 +40,7 @@ export async function areRelated(
   return isRelated(second)
 }
 
-/** The root by token id, of those tokens of the organisation that are there. */
+/** Returns the root of each of the tokens that the organisation has, by token id. */
 async function rootsOf(
   control: Control | ControlTransaction,
   tenantId: string,

@@ -1,6 +1,5 @@
-// The removal of an organisation over real stores: what stands in its way, what it takes and what it
-// leaves, and the ways in which telemetry could slip in while it is at work. Globex stands beside
-// acme and keeps everything.
+// Removes an organisation from real stores: what prevents it, what it removes and what it leaves, and the
+// ways in which telemetry could be stored while it runs. Globex exists beside acme and keeps everything.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
@@ -75,7 +74,7 @@ interface Organisation {
   readonly admin: string
 }
 
-/** An organisation with something in every table that can name it. */
+/** Creates an organisation with something in every table that can name it. */
 async function found(tenantId: string): Promise<Organisation> {
   const [owner, admin] = [newTokenSecret('owner'), newTokenSecret('admin')]
   const place = await store.createOrganisation(
@@ -120,7 +119,7 @@ async function run(statement: string): Promise<void> {
   await sql.raw(statement).execute(control)
 }
 
-/** A deletion on record, as the ledger tells it. */
+/** Stores a deletion as the ledger records it. */
 async function request(
   tenantId: string,
   { status = 'completed', scope = 'all', signals = ['metrics', 'logs', 'traces'] } = {},
@@ -171,7 +170,7 @@ async function countRows(tenantId: string): Promise<Record<string, number>> {
   return counts
 }
 
-test('an organisation whose telemetry is erased is removed, and everything that proves it stays', async () => {
+test('an organisation whose telemetry is erased is removed, and all its evidence stays', async () => {
   const erasedBy = await request(acme.tenantId)
   const before = await countRows(acme.tenantId)
   const neighbour = await countRows('globex')
@@ -186,7 +185,8 @@ test('an organisation whose telemetry is erased is removed, and everything that 
   const { audit_entries, ...rest } = await countRows(acme.tenantId)
   const kept = { certificates: 1, deletion_requests: 1, ledger_entries: 1, legal_holds: 1 }
   const gone = Object.fromEntries(Object.keys(rest).map((table) => [table, 0]))
-  // A new table that names organisations fails here until somebody decides whether it is record or life.
+  // A new table that names organisations fails here until it is decided whether its rows are kept as
+  // evidence.
   assert.deepEqual(rest, { ...gone, ...kept })
   assert.equal(audit_entries, (before.audit_entries ?? 0) + 1)
   assert.deepEqual(await countRows('globex'), neighbour)
@@ -203,7 +203,7 @@ test('an organisation whose telemetry is erased is removed, and everything that 
   assert.equal(steps.rows[0]?.n, 1)
 })
 
-test('its tokens stop working, and a request that was let in before stores nothing any more', async () => {
+test('its tokens stop working, and a request that was admitted before stores nothing any more', async () => {
   await request(acme.tenantId)
   assert.equal(gate.refuses(acme.place, [batch]), false)
   assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
@@ -215,7 +215,7 @@ test('its tokens stop working, and a request that was let in before stores nothi
   assert.equal(gate.refuses(globex.place, [batch]), false)
 })
 
-test('both chains can be exported and checked after it, and the owner leaves with their signed ends', async () => {
+test('both chains can be exported and checked afterwards, and the owner receives their signed ends', async () => {
   await request(acme.tenantId)
   const { body } = await remove(acme.owner, acme.tenantId)
   for (const chain of ['ledger', 'audit'] as const) {
@@ -230,7 +230,7 @@ test('both chains can be exported and checked after it, and the owner leaves wit
   }
 })
 
-test('its tenant_id is never given away again, and its place is still known', async () => {
+test('its tenant_id is never used again, and its placement is still known', async () => {
   await request(acme.tenantId)
   const create = () =>
     store.createOrganisation(
@@ -254,7 +254,7 @@ test('its tenant_id is never given away again, and its place is still known', as
   assert.equal(await store.findPlace('nobody'), null)
 })
 
-test('one that never finished erasing everything is not removed', async () => {
+test('an organisation without a completed erasure of everything is not removed', async () => {
   await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
   await request(acme.tenantId, { scope: 'range' })
   await request(acme.tenantId, { signals: ['logs', 'traces'] })
@@ -263,7 +263,7 @@ test('one that never finished erasing everything is not removed', async () => {
   await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
 })
 
-test('one with a deletion that has not ended well is not removed', async () => {
+test('an organisation with an unfinished or failed deletion is not removed', async () => {
   for (const status of [
     'running',
     'verifying',
@@ -280,22 +280,22 @@ test('one with a deletion that has not ended well is not removed', async () => {
   }
 })
 
-test('one under a legal hold is not removed', async () => {
+test('an organisation with a legal hold is not removed', async () => {
   await request(acme.tenantId)
   await run(
     `update legal_holds set released_by_kind = null, released_at_ms = null where tenant_id = '${acme.tenantId}'`,
   )
-  await assertRefused(acme.owner, acme.tenantId, /legal hold hld-.* stands/)
+  await assertRefused(acme.owner, acme.tenantId, /legal hold hld-.* is in force/)
 })
 
-test('one that stored something since its erasure is not removed, wherever it lies and whoever hides it', async () => {
+test('an organisation that stored something after its erasure is not removed, wherever it is and even if hidden', async () => {
   await request(acme.tenantId)
   await insertRows(engine, { ...acme.place, placement: 63 }, batch)
   gate.hide(acme.tenantId, { id: 'x', signals: ['logs'], range: { startNs: null, endNs: null } })
   await assertRefused(acme.owner, acme.tenantId, /1 rows were stored since/)
 })
 
-test('what is being committed when the removal begins is waited for and counted', async () => {
+test('commits that run when the removal begins are waited for and counted', async () => {
   await request(acme.tenantId)
   const committing = Promise.withResolvers<void>()
   gate.track(acme.tenantId, committing.promise)
@@ -304,7 +304,7 @@ test('what is being committed when the removal begins is waited for and counted'
     isDone = true
   })
   while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
-  // More questions to the engine than the removal has, so that one that did not wait would be done.
+  // More statements than the removal has, so that a removal that did not wait would be done.
   for (let i = 0; i < 30; i++) await engine.select(query`SELECT 1 AS one`)
   assert.equal(isDone, false)
   await insertRows(engine, acme.place, batch)
@@ -314,7 +314,7 @@ test('what is being committed when the removal begins is waited for and counted'
   assert.notEqual(await store.findCaller(acme.owner), null)
 })
 
-test('a deletion or a hold that is asked for while the stores are counted stops the removal', async () => {
+test('a deletion or a hold that is requested while the stores are counted stops the removal', async () => {
   await request(acme.tenantId)
   const committing = Promise.withResolvers<void>()
   gate.track(acme.tenantId, committing.promise)
@@ -333,7 +333,7 @@ test('two owners at once remove it once', async () => {
   assert.equal(gate.refuses(acme.place, [batch]), true)
 })
 
-test('only an owner who types the tenant_id removes it; a wrong one is on record and nothing else', async () => {
+test('only an owner who types the tenant_id removes it; a wrong one is audited and changes nothing', async () => {
   await request(acme.tenantId)
   assert.equal((await remove(acme.admin, acme.tenantId)).status, 403)
   for (const [confirm, type] of [
@@ -361,7 +361,7 @@ test('only an owner who types the tenant_id removes it; a wrong one is on record
   assert.notEqual(await store.findOrganisation(acme.tenantId), null)
 })
 
-test('an audit entry that only looks like a foundation gives no place', async () => {
+test('an audit entry that only looks like the creation gives no placement', async () => {
   await control.transaction().execute((trx) =>
     appendAudit(trx, 'phantom', clock.nowMs(), {
       actor: tokenNamed('organisation.created'),

@@ -1,7 +1,7 @@
-// Takes an organisation off the books once nothing of its telemetry is left. What it did stays on record for
-// good: its deletion requests, certificates, legal holds, ledger and audit log, which hold no telemetry. Its
-// tenant_id is never given away again, so nobody ever reads another's chains. Nothing is removed unless the
-// stores are empty while no writer can add to them.
+// Removes an organisation after all its telemetry is erased. The evidence of what it did stays for ever: its
+// deletion requests, certificates, legal holds, ledger and audit log, which contain no telemetry. Its
+// tenant_id is never used again, so nobody else ever reads its chains. Nothing is removed unless the stores
+// are empty while no writer can add to them.
 
 import type { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
@@ -16,19 +16,18 @@ interface RemovalDeps {
   readonly control: Control
   readonly clock: Clock
   /**
-   * Nothing more can be stored for the organisation, and what was under way has settled. Answers how to undo
-   * it.
+   * Ends all writing for the organisation and waits for running writes. Returns the function that undoes it.
    */
   readonly closeToWriters: (tenantId: string) => Promise<() => Promise<void>>
-  /** Rows of telemetry in every store, counted past everything that hides. */
+  /** Counts rows of telemetry in every store, including hidden ones. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
-  /** Makes removed control-plane rows leave the disk, as soon as that can be. */
+  /** Makes removed control-plane rows leave the disk as soon as possible. */
   readonly flushControl: () => Promise<void>
   readonly signCheckpoint: (chain: ChainName, tenantId: string) => Promise<string>
 }
 
-/** What belongs to a living organisation, in an order that references allow. The rest is its record. */
-const livingTables = [
+/** Tables whose rows are removed, in an order that references allow. All others are evidence and stay. */
+const removedTables = [
   'held_anomaly_versions',
   'anomalies',
   'detector_mutes',
@@ -44,7 +43,7 @@ const livingTables = [
 ] as const
 
 /** Deletions in any other state may still change something, or have failed to. */
-const endedWell = ['completed', 'cancelled', 'rejected', 'expired']
+const settledStates = ['completed', 'cancelled', 'rejected', 'expired']
 
 export class OrganisationRemoval {
   readonly #deps: RemovalDeps
@@ -55,11 +54,11 @@ export class OrganisationRemoval {
   }
 
   /**
-   * Removes it in one transaction. Throws `not_removable` where a deletion has not ended well, a legal hold
-   * stands, no full erasure is completed, or something was stored since; then everything is as it was.
+   * Removes it in one transaction. Throws `not_removable` where a deletion is unfinished or failed, a legal
+   * hold is in force, no full erasure is completed, or something was stored since; then nothing has changed.
    */
   async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
-    if (this.#underWay.has(tenantId)) throw notRemovable('Somebody else is removing it just now.')
+    if (this.#underWay.has(tenantId)) throw notRemovable('Another request is removing it at present.')
     this.#underWay.add(tenantId)
     try {
       return await this.#removeAlone(tenantId, actor)
@@ -68,7 +67,7 @@ export class OrganisationRemoval {
     }
   }
 
-  /** An attempt with a wrong confirmation leaves an audit entry and nothing else. */
+  /** Records an attempt with a wrong confirmation in the audit log, and changes nothing else. */
   async recordRefusal(tenantId: string, actor: Actor): Promise<void> {
     await this.#deps.control.transaction().execute((trx) =>
       appendAudit(trx, tenantId, this.#deps.clock.nowMs(), {
@@ -94,7 +93,7 @@ export class OrganisationRemoval {
       await reopen()
       throw error
     }
-    // It stays closed: a request that was let in before its token was removed must not store anything now.
+    // It stays closed: a request that was admitted before its token was removed must not store anything.
     await flushControl()
     return {
       tenant_id: tenantId,
@@ -114,10 +113,10 @@ async function removeRows(
   nowMs: number,
 ): Promise<void> {
   await lock(trx, { tenantId })
-  // Again, because everybody could still ask for deletions and holds until this transaction began.
+  // Checked again, because deletions and holds could be requested until this transaction began.
   const erasedBy = await requireErased(trx, tenantId)
   const removed: Record<string, number> = {}
-  for (const table of livingTables) {
+  for (const table of removedTables) {
     const { numDeletedRows } = await trx
       .deleteFrom(table)
       .where('tenant_id', '=', tenantId)
@@ -133,7 +132,7 @@ async function removeRows(
   })
 }
 
-/** Answers the full erasure that vouches for it. */
+/** Returns the full erasure that allows the removal. */
 async function requireErased(control: Control | ControlTransaction, tenantId: string): Promise<string> {
   const known = await control
     .selectFrom('organisations')
@@ -147,7 +146,7 @@ async function requireErased(control: Control | ControlTransaction, tenantId: st
     .where('tenant_id', '=', tenantId)
     .orderBy('request_id', 'desc')
     .execute()
-  const open = requests.find(({ status }) => !endedWell.includes(status))
+  const open = requests.find(({ status }) => !settledStates.includes(status))
   if (open !== undefined) throw notRemovable(`Its deletion ${open.request_id} is ${open.status}.`)
   const hold = await control
     .selectFrom('legal_holds')
@@ -155,7 +154,7 @@ async function requireErased(control: Control | ControlTransaction, tenantId: st
     .where('tenant_id', '=', tenantId)
     .where('released_at_ms', 'is', null)
     .executeTakeFirst()
-  if (hold !== undefined) throw notRemovable(`The legal hold ${hold.hold_id} stands.`)
+  if (hold !== undefined) throw notRemovable(`The legal hold ${hold.hold_id} is in force.`)
   const erasure = requests.find(
     (request) => request.status === 'completed' && request.scope === 'all' && isOfAllSignals(request.signals),
   )

@@ -1,5 +1,5 @@
-// GET /me, the access tokens of the caller's own organisation, and its end. An admin can't make an owner:
-// nobody hands out more than they hold.
+// GET /me, the access tokens of the caller's organisation, and the removal of the organisation. An admin
+// can't make an owner token: nobody grants more rights than their own.
 
 import type { FastifyInstance } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'
@@ -92,10 +92,10 @@ export function addRemovalRoute(http: FastifyInstance, removal: OrganisationRemo
   })
 }
 
-/** The organisation that is to be removed: the caller's own, where its tenant_id was typed. */
+/** Returns the organisation to remove: the caller's own, where its tenant_id was typed. */
 function readConfirmation(confirm: string | undefined, tenantId: string): Parsed<string> {
   if (confirm === tenantId) return { value: tenantId }
-  // What is no text at all is the schema's to refuse.
+  // Anything but a text is refused by the schema.
   if (confirm === undefined) return { problems: [] }
   const ctx = { error: 'confirm does not equal your tenant_id' }
   const sentence = 'Type the tenant_id of your organisation exactly'

@@ -1,5 +1,6 @@
-// Organisations at rest, and who a secret stands for: a lookup by hash is one indexed read, so a revoked
-// token stops working with the next request. What tokens.ts does to tokens runs here in its transactions.
+// The store of organisations, and of the caller of each secret: a look-up by hash is one indexed read, so a
+// revoked token stops working with the next request. What tokens.ts does with tokens runs here in its
+// transactions.
 
 import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
@@ -26,14 +27,14 @@ export interface NewOrganisation {
   readonly actor: Actor
 }
 
-/** The first act in every audit log. */
+/** The first action in every audit log. */
 const created = 'organisation.created'
 
 export class TenancyStore {
   readonly #control: Control
   readonly #clock: Clock
 
-  /** Every request asks it, so it is built once; its one parameter is the hash. */
+  /** Every request runs it, so it is built once; its one parameter is the hash. */
   readonly #callerByHash: CallerQuery
 
   constructor(control: Control, clock: Clock) {
@@ -43,8 +44,8 @@ export class TenancyStore {
   }
 
   /**
-   * Creates an organisation and gives it its placement for good. Throws `name_taken` where the tenant_id
-   * exists or ever did. `within` runs in the same transaction, for what every new organisation starts with.
+   * Creates an organisation and assigns its placement for ever. Throws `name_taken` where the tenant_id
+   * exists or ever existed. `within` runs in the same transaction, to add what every new organisation has.
    */
   async createOrganisation(
     organisation: NewOrganisation,
@@ -90,7 +91,10 @@ export class TenancyStore {
     return row === undefined ? null : { tenantId: row.tenant_id, placement: row.placement }
   }
 
-  /** Whether another organisation has the same placement: what is told of it could then be a neighbour's. */
+  /**
+   * Whether another organisation has the same placement: figures of the placement could then be a
+   * neighbour's.
+   */
   async sharesPlacement({ placement, tenantId }: TenantPlace): Promise<boolean> {
     const neighbour = await this.#control
       .selectFrom('organisations')
@@ -103,8 +107,8 @@ export class TenancyStore {
   }
 
   /**
-   * The place of an organisation that is or was: what comes back with an old copy of the telemetry has to be
-   * found and erased although nobody owns it any more. Null for a tenant_id that was never given away.
+   * Returns the placement of an organisation that exists or existed: what an old copy of the telemetry brings
+   * back must be found and erased even if nobody owns it any more. Null for a tenant_id that was never used.
    */
   async findPlace(tenantId: string): Promise<TenantPlace | null> {
     const present = await this.findOrganisation(tenantId)
@@ -115,7 +119,7 @@ export class TenancyStore {
   }
 
   /**
-   * Which organisation this is among all that ever bore the name: the hash of its first audit entry.
+   * Identifies this organisation among all that ever had the tenant_id: the hash of its first audit entry.
    * Null where there is none.
    */
   async foundingHash(tenantId: string): Promise<string | null> {
@@ -123,7 +127,7 @@ export class TenancyStore {
     return first?.hash ?? null
   }
 
-  /** Whether the tenant_id belonged to an organisation that is gone. */
+  /** Whether the tenant_id belonged to an organisation that was removed. */
   async wasRemoved(tenantId: string): Promise<boolean> {
     return (await this.findOrganisation(tenantId)) === null && (await isOnRecord(this.#control, tenantId))
   }
@@ -137,7 +141,7 @@ export class TenancyStore {
     return rows.map((row) => ({ tenantId: row.tenant_id, placement: row.placement }))
   }
 
-  /** Every organisation as a person knows it, in order of tenant_id. */
+  /** Returns every organisation with its name, in order of tenant_id. */
   async describeOrganisations(): Promise<{ tenantId: string; name: string; createdAtMs: number }[]> {
     const rows = await this.#control
       .selectFrom('organisations')
@@ -158,20 +162,20 @@ export class TenancyStore {
       .execute(async (trx) => readNewToken(trx, token.tenantId, await insertToken(trx, token, nowMs)))
   }
 
-  /** Newest first, from before `beforeId` where given. */
+  /** Returns a page, newest first, of tokens before `beforeId` where given. */
   listTokens(tenantId: string, page: { limit: number; beforeId: string | null }): Promise<AccessToken[]> {
     return readTokenPage(this.#control, tenantId, page, this.#clock.nowMs())
   }
 
-  /** See {@link revokeTokens}. Revoking twice answers the first time. */
+  /** See {@link revokeTokens}. Revoking again returns the first revocation. */
   revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
     const nowMs = this.#clock.nowMs()
     return this.#control.transaction().execute((trx) => revokeTokens(trx, revocation, nowMs))
   }
 
   /**
-   * The caller a secret stands for, or null where no token has it. Throws `token_revoked` or
-   * `token_expired` where one had.
+   * Returns the caller of a secret; null where no token has it. Throws `token_revoked` or `token_expired`
+   * where a token has it that ended.
    */
   async findCaller(secret: string): Promise<Caller | null> {
     const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
@@ -212,7 +216,7 @@ function callerByHash(control: Control) {
     .compile()
 }
 
-/** Whether anything was ever written down under this tenant_id. */
+/** Whether anything was ever recorded under this tenant_id. */
 async function isOnRecord(control: Control | ControlTransaction, tenantId: string): Promise<boolean> {
   for (const table of Object.values(chainTables)) {
     if ((await readHead(control, table, tenantId)).entries > 0) return true

@@ -1,5 +1,5 @@
-// Organisations and tokens over a real control-plane database and the real front door: two organisations at a
-// time, presence before absence, and the secret looked for in every byte that was stored.
+// Organisations and tokens with a real control-plane database and the real HTTP server: two organisations at
+// a time, presence before absence, and a search for the secret in every stored byte.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -71,7 +71,7 @@ const auditOf = async (tenantId: string) =>
   (await readChain(control, 'audit_entries', tenantId)).map(({ text }) => JSON.parse(text))
 
 describe('organisations', () => {
-  test('each has a place of its own, which it keeps', async () => {
+  test('each has a placement of its own, which it keeps', async () => {
     const [acme, globex] = [await store.findOrganisation('acme'), await store.findOrganisation('globex')]
     assert.deepEqual([acme?.placement, globex?.placement], [0, 1])
     assert.equal(await store.findOrganisation('nobody'), null)
@@ -91,7 +91,7 @@ describe('organisations', () => {
     assert.deepEqual(await auditOf('acme'), before)
   })
 
-  test('one whose first belongings fail does not come into being', async () => {
+  test('one whose first records fail is not created', async () => {
     const failing = store.createOrganisation(
       { tenantId: 'stillborn', name: 'x', actor: operatorActor('command-line') },
       async () => {
@@ -103,7 +103,7 @@ describe('organisations', () => {
     assert.deepEqual(await auditOf('stillborn'), [])
   })
 
-  test('two that are created at once don’t share a place', async () => {
+  test('two that are created at once don’t share a placement', async () => {
     const places = await Promise.all(
       ['first-of-two', 'second-of-two'].map((tenantId) =>
         store.createOrganisation(
@@ -117,7 +117,7 @@ describe('organisations', () => {
 })
 
 describe('secrets', () => {
-  test('a secret is in no byte of the database, its hash and its first characters are', async () => {
+  test('a secret is in no byte of the database; its hash and its first characters are', async () => {
     const { secret, id } = await tokenOf('acme', 'viewer')
     assert.deepEqual((await store.findCaller(secret))?.requester, tokenActor(id, 'a test'))
     assert.notDeepEqual(filesWith(id), [], 'the token is there')
@@ -127,7 +127,7 @@ describe('secrets', () => {
     assert.deepEqual(filesWith(secret.slice(-20)), [])
   })
 
-  test('a created token shows its secret in that answer and in no other, nor in the audit log', async () => {
+  test('a created token shows its secret in that response and in no other, nor in the audit log', async () => {
     const created = await ask(owner.secret, 'POST', '/tokens', { name: 'ci', role: 'ingest' })
     assert.equal(created.status, 201)
     const { token, id } = created.body
@@ -141,7 +141,7 @@ describe('secrets', () => {
     assert.ok(!audit.includes(token) && !audit.includes(token.slice(-20)))
   })
 
-  test('a secret must be whole: a part of it, its hash or other letters are nobody', async () => {
+  test('a secret must be complete: a part of it, its hash or other letters are unknown', async () => {
     const { secret } = owner
     for (const other of [secret.slice(0, -1), `${secret}a`, secret.toUpperCase(), '', '%', "' or 1=1 --"]) {
       assert.equal(await store.findCaller(other), null, other)
@@ -152,7 +152,7 @@ describe('secrets', () => {
 })
 
 describe('the end of a token', () => {
-  test('a revoked token stops with the next request, and the others go on', async () => {
+  test('a revoked token stops with the next request, and the others continue to work', async () => {
     const revoked = await tokenOf('acme', 'viewer')
     assert.equal((await ask(revoked.secret, 'GET', '/me')).status, 200)
     const answer = await ask(admin.secret, 'DELETE', `/tokens/${revoked.id}`)
@@ -161,7 +161,7 @@ describe('the end of a token', () => {
     assert.equal((await ask(admin.secret, 'GET', '/me')).status, 200)
   })
 
-  test('revoking twice answers the first time and is on the audit log once', async () => {
+  test('revoking again returns the first revocation and is in the audit log once', async () => {
     const revoked = await tokenOf('acme', 'viewer')
     const first = await ask(owner.secret, 'DELETE', `/tokens/${revoked.id}`)
     await clock.advance(1000)
@@ -174,7 +174,7 @@ describe('the end of a token', () => {
     )
   })
 
-  test('a token is good until its last millisecond and not in the one after', async () => {
+  test('a token is valid until its last millisecond and not in the one after', async () => {
     const created = await ask(owner.secret, 'POST', '/tokens', {
       name: 'a day',
       role: 'viewer',
@@ -190,8 +190,8 @@ describe('the end of a token', () => {
   })
 })
 
-describe('who may make and end tokens', () => {
-  test('an admin can’t make an owner token, and nothing is made', async () => {
+describe('who may make and revoke tokens', () => {
+  test('an admin can’t make an owner token, and nothing is created', async () => {
     const before = (await store.listTokens('acme', { limit: 500, beforeId: null })).length
     const answer = await ask(admin.secret, 'POST', '/tokens', { name: 'x', role: 'owner' })
     assert.deepEqual([answer.status, answer.body.code], [403, 'role_not_permitted'])
@@ -201,7 +201,7 @@ describe('who may make and end tokens', () => {
     }
   })
 
-  test('an admin can’t revoke an owner token, which goes on working', async () => {
+  test('an admin can’t revoke an owner token, which continues to work', async () => {
     const other = await tokenOf('acme', 'owner')
     const answer = await ask(admin.secret, 'DELETE', `/tokens/${other.id}`)
     assert.deepEqual([answer.status, answer.body.code], [403, 'role_not_permitted'])
@@ -210,7 +210,7 @@ describe('who may make and end tokens', () => {
     assert.equal((await ask(other.secret, 'GET', '/me')).status, 401)
   })
 
-  test('those below admin neither see, make nor revoke tokens', async () => {
+  test('roles below admin neither see, make nor revoke tokens', async () => {
     for (const role of ['member', 'viewer', 'ingest'] as const) {
       const { secret } = await tokenOf('acme', role)
       assert.equal((await ask(secret, 'GET', '/tokens')).status, 403)
@@ -220,7 +220,7 @@ describe('who may make and end tokens', () => {
     }
   })
 
-  test('another organisation’s token looks exactly like one that doesn’t exist, and stays good', async () => {
+  test('another organisation’s token looks exactly like one that doesn’t exist, and stays valid', async () => {
     const foreign = await ask(stranger.secret, 'DELETE', `/tokens/${owner.id}`)
     const unknown = await ask(stranger.secret, 'DELETE', '/tokens/tok_00000000000000000000000000')
     assert.deepEqual([foreign.status, foreign.text], [404, unknown.text])
@@ -232,7 +232,7 @@ describe('who may make and end tokens', () => {
     )
   })
 
-  test('every wrong thing about a new token is told at once', async () => {
+  test('all problems of a new token are in one response', async () => {
     const answer = await ask(owner.secret, 'POST', '/tokens', {
       name: '',
       role: 'king',
@@ -249,7 +249,7 @@ describe('who may make and end tokens', () => {
   })
 })
 
-test('lists of tokens go on where the page before ended, each token once, newest first', async () => {
+test('lists of tokens continue where the previous page ended, each token once, newest first', async () => {
   const seen: string[] = []
   for (let cursor = ''; ; ) {
     const { body } = await ask(owner.secret, 'GET', `/tokens?limit=3${cursor}`)
@@ -266,7 +266,7 @@ test('lists of tokens go on where the page before ended, each token once, newest
   assert.deepEqual(seen, seen.toSorted().reverse())
 })
 
-test('whatever was done above, the audit logs hold', async () => {
+test('after all of this the audit logs are consistent', async () => {
   for (const tenantId of ['acme', 'globex']) {
     const chain = await readChain(control, 'audit_entries', tenantId)
     assert.ok(chain.length > 0)

@@ -1,4 +1,4 @@
-// Rules of organisations and tokens: who shares a place, and what is shown of a secret.
+// Rules of organisations and tokens: who shares a placement, and what is shown of a secret.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -14,7 +14,7 @@ import {
   secretLengthMin,
 } from './tenancy.ts'
 
-test('the first 64 organisations each get a place of their own, the next ones share evenly', () => {
+test('the first 64 organisations each get a placement of their own, the next ones share evenly', () => {
   const taken: number[] = []
   for (let i = 0; i < 3 * placementCount; i++) taken.push(choosePlacement(taken))
   assert.equal(new Set(taken.slice(0, placementCount)).size, placementCount)
@@ -23,7 +23,7 @@ test('the first 64 organisations each get a place of their own, the next ones sh
   }
 })
 
-test('a place is always one of the least used, whatever the history', () => {
+test('a placement is always one of the least used, whatever the history', () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: placementCount - 1 }), { maxLength: 300 }), (taken) => {
       const counts = Array.from({ length: placementCount }, (_, i) => taken.filter((p) => p === i).length)
@@ -32,7 +32,7 @@ test('a place is always one of the least used, whatever the history', () => {
   )
 })
 
-test('a secret names its role, is long enough, and is new each time', () => {
+test('a secret contains its role, is long enough, and is different each time', () => {
   for (const role of roles) {
     const [one, other] = [newTokenSecret(role), newTokenSecret(role)]
     assert.ok(one.startsWith(`lethe_${role}_`))
@@ -41,7 +41,7 @@ test('a secret names its role, is long enough, and is new each time', () => {
   }
 })
 
-test('of a generated secret four characters are shown, of a chosen one none', () => {
+test('four characters of a generated secret are shown, and none of a chosen one', () => {
   const secret = newTokenSecret('admin')
   assert.equal(prefixOf(secret), secret.slice(0, 'lethe_admin_'.length + 4))
   fc.assert(
@@ -52,7 +52,7 @@ test('of a generated secret four characters are shown, of a chosen one none', ()
   )
 })
 
-test('secrets that differ in one character have nothing in common afterwards', () => {
+test('secrets that differ in one character have hashes with nothing in common', () => {
   const [one, other] = [hashSecret('secret-a'), hashSecret('secret-b')]
   assert.match(one, /^[0-9a-f]{64}$/)
   assert.notEqual(one.slice(0, 8), other.slice(0, 8))

@@ -1,21 +1,21 @@
-// Rules of organisations and access tokens, without I/O: how a secret looks, how it is kept, and in which
-// partition group an organisation lives.
+// Rules of organisations and access tokens, without I/O: the form of a secret, how it is stored, and the
+// placement of an organisation.
 
 import { createHash } from 'node:crypto'
 import type { Role } from '../../contract/tenancy.ts'
 import { newSecret } from '../core/ids.ts'
 
 /**
- * Partition groups. One commit may touch all of them and stay below the engine's limit of 100 partitions per
- * insert; up to this many organisations have their partitions to themselves.
+ * Number of placements. One commit may contain all of them and stay below the engine's limit of 100
+ * partitions per insert; up to this many organisations have their partitions to themselves.
  */
 export const placementCount = 64
 
-/** Secrets shorter than this can be guessed; longer ones only cost hashing. */
+/** Shorter secrets can be guessed; longer ones only cost hashing. */
 export const secretLengthMin = 32
 export const secretLengthMax = 512
 
-/** A new secret; the role in it is for people's eyes and decides nothing. */
+/** Returns a new secret. The role in it is for people and decides nothing. */
 export function newTokenSecret(role: Role): string {
   return `lethe_${role}_${newSecret()}`
 }
@@ -26,7 +26,8 @@ export function hashSecret(secret: string): string {
 }
 
 /**
- * The first characters of a generated secret. Of a chosen one nothing is shown, since every character counts.
+ * Returns the first characters of a generated secret. Of a chosen one nothing is shown, because every
+ * character counts.
  */
 export function prefixOf(secret: string): string {
   const generated = /^lethe_[a-z]+_/.exec(secret)
@@ -34,8 +35,8 @@ export function prefixOf(secret: string): string {
 }
 
 /**
- * The least used placement, the lowest of equals, so that organisations share only when there are more than
- * 64.
+ * Returns the least used placement, the lowest of equals, so that organisations share one only when there are
+ * more than 64.
  */
 export function choosePlacement(taken: readonly number[]): number {
   const counts = new Array<number>(placementCount).fill(0)

@@ -1,6 +1,5 @@
-// What descends from a token: nothing outlasts its line, nothing is made with what has ended, and
-// revoking takes the whole line where that is asked for. Through the real front door, with a
-// clock that is moved by hand.
+// Descendants of tokens: none is valid longer than its line, nothing is made with an ended token, and a
+// revocation ends the whole line where requested. With the real HTTP server and a manual clock.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
@@ -73,7 +72,7 @@ async function ask(by: Token, method: 'GET' | 'POST' | 'DELETE', url: string, pa
   return { status: answer.statusCode, body: answer.json() }
 }
 
-/** Asks for a token with `by`. */
+/** Requests a token with the token `by`. */
 const tryMake = (by: Token, more: object = {}) =>
   ask(by, 'POST', '/tokens', { name: 'x', role: 'admin', ...more })
 
@@ -83,7 +82,7 @@ async function make(by: Token, more: object = {}): Promise<Token & { readonly ex
   return { id: body.id, secret: body.token, expiresAt: body.expires_at }
 }
 
-/** Puts a token into a line as no version of today does: older ones let a token outlast its maker. */
+/** Writes a token into a line as older versions did: they let a token outlast its maker. */
 async function bindByHand(id: string, madeWith: string, lineExpiresAtMs: number): Promise<void> {
   await sql`update access_tokens
     set made_with = ${madeWith}, root_id = ${madeWith}, line_expires_at_ms = ${lineExpiresAtMs}
@@ -96,7 +95,7 @@ const revoke = (by: Token, { id }: Pick<Token, 'id'>, query = '') =>
 const inDays = (days: number) => new Date(clock.nowMs() + days * msPerDay).toISOString()
 
 describe('the number of tokens', () => {
-  test('is bounded for an organisation, by those that work, and not for the operator or a neighbour', async () => {
+  test('is limited for an organisation, by those that are active, and not for the operator or a neighbour', async () => {
     const [first] = [await operatorToken('ingest', 1)]
     for (let made = 2; made < activeTokensMax; made++) await operatorToken('ingest')
     const { status, body } = await tryMake(owner)
@@ -124,7 +123,7 @@ describe('the number of tokens', () => {
 })
 
 describe('the expiry of a token', () => {
-  test('is that of the token it is made with, where none is asked for', async () => {
+  test('is that of the token it is made with, where none is requested', async () => {
     const parent = await operatorToken('owner', 10)
     const child = await make(parent)
     assert.equal(child.expiresAt, inDays(10))
@@ -133,7 +132,7 @@ describe('the expiry of a token', () => {
     assert.equal((await make(owner, { expires_in_days: 3650 })).expiresAt, inDays(3650))
   })
 
-  test('may be earlier, and a later one is refused with the bound', async () => {
+  test('may be earlier, and a later one is refused with the limit', async () => {
     const parent = await operatorToken('admin', 10)
     assert.equal((await make(parent, { expires_in_days: 9 })).expiresAt, inDays(9))
     assert.equal((await make(parent, { expires_in_days: 10 })).expiresAt, inDays(10))
@@ -151,7 +150,7 @@ describe('the expiry of a token', () => {
     assert.match(msg, new RegExp(expires_at))
   })
 
-  test('in less than a day leaves no number of days, only to leave the field out', async () => {
+  test('with less than a day left gives no number of days, only the advice to leave the field out', async () => {
     const parent = await operatorToken('admin', 1)
     await clock.advance(1000)
     const { body } = await tryMake(parent, { expires_in_days: 1 })
@@ -169,7 +168,7 @@ describe('the expiry of a token', () => {
     assert.deepEqual(await Promise.all([parent, child, grandchild].map(works)), [false, false, false])
   })
 
-  test('of an older token that outlasts its line stays, and gives nothing more to anybody', async () => {
+  test('of an older token that outlasts its line stays, and is not inherited', async () => {
     const parent = await operatorToken('owner', 5)
     const old = await operatorToken('admin')
     await bindByHand(old.id, parent.id, clock.nowMs() + 5 * msPerDay)
@@ -183,7 +182,7 @@ describe('the expiry of a token', () => {
 })
 
 describe('revoking a token', () => {
-  test('leaves what was made with it, says how many that are, and ends them when it is asked again', async () => {
+  test('leaves its descendants, reports their number, and ends them on a second request', async () => {
     const parent = await make(owner)
     const child = await make(parent)
     const grandchild = await make(child, { role: 'ingest' })
@@ -196,7 +195,7 @@ describe('revoking a token', () => {
     assert.deepEqual(await Promise.all([child, grandchild, owner].map(works)), [false, false, true])
   })
 
-  test('with its descendants takes those below a revoked one too, and no sibling', async () => {
+  test('with its descendants ends those below a revoked one too, and no sibling', async () => {
     const parent = await make(owner)
     const [child, sibling] = [await make(parent), await make(owner)]
     const grandchild = await make(child)
@@ -206,7 +205,7 @@ describe('revoking a token', () => {
     assert.deepEqual(await Promise.all([parent, grandchild, sibling].map(works)), [false, false, true])
   })
 
-  test('with its descendants ends those that have expired, which a clock set back would wake', async () => {
+  test('with its descendants ends expired ones too, which a clock that goes back would make valid again', async () => {
     const parent = await make(owner)
     const child = await make(parent, { expires_in_days: 1 })
     await clock.advance(2 * msPerDay)
@@ -215,7 +214,7 @@ describe('revoking a token', () => {
     assert.deepEqual([status, body.code], [401, 'token_revoked'])
   })
 
-  test('lets nothing be made with it any more, also by a request that was let in before', async () => {
+  test('prevents making others with it, also by a request that was admitted before', async () => {
     const parent = await make(owner)
     const caller = await store.findCaller(parent.secret)
     assert.ok(caller)
@@ -233,7 +232,7 @@ describe('revoking a token', () => {
     assert.equal(await store.findCaller(secret), null)
   })
 
-  test('adds nothing to what was made with it: role and expiry stay, and its children are bound as before', async () => {
+  test('adds nothing to its descendants: role and expiry stay, and their children are limited as before', async () => {
     const parent = await operatorToken('admin', 10)
     const child = await make(parent, { expires_in_days: 5 })
     await revoke(owner, parent)
@@ -243,18 +242,18 @@ describe('revoking a token', () => {
     assert.equal((await ask(child, 'GET', '/me')).body.role, 'admin')
   })
 
-  test('may end the token that asks, alone or with all it has made', async () => {
+  test('may end the token of the request, alone or with all its descendants', async () => {
     const parent = await make(owner)
     const child = await make(parent)
     assert.equal((await revoke(parent, parent)).body.live_descendants, 1)
     assert.deepEqual(await Promise.all([parent, child].map(works)), [false, true])
-    // From below: the line of the one that asks ends with it.
+    // From below: the line of the requesting token ends with it.
     const other = await make(child)
     assert.equal((await revoke(child, child, '?descendants=true')).status, 200)
     assert.deepEqual(await Promise.all([child, other, owner].map(works)), [false, false, true])
   })
 
-  test('by who is no owner never ends an owner’s, not even below: then nothing is revoked', async () => {
+  test('by a non-owner never ends an owner’s token, not even below: then nothing is revoked', async () => {
     const admin = await operatorToken('admin')
     const child = await make(admin)
     const heir = await operatorToken('owner')
@@ -265,7 +264,7 @@ describe('revoking a token', () => {
     assert.equal((await revoke(owner, child, '?descendants=true')).body.revoked_descendants, 1)
   })
 
-  test('of the last owner is taken: the operator can make another one', async () => {
+  test('of the last owner is allowed: the operator can make another one', async () => {
     const child = await make(owner, { role: 'owner' })
     assert.equal((await revoke(child, owner, '?descendants=true')).body.revoked_descendants, 1)
     assert.deepEqual(await Promise.all([owner, child].map(works)), [false, false])
@@ -310,7 +309,7 @@ describe('revoking a token', () => {
   })
 })
 
-test('the list says what each token was made with and how many of its descendants work', async () => {
+test('the list has the maker of each token and the number of its active descendants', async () => {
   const parent = await make(owner, { expires_in_days: 9 })
   const child = await make(parent)
   const brief = await make(child, { expires_in_days: 1 })
@@ -335,7 +334,7 @@ test('the list says what each token was made with and how many of its descendant
   assert.deepEqual((await listed()).get(child.id), [parent.id, 0], 'what has expired is not counted')
 })
 
-test('a circle that was made by hand neither hangs the list nor a revocation', async () => {
+test('a circle that was written to the database ends neither in an endless list nor an endless revocation', async () => {
   const parent = await make(owner)
   const child = await make(parent)
   await bindByHand(parent.id, child.id, clock.nowMs() + msPerDay)

@@ -1,6 +1,6 @@
-// Access tokens at rest: making one, listing them, revoking one or a whole line. A token never lasts longer
-// than the tokens it descends from, and nothing is made with one that has ended meanwhile: both are checked
-// in the transaction that writes it.
+// The store of access tokens: makes one, lists them, revokes one or a whole line. A token never lasts longer
+// than its ancestors, and none is made with a token that has ended meanwhile: both are checked in the
+// transaction that writes it.
 
 import { type Selectable, sql } from 'kysely'
 import {
@@ -21,10 +21,7 @@ import { hashSecret, prefixOf } from './tenancy.ts'
 
 const msPerDay = 86_400_000
 
-/**
- * Access tokens of an organisation that work at the same time. A fleet of that size shares the tokens of its
- * collectors.
- */
+/** Active access tokens of an organisation. A larger fleet shares the tokens of its collectors. */
 export const activeTokensMax = 1000
 
 /** Ids in one audit entry: keeps an entry below 20 kB, however many tokens a line has. */
@@ -35,9 +32,9 @@ export interface NewToken {
   readonly name: string
   readonly role: Role
   readonly secret: string
-  /** Null for as long as the token that it is made with; for good where the operator makes it. */
+  /** Null to last as long as the token that it is made with; for ever where the operator makes it. */
   readonly expiresAtMs: number | null
-  /** Who makes it: where that is a token, it descends from that one. */
+  /** The maker; where it is a token, the new token descends from it. */
   readonly actor: Actor
 }
 
@@ -49,16 +46,15 @@ type CountedRow = Pick<TokenRow, 'id' | 'made_with' | 'expires_at_ms' | 'revoked
 interface Line {
   readonly madeWith: string | null
   readonly rootId: string | null
-  /** Nothing of the line may last longer; null where nothing bounds it. */
+  /** The last possible expiry in the line; null where it has no limit. */
   readonly expiresAtMs: number | null
 }
 
 /**
- * Inserts a token and its audit entry and answers its id. Throws `name_taken` where the secret stands for a
- * token already, of whichever organisation; `too_many_tokens` where the organisation has as many as it may
- * have, which does not bind the operator; InvalidInput where it would outlast its line; `token_unknown`,
- * `token_revoked`, `token_expired` or `token_line_expired` where the token it is made with has ended, or one
- * that this descends from.
+ * Inserts a token with its audit entry and returns its id. Throws `name_taken` where any organisation has a
+ * token with the secret; `too_many_tokens` where the organisation has as many as it may have, which does not
+ * limit the operator; InvalidInput where it would outlast its line; `token_unknown`, `token_revoked`,
+ * `token_expired` or `token_line_expired` where the token it is made with has ended, or an ancestor of it.
  */
 export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
   await lock(trx, token)
@@ -129,7 +125,7 @@ async function lineOf(
   nowMs: number,
 ): Promise<Line> {
   if (actor.kind !== 'token') {
-    // Only the operator stands outside of every line; of anybody else it is unknown which tokens are theirs.
+    // Only the operator is outside of every line; for any other actor its tokens are unknown.
     return { madeWith: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
   }
   const maker = await findRow(trx, tenantId, actor.id)
@@ -144,12 +140,12 @@ function expiryWithin({ expiresAtMs: endMs }: Line, askedMs: number | null, nowM
   if (endMs === null || askedMs === null) return askedMs ?? endMs
   if (askedMs <= endMs) return askedMs
   const days = Math.floor((endMs - nowMs) / msPerDay)
-  const mend = days >= 1 ? `Input should be at most ${days}, or left out` : 'Leave this field out'
+  const advice = days >= 1 ? `Input should be at most ${days}, or left out` : 'Leave this field out'
   throw new InvalidInput([
     problem(
       ['body', 'expires_in_days'],
       'less_than_equal',
-      `${mend}: a token lasts at most as long as the one it is made with, which expires at ${instantText(endMs)}`,
+      `${advice}: a token lasts at most as long as the one it is made with, which expires at ${instantText(endMs)}`,
       Math.round((askedMs - nowMs) / msPerDay),
       { le: days, expires_at: instantText(endMs) },
     ),
@@ -160,7 +156,7 @@ function isOver(endMs: number | null, nowMs: number): boolean {
   return endMs !== null && endMs <= nowMs
 }
 
-/** Newest first, from before `beforeId` where given. */
+/** Returns a page, newest first, of tokens before `beforeId` where given. */
 export async function readTokenPage(
   control: Control,
   tenantId: string,
@@ -179,7 +175,7 @@ export async function readTokenPage(
   return rows.map((row) => toToken(row, counts))
 }
 
-/** A token that has just been made, so that nothing descends from it. */
+/** Returns a token that has just been made, so that it has no descendants. */
 export async function readNewToken(
   trx: ControlTransaction,
   tenantId: string,
@@ -195,14 +191,14 @@ export interface Revocation {
   readonly id: string
   readonly actor: Actor
   readonly actorRole: Role
-  /** Whether everything that descends from it ends as well. */
+  /** Whether all its descendants end as well. */
   readonly withDescendants: boolean
 }
 
 /**
- * Ends a token, and with its descendants those that have expired too: a clock that is set back would wake
- * them. What is revoked already stays as it is. Throws `not_found`, and `role_not_permitted` where one of
- * those that would end is an owner's and the actor is none; then nothing is revoked.
+ * Ends a token and, with descendants, also expired ones: a clock that goes back would make them valid again.
+ * Tokens that are revoked already stay unchanged. Throws `not_found`, and `role_not_permitted` where an owner
+ * token would end and the actor is not an owner; then nothing is revoked.
  */
 export async function revokeTokens(
   trx: ControlTransaction,
@@ -255,8 +251,9 @@ async function endTokens(
 }
 
 /**
- * At any distance. A circle, which only a change by hand can make, is walked once. `cross join` says in which
- * order to join: the other one reads the whole table for each token of the line.
+ * Selects descendants at any distance. A circle, which only a manual change of the database can create, is
+ * followed once. `cross join` sets the order of the join: the other order reads the whole table for each
+ * token of the line.
  */
 async function readDescendants(
   trx: ControlTransaction,
@@ -275,9 +272,8 @@ async function readDescendants(
 }
 
 /**
- * Descendants that work now, at any distance, by token, of the whole organisation. Reads what works
- * and what it descends from: tokens that have ended stay on record, and an organisation may have
- * made any number of them.
+ * Counts active descendants, at any distance, by token, of the whole organisation. Reads active tokens and
+ * their ancestors: ended tokens stay stored, and an organisation may have made any number of them.
  */
 async function countLiveDescendants(
   control: Control | ControlTransaction,
@@ -300,7 +296,7 @@ async function countLiveDescendants(
   for (const { made_with } of rows) {
     if (made_with !== null) uncounted.set(made_with, (uncounted.get(made_with) ?? 0) + 1)
   }
-  // From the youngest up; each is added to its maker once everything below it has been.
+  // From the youngest up; each is added to its maker after everything below it.
   const ready = rows.filter(({ id }) => !uncounted.has(id))
   const counts = new Map<string, number>()
   for (let row = ready.pop(); row !== undefined; row = ready.pop()) {

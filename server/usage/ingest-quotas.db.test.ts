@@ -1,4 +1,4 @@
-// Quotas on the real control plane, on a clock that is moved by hand.
+// Quotas on the real control plane, with a manual clock.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
@@ -54,7 +54,7 @@ async function send(bytes: number, rows = 1, to = quotas, tenantId = tenant): Pr
   }
 }
 
-/** Seconds to wait of a refusal. */
+/** Returns the seconds to wait of a refusal. */
 async function refusedFor(sending: Promise<void>): Promise<number> {
   const error = await sending.then(
     () => assert.fail('it was let in'),
@@ -65,7 +65,7 @@ async function refusedFor(sending: Promise<void>): Promise<number> {
 }
 
 describe('bytes a day', () => {
-  test('the last byte fits, the next is refused until the next UTC midnight, and then all of them are there', async () => {
+  test('the last byte fits, the next is refused until the next UTC midnight, and then all of them are available', async () => {
     await allow(tenant, 0, 100)
     await send(60)
     await send(40)
@@ -77,14 +77,14 @@ describe('bytes a day', () => {
     assert.equal(await refusedFor(send(1)), 24 * 3600)
   })
 
-  test('any number at once can not pass the limit together', async () => {
+  test('concurrent requests can not exceed the limit together', async () => {
     await allow(tenant, 0, 1000)
     const results = await Promise.allSettled(Array.from({ length: 50 }, () => send(100)))
     assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 10)
     assert.equal((await quotas.usageOf(tenant)).today.bytes, 1000)
   })
 
-  test('what was counted is on disk when it is acknowledged, so an end of any kind forgets none of it', async () => {
+  test('counts are on disk when they are acknowledged, so they survive any end of the process', async () => {
     await allow(tenant, 0, 1000)
     await Promise.all(Array.from({ length: 9 }, () => send(100)))
     // Nothing is closed: this is another process after a kill.
@@ -94,7 +94,7 @@ describe('bytes a day', () => {
     await refusedFor(send(1, 1, next))
   })
 
-  test('what was not stored is given back', async () => {
+  test('bytes of what was not stored are given back', async () => {
     await allow(tenant, 0, 100)
     const admission = await quotas.admit(tenant, 100)
     await refusedFor(send(1))
@@ -102,7 +102,7 @@ describe('bytes a day', () => {
     await send(100)
   })
 
-  test('a clock that steps back over midnight goes on with that day’s count', async () => {
+  test('a clock that goes back over midnight continues that day’s count', async () => {
     await allow(tenant, 0, 100)
     await send(70)
     await clock.advance(86_400_000)
@@ -145,13 +145,13 @@ describe('rows a second', () => {
     await send(1, 10)
   })
 
-  test('any number at once can not pass the rate together', async () => {
+  test('concurrent requests can not exceed the rate together', async () => {
     await allow(tenant, 10, 0)
     const results = await Promise.allSettled(Array.from({ length: 200 }, () => send(1, 1)))
     assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 100)
   })
 
-  test('a change of the limit is seen by the next request', async () => {
+  test('a change of the limit applies to the next request', async () => {
     await send(1, 1_000_000)
     await allow(tenant, 1, 0)
     await send(1, 10)
@@ -162,7 +162,7 @@ describe('rows a second', () => {
 })
 
 describe('between organisations', () => {
-  test('one that is over its quota takes nothing from another', async () => {
+  test('an organisation over its quota takes nothing from another', async () => {
     const other = await newOrganisation()
     await allow(tenant, 1, 10)
     await allow(other, 1, 10)
@@ -172,7 +172,7 @@ describe('between organisations', () => {
     await refusedFor(send(1, 1, quotas, other))
   })
 
-  test('the default of the settings holds for whom nothing is set, and is lifted for one by itself', async () => {
+  test('the default of the settings applies where nothing is set, and can be lifted for one organisation', async () => {
     store = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: 10 })
     quotas = open()
     await send(10)
@@ -187,7 +187,7 @@ describe('between organisations', () => {
 })
 
 describe('usage', () => {
-  test('tells limits, today to this moment and the days before, newest first', async () => {
+  test('has limits, today until now and the days before, newest first', async () => {
     await send(10, 3)
     await clock.advance(86_400_000)
     await allow(tenant, 5, 30)
@@ -209,7 +209,7 @@ describe('usage', () => {
     assert.equal((await open().usageOf(tenant)).today.requestsRefused, 1)
   })
 
-  test('what waits to be written is not lost to a clock that steps over midnight and back', async () => {
+  test('counts that wait to be written are not lost when a clock goes over midnight and back', async () => {
     await allow(tenant, 0, 1)
     await refusedFor(send(2))
     await clock.advance(86_400_000)
@@ -223,7 +223,7 @@ describe('usage', () => {
     assert.deepEqual([today.day, today.bytes, days], ['2026-03-01', 0, []])
   })
 
-  test('what can not be written is written with the next, and nothing is refused for it', async () => {
+  test('what can not be written is written with the next counts, and nothing is refused for it', async () => {
     const broken = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null })
     const add = broken.add.bind(broken)
     let fails = 1
@@ -236,7 +236,7 @@ describe('usage', () => {
     assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 15)
   })
 
-  test('nothing is written down about an organisation that is gone', async () => {
+  test('nothing is recorded about an organisation that was removed', async () => {
     await quotas.admit(tenant, 1)
     const admission = await quotas.admit(tenant, 1)
     await control.deleteFrom('organisations').where('tenant_id', '=', tenant).execute()

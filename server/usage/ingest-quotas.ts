@@ -1,8 +1,8 @@
-// Lets an organisation send no more than the operator allows it, and counts what it sends. Bytes are
-// reserved before a body is decoded and rows before they are committed, each in one breath with the look at
-// the limit, so that any number of requests at once can't pass it together. What was accepted is on disk
-// before it is acknowledged: requests that end together share a transaction. Nothing here is shared between
-// organisations but that transaction.
+// Lets an organisation send no more than the operator allows, and counts what it sends. Bytes are reserved
+// before a body is decoded and rows before they are committed, each in the same turn of the event loop as the
+// check of the limit, so that concurrent requests can't exceed it together. What was accepted is on disk
+// before it is acknowledged: requests that end together share a transaction. Organisations share nothing else
+// here.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
@@ -12,24 +12,24 @@ import { type DayCounts, type DayDelta, type IngestLimits, noCounts, type QuotaS
 import { TokenBucket } from './token-bucket.ts'
 
 /**
- * Seconds of the rate that may come at once. Exporters send every few seconds what has gathered; a bucket of
- * one second would refuse an organisation that is well below its rate.
+ * Seconds of the rate that may come at once. Exporters send every few seconds what has accumulated; a bucket
+ * of one second would refuse an organisation that is well below its rate.
  */
 const burstSeconds = 10
 
 const msPerDay = 86_400_000
 
-/** One request's part of the quota. */
+/** The part of the quota that one request has reserved. */
 interface Admission {
-  /** Takes rows that are about to be committed. Throws `quota_exceeded`. */
+  /** Reserves rows that are about to be committed. Throws `quota_exceeded`. */
   takeRows(rows: number): void
-  /** To be called where nothing of the request was stored. */
+  /** Call it where nothing of the request was stored. */
   giveBack(): void
-  /** Counts what was stored; resolves when that is on disk. */
+  /** Counts what was stored; resolves when the count is on disk. */
   count(rowsAccepted: number, rowsRejected: number): Promise<void>
 }
 
-/** What is known of one organisation's day: what is on disk, and what is reserved or waits to be written. */
+/** The counts of one organisation's day: those on disk, and those that are reserved or wait to be written. */
 interface Day {
   readonly tenantId: string
   readonly day: string
@@ -51,7 +51,7 @@ export class IngestQuotas {
   readonly #logger: Pick<FastifyBaseLogger, 'error'>
   readonly #buckets = new Map<string, TokenBucket>()
   readonly #days = new Map<string, Promise<Day>>()
-  /** Days with something that waits. */
+  /** Days with counts that wait. */
   readonly #dirty = new Set<Day>()
   #writing: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
@@ -63,15 +63,15 @@ export class IngestQuotas {
   }
 
   /**
-   * Reserves the bytes of a request's body. Throws `quota_exceeded` where the organisation
-   * has no more of them today.
+   * Reserves the bytes of a request's body. Throws `quota_exceeded` where the organisation has used up its
+   * bytes of today.
    *
    * @param bytes of the body, uncompressed
    */
   async admit(tenantId: string, bytes: number): Promise<Admission> {
     const limits = await this.#store.limitsOf(tenantId)
     const day = await this.#today(tenantId)
-    // From here on in one breath.
+    // From here on without another turn of the event loop.
     if (limits.bytesPerDay !== null && day.bytes + bytes > limits.bytesPerDay) {
       throw this.#refuse(day, secondsToMidnight(this.#clock.nowMs()), bytesSentence(limits.bytesPerDay))
     }
@@ -79,7 +79,7 @@ export class IngestQuotas {
     return this.#admission(day, bytes, this.#bucketOf(tenantId, limits))
   }
 
-  /** What the organisation may send and has sent, up to this moment. */
+  /** Returns the limits of the organisation and what it has sent so far. */
   async usageOf(tenantId: string): Promise<{
     readonly limits: IngestLimits
     readonly burstRows: number | null
@@ -101,7 +101,7 @@ export class IngestQuotas {
     }
   }
 
-  /** Writes what waits; for the end of the process. */
+  /** Writes waiting counts; for the end of the process. */
   async close(): Promise<void> {
     await this.#persist()
   }
@@ -128,8 +128,8 @@ export class IngestQuotas {
   }
 
   /**
-   * The refusal is counted, and written with the next that is accepted, so that a stubborn
-   * sender costs no transaction.
+   * The refusal is counted, and written with the next accepted request, so that repeated refusals cost no
+   * transaction.
    */
   #refuse(day: Day, retryAfterSeconds: number, sentence: string): AppError {
     this.#wait(day, { ...noCounts, requestsRefused: 1 })
@@ -152,8 +152,8 @@ export class IngestQuotas {
     const today = instantText(dayStartMs(this.#clock.nowMs())).slice(0, 10)
     const known = this.#days.get(tenantId)
     if (known !== undefined && (await known).day === today) return known
-    // Whoever came while we waited may have begun the day; what a clock that steps back leaves
-    // waiting is written first.
+    // Another request may have begun the day while we waited. After a clock has gone back, waiting counts are
+    // written first.
     const current = this.#days.get(tenantId)
     if (current !== known && current !== undefined) return current
     const loading = this.#persist().then(() => this.#load(tenantId, today))
@@ -172,7 +172,10 @@ export class IngestQuotas {
     this.#dirty.add(day)
   }
 
-  /** Resolves when all that waits now is on disk. At most one transaction runs and one gathers. */
+  /**
+   * Resolves when all counts that wait now are on disk. At most one transaction runs while the next one
+   * collects.
+   */
   #persist(): Promise<void> {
     if (this.#dirty.size === 0) return this.#writing
     this.#next ??= this.#writing
@@ -186,8 +189,8 @@ export class IngestQuotas {
   }
 
   /**
-   * What can't be written waits for the next try: the telemetry is committed, and a
-   * refusal now would double it.
+   * Counts that can't be written wait for the next try: the telemetry is committed, and a refusal now would
+   * make the client store it twice.
    */
   async #write(): Promise<void> {
     const days = [...this.#dirty]

@@ -1,18 +1,18 @@
-// All SQL of quotas and of what organisations send: limits that the operator sets, and counts per UTC day.
-// Counts are only ever added to, so several writers of the same day can't overwrite one another.
+// All SQL of quotas and of sent amounts: limits that the operator sets, and counts for each UTC day. Counts
+// are only added to, so several writers of the same day can't overwrite one another.
 
 import { appendAudit } from '../audit/log.ts'
 import type { Control } from '../control/database.ts'
 import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 
-/** What an organisation may send; null is no limit. */
+/** The limits of an organisation; null is no limit. */
 export interface IngestLimits {
   readonly rowsPerSecond: number | null
   readonly bytesPerDay: number | null
 }
 
-/** A change of limits: absent leaves one as it is, null is the default of the settings, 0 is no limit. */
+/** A change of limits: an absent one stays, null is the default of the settings, 0 is no limit. */
 interface LimitsChange {
   readonly rowsPerSecond?: number | null
   readonly bytesPerDay?: number | null
@@ -32,14 +32,14 @@ export interface DayDelta extends DayCounts {
 
 export const noCounts: DayCounts = { bytes: 0, rowsAccepted: 0, rowsRejected: 0, requestsRefused: 0 }
 
-/** Days that are answered at most. */
+/** The most days that are returned. */
 const daysMax = 31
 
 export class QuotaStore {
   readonly #control: Control
   readonly #defaults: IngestLimits
 
-  /** Every request asks it, so it is built once; its one parameter is the organisation. */
+  /** Every request runs it, so it is built once; its one parameter is the organisation. */
   readonly #ownLimits: LimitsQuery
 
   constructor(control: Control, defaults: IngestLimits) {
@@ -48,7 +48,7 @@ export class QuotaStore {
     this.#ownLimits = ownLimits(control)
   }
 
-  /** What is in force now; a change by the command line is seen by the next call. */
+  /** Returns the current limits; a change by the command line applies to the next call. */
   async limitsOf(tenantId: string): Promise<IngestLimits> {
     const query: LimitsQuery = { ...this.#ownLimits, parameters: [tenantId] }
     const row = (await this.#control.executeQuery(query)).rows[0]
@@ -101,7 +101,7 @@ export class QuotaStore {
     return rows.map((row) => ({ day: row.day, ...toCounts(row) }))
   }
 
-  /** Adds all of them in one transaction; those of an organisation that is gone are left out. */
+  /** Adds all counts in one transaction, except those of organisations that were removed. */
   async add(deltas: readonly DayDelta[]): Promise<void> {
     await this.#control.transaction().execute(async (trx) => {
       for (const { tenantId, day, ...counts } of deltas) {

@@ -1,4 +1,4 @@
-// What the caller's own organisation stores and what it sends: GET /usage/storage and GET /usage/ingest.
+// What the caller's organisation stores and sends: GET /usage/storage and GET /usage/ingest.
 
 import type { FastifyInstance } from 'fastify'
 import { usageOperations } from '../../contract/operations/usage.ts'

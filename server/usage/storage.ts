@@ -1,6 +1,6 @@
-// What an organisation stores: rows exactly, as its own readers would count them, so hidden rows are gone at
-// once; bytes as telemetry/row-weights.ts weighs them, shared over the days of a week by rows. Totals are
-// the sums of the days shown.
+// What an organisation stores. Rows are exact, as its own readers would count them, so hidden rows are gone
+// at once. Bytes are estimated by telemetry/row-weights.ts and distributed over the days of a week by rows.
+// Totals are the sums of the returned days.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -30,13 +30,13 @@ interface Amount {
   readonly newestNs: bigint
 }
 
-/** Reads one column of every row the organisation has. */
+/** Reads one column of every row of the organisation. */
 export async function readStorage(
   reader: TenantReader,
   weighRows: WeighRows,
 ): Promise<z.infer<typeof StorageUsage>> {
   const { tenantId, placement } = reader.place
-  // Weights first: what is hidden meanwhile is then missing from the rows, which come last.
+  // Weights first: what is hidden meanwhile is then missing from the rows, which are read last.
   const weights = await weighRows(reader.place)
   const days = await reader.rows<TableDay>((from) =>
     join(

@@ -1,4 +1,5 @@
-// The rate holds, bursts fit, a large taking is not refused for ever, and the answer to wait is true.
+// The rate is kept, bursts fit, a large amount is not refused for ever, and the returned time to wait is
+// right.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -14,7 +15,7 @@ test('a full bucket gives its burst at once and then the rate', () => {
   assert.equal(bucket.take(30, 1000), 3)
 })
 
-test('more than the bucket holds is let through when it is full, and is paid off before anything else', () => {
+test('an amount larger than the bucket is accepted when it is full, and must be refilled before anything else', () => {
   const bucket = new TokenBucket(10, 100, 0)
   assert.equal(bucket.take(250, 0), 0)
   assert.equal(bucket.take(1, 0), 16)
@@ -25,13 +26,13 @@ test('more than the bucket holds is let through when it is full, and is paid off
   assert.equal(half.take(250, 0), 5, 'not while it is half empty')
 })
 
-test('nothing is free, also in debt', () => {
+test('an amount of zero is accepted, also in debt', () => {
   const bucket = new TokenBucket(1, 1, 0)
   assert.equal(bucket.take(1000, 0), 0)
   assert.equal(bucket.take(0, 0), 0)
 })
 
-test('what is given back can be taken again, and no more than the bucket holds', () => {
+test('tokens that are given back can be taken again, and no more than the bucket holds', () => {
   const bucket = new TokenBucket(1, 10, 0)
   assert.equal(bucket.take(10, 0), 0)
   bucket.giveBack(10)
@@ -40,14 +41,14 @@ test('what is given back can be taken again, and no more than the bucket holds',
   assert.equal(bucket.take(1, 0), 1)
 })
 
-test('a clock that steps backwards neither fills nor empties it', () => {
+test('a clock that goes back neither fills nor empties it', () => {
   const bucket = new TokenBucket(10, 100, 1_000_000)
   assert.equal(bucket.take(100, 1_000_000), 0)
   assert.equal(bucket.take(1, 0), 1)
   assert.equal(bucket.take(1, 100), 0)
 })
 
-test('over any time no more is taken than burst, rate and one large taking allow, and waiting as told is enough', () => {
+test('over any time no more is taken than burst, rate and one large amount allow, and the returned wait is enough', () => {
   const step = fc.record({
     waitMs: fc.integer({ min: 0, max: 5000 }),
     rows: fc.integer({ min: 1, max: 300 }),

@@ -1,6 +1,6 @@
-// A rate with room for bursts, as a bucket that fills at the rate and empties by what is taken. A taking
-// larger than the bucket is let through when the bucket is full and leaves a debt, because refusing it for
-// ever would lose it; over any time longer than the debt the rate holds exactly.
+// A rate with bursts, as a bucket that fills at the rate and is emptied by what is taken. An amount larger
+// than the bucket is accepted when the bucket is full and leaves a debt, because refusing it for ever would
+// lose it; over any time longer than the debt the rate is exact.
 
 export class TokenBucket {
   readonly perSecond: number
@@ -8,7 +8,7 @@ export class TokenBucket {
   #tokens: number
   #atMs: number
 
-  /** Begins full. */
+  /** The bucket is full at the start. */
   constructor(perSecond: number, capacity: number, nowMs: number) {
     this.perSecond = perSecond
     this.capacity = capacity
@@ -17,8 +17,8 @@ export class TokenBucket {
   }
 
   /**
-   * Takes tokens and answers 0, or takes nothing and answers the whole seconds after which the same taking
-   * succeeds if nobody else takes meanwhile. A clock that steps backwards neither fills nor empties it.
+   * Takes tokens and returns 0, or takes nothing and returns the whole seconds after which the same amount
+   * succeeds if nothing else is taken meanwhile. A clock that goes back neither fills nor empties it.
    */
   take(tokens: number, nowMs: number): number {
     this.#fill(nowMs)

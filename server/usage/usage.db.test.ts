@@ -1,22 +1,19 @@
-// What an organisation stores, against a real engine: rows counted exactly, bytes without a trace of the
+// What an organisation stores, on a real engine: rows counted exactly, bytes that reveal nothing of a
 // neighbour in the same partition, hidden rows gone at once.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
 import type { z } from 'zod'
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import type { StorageUsage } from '../../contract/usage.ts'
+import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { openChdb } from '../telemetry/chdb.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { partitionSizes } from '../telemetry/partitions.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -28,8 +25,7 @@ import { addUsageRoutes } from './routes.ts'
 
 type Usage = z.infer<typeof StorageUsage>
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-usage-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
+const { close, engine } = await openEngine()
 const gate = new TelemetryGate()
 const http = createHttp({
   clock: new ManualClock(0),
@@ -46,11 +42,10 @@ addUsageRoutes(
 )
 after(async () => {
   await http.close()
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
+  await close()
 })
 
-/** A secret reads `<tenant>.<placement>.<role>`. */
+/** A secret is `<tenant>.<placement>.<role>`. */
 function callerFor(secret: string): Caller | null {
   const [tenantId = '', placement, role] = secret.split('.')
   if (role === undefined) return null
@@ -74,7 +69,7 @@ async function usageOf(tenantId: string, placement: number): Promise<Usage> {
   return usage
 }
 
-/** Merges all parts, so that no background merge changes the bytes between two readings. */
+/** Merges all parts, so that no background merge changes the bytes between two reads. */
 async function settle(): Promise<void> {
   for (const { name } of tables) await engine.command(raw(`OPTIMIZE TABLE ${name} FINAL`))
 }
@@ -86,7 +81,7 @@ const day = (text: string): bigint => BigInt(Date.parse(`${text}T12:00:00Z`)) * 
 const logs = (text: string, count: number): FixtureRow[] =>
   Array.from({ length: count }, (_, i) => ({ Timestamp: day(text) + BigInt(i), Body: `line ${i}` }))
 
-test('rows are counted per signal and UTC day, with the oldest and newest instant exact', async () => {
+test('rows are counted by signal and UTC day, with the oldest and newest instant exact', async () => {
   await insert('one', 1, 'otel_logs', [
     ...logs('2025-11-17', 2),
     ...logs('2025-11-23', 3),
@@ -118,7 +113,7 @@ test('rows are counted per signal and UTC day, with the oldest and newest instan
   assert.deepEqual([usage.signals[2]?.oldest, usage.signals[2]?.bytes], [null, 0])
 })
 
-test('an organisation alone in its partitions has all their bytes, and sums agree at every level', async () => {
+test('an organisation that is alone in its partitions has all their bytes, and sums agree at every level', async () => {
   await settle()
   const usage = await usageOf('one', 1)
   const stored = [...(await partitionSizes(engine, 1)).values()].reduce((sum, { bytes }) => sum + bytes, 0)
@@ -134,7 +129,7 @@ test('an organisation alone in its partitions has all their bytes, and sums agre
   )
 })
 
-test('neighbours in one partition see nothing of each other, not even in how many bytes are theirs', async () => {
+test('neighbours in one partition reveal nothing of each other, not even in their numbers of bytes', async () => {
   const spans = (text: string, count: number, StatusMessage: string) =>
     Array.from({ length: count }, () => ({ Timestamp: day(text), StatusMessage }))
   await insert('small', 2, 'otel_traces', spans('2025-11-19', 100, 'short'))

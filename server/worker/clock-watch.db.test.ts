@@ -1,6 +1,5 @@
-// When the clock is believed: what each kind of jump comes to, within a run, over starts of the
-// service and of the machine, and what an operator's word changes. On a real control plane with a
-// clock that is moved by hand.
+// When the clock is trusted: the result of each kind of jump, within a run, over starts of the service and of
+// the machine, and the effect of a confirmation. On a real control plane with a manual clock.
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
@@ -53,7 +52,7 @@ function pass(ms: number): void {
   steadyMs += ms
 }
 
-test('time that passes is believed, also while nobody looks and over a start of the service', async () => {
+test('elapsed time is trusted, also without checks and over a start of the service', async () => {
   pass(400 * dayMs)
   assert.equal(await watch.now(), wallMs)
   pass(400 * dayMs)
@@ -61,7 +60,7 @@ test('time that passes is believed, also while nobody looks and over a start of 
   assert.equal(await isClockInDoubt(open()), false)
 })
 
-test('a jump of more than a day in either direction is a doubt that no later look takes back', async () => {
+test('a jump of more than a day in either direction is a doubt that no later check removes', async () => {
   for (const byMs of [25 * hourMs, -25 * hourMs, 365 * dayMs]) {
     watch = started()
     wallMs += byMs
@@ -76,14 +75,14 @@ test('a jump of more than a day in either direction is a doubt that no later loo
   }
 })
 
-test('a jump of less than a day is believed, but such jumps add up', async () => {
+test('a jump of less than a day is trusted, but such jumps add up', async () => {
   wallMs += 20 * hourMs
   assert.equal(await watch.now(), wallMs)
   wallMs += 20 * hourMs
   assert.equal(await watch.now(), null)
 })
 
-test('over a start of the machine the last time that was written down counts, to the minute', async () => {
+test('over a start of the machine the last recorded time counts, to the minute', async () => {
   for (const [awayMs, isRight] of [
     [23 * hourMs, true],
     [25 * hourMs, false],
@@ -101,7 +100,7 @@ test('over a start of the machine the last time that was written down counts, to
   }
 })
 
-test('a container whose time begins anew is taken for a machine that was started', async () => {
+test('a container whose uptime begins again counts as a restarted machine', async () => {
   pass(30 * dayMs)
   await watch.now()
   steadyMs = 5000
@@ -124,7 +123,7 @@ test('a confirmation counts once, and only for the day it names', async () => {
   assert.equal(await watch.now(), null)
 })
 
-test('a doubt is told once, and again at each start', async () => {
+test('a doubt is logged once, and again at each start', async () => {
   wallMs += 2 * dayMs
   await watch.now()
   await watch.now()
@@ -134,7 +133,7 @@ test('a doubt is told once, and again at each start', async () => {
   assert.equal(told.length, 2)
 })
 
-test('a clock that can’t be written down is judged all the same', async () => {
+test('a clock that can’t be recorded is checked all the same', async () => {
   await open().schema.dropTable('instance').execute()
   pass(2 * 60_000)
   assert.equal(await watch.now(), wallMs)

@@ -1,8 +1,8 @@
-// Whether wall time can be believed. What erases by a date alone asks here what time it is and gets no answer
-// while the clock is in doubt: a machine that believes to be in next year would erase a year of telemetry and
-// every backup. The clock is in doubt once it has moved by more than a day against the time that the machine
-// has been on, or, over a start of the machine, against the last time that was written down; then it stays so
-// until an operator says that it is right.
+// Decides whether wall time can be trusted. Code that erases by a date asks here for the time and gets none
+// while the clock is in doubt: a machine whose clock is a year ahead would erase a year of telemetry and
+// every backup. The clock is in doubt after it has moved by more than a day compared with the machine's
+// uptime or, over a start of the machine, compared with the last recorded time. It stays in doubt until an
+// operator confirms that it is right.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
@@ -12,7 +12,7 @@ import { type Clock, instantText, type SteadyTime } from '../core/clock.ts'
 const Steady = z.object({ boot: z.string(), ms: z.number() })
 
 const Doubt = z.object({
-  /** What time it should have been, and what time the clock said. */
+  /** The expected time, and the time of the clock. */
   expected_ms: z.number(),
   found_ms: z.number(),
 })
@@ -21,14 +21,14 @@ const Record = z.object({
   /** When the clock was last known to be right: both clocks at one moment. */
   right_ms: z.number(),
   right_steady: Steady,
-  /** Both at the last look that was written down. */
+  /** Both clocks at the last recorded check. */
   seen_ms: z.number(),
   seen_steady_ms: z.number(),
   doubt: Doubt.nullable(),
 })
 
 type ClockDoubt = Readonly<z.infer<typeof Doubt>>
-/** What is kept of the clock between two looks. */
+/** What is stored about the clock between two checks. */
 export type ClockRecord = Readonly<z.infer<typeof Record>>
 
 /** Both clocks at one moment. */
@@ -40,7 +40,7 @@ interface ClockReading {
 /** More than any time zone, and less than any retention. */
 const jumpMs = 86_400_000
 
-/** How much a start of the machine may make of the time before it. */
+/** The most time before a start of the machine that may be unrecorded. */
 const writeEveryMs = 60_000
 
 const recordKey = 'clock'
@@ -50,23 +50,23 @@ export function readingOf(clock: Clock): ClockReading {
   return { wallMs: clock.nowMs(), steady: clock.steady() }
 }
 
-/** The record of a clock that is right now. */
+/** Returns the record of a clock that is right now. */
 function recordAt({ wallMs, steady }: ClockReading): ClockRecord {
   return { right_ms: wallMs, right_steady: steady, seen_ms: wallMs, seen_steady_ms: steady.ms, doubt: null }
 }
 
-/** What the record becomes with this reading. A doubt is never taken back. */
+/** Returns the record after this reading. A doubt is never removed. */
 export function judgeClock(record: ClockRecord, reading: ClockReading): ClockRecord {
   const { wallMs, steady } = reading
   const before = record.right_steady
-  // A container's time may begin anew without a start of the machine.
+  // The uptime of a container may begin again without a start of the machine.
   const isSameBoot = steady.boot === before.boot && steady.ms >= record.seen_steady_ms
   const expectedMs = isSameBoot ? record.right_ms + steady.ms - before.ms : record.seen_ms
   if (record.doubt !== null) return record
   if (Math.abs(wallMs - expectedMs) > jumpMs) {
     return { ...record, doubt: { expected_ms: expectedMs, found_ms: wallMs } }
   }
-  // Over a start of the machine nobody knows more than that; within one, small jumps add up.
+  // Over a start of the machine nothing more is known; within one, small jumps add up.
   return isSameBoot ? { ...record, seen_ms: wallMs, seen_steady_ms: steady.ms } : recordAt(reading)
 }
 
@@ -79,21 +79,21 @@ interface ClockWatchDeps {
 export class ClockWatch {
   readonly #deps: ClockWatchDeps
   #record: ClockRecord | null = null
-  /** Wall time in the last record that was written. */
+  /** Wall time of the last record that was written. */
   #writtenMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: ClockWatchDeps) {
     this.#deps = deps
   }
 
-  /** As of the last look; null where there is none. */
+  /** The doubt of the last check; null where there is none. */
   get doubt(): ClockDoubt | null {
     return this.#record?.doubt ?? null
   }
 
   /**
-   * Looks at the clock. Answers the time that was looked at, in milliseconds, and null while the clock is in
-   * doubt. Whoever erases by date uses this very answer: the next look at the clock may find another year.
+   * Checks the clock. Returns the checked time in milliseconds; null while the clock is in doubt. Code that
+   * erases by date uses exactly this value: the next reading of the clock may be in another year.
    */
   async now(): Promise<number | null> {
     const { clock, control } = this.#deps
@@ -109,7 +109,7 @@ export class ClockWatch {
     return record.doubt === null ? reading.wallMs : null
   }
 
-  /** A confirmation is of the time it names: one of another day is not of this clock. */
+  /** A confirmation applies to the time it names: one of another day is not for this clock. */
   async #confirmed(doubted: ClockRecord, reading: ClockReading): Promise<ClockRecord> {
     const { control, logger } = this.#deps
     const confirmedMs = await readConfirmation(control)
@@ -118,11 +118,11 @@ export class ClockWatch {
       const confirmed = instantText(confirmedMs)
       logger.error(
         { confirmed, now: instantText(reading.wallMs) },
-        'another time was confirmed than the clock has',
+        'the confirmed time differs from the clock',
       )
       return doubted
     }
-    logger.info({ now: instantText(reading.wallMs) }, 'the clock was confirmed; what erases by date goes on')
+    logger.info({ now: instantText(reading.wallMs) }, 'the clock was confirmed; erasures by date continue')
     return recordAt(reading)
   }
 
@@ -133,35 +133,35 @@ export class ClockWatch {
     )
   }
 
-  /** Never throws: on a full disk erasures must go on, and what is not written is found out again. */
+  /** Never throws: on a full disk erasures must continue, and what is not written is found again. */
   async #write(record: ClockRecord): Promise<void> {
     const { control, logger } = this.#deps
     try {
       await control.transaction().execute(async (trx) => {
         await putValue(trx, recordKey, JSON.stringify(record))
-        // What was confirmed is used up, or is of a doubt that is over.
+        // The confirmation was used, or its doubt no longer exists.
         if (record.doubt === null)
           await trx.deleteFrom('instance').where('key', '=', confirmationKey).execute()
       })
       this.#writtenMs = record.seen_ms
     } catch (err) {
-      logger.error({ err }, 'the time could not be written down')
+      logger.error({ err }, 'the time could not be recorded')
     }
   }
 }
 
-/** Null before the first look. */
+/** Null before the first check. */
 export async function readClockRecord(control: Pick<Control, 'selectFrom'>): Promise<ClockRecord | null> {
   const text = await readValue(control, recordKey)
   return text === null ? null : Record.parse(JSON.parse(text))
 }
 
-/** Whether the last look left the clock in doubt. */
+/** Whether the last check left the clock in doubt. */
 export async function isClockInDoubt(control: Pick<Control, 'selectFrom'>): Promise<boolean> {
   return ((await readClockRecord(control))?.doubt ?? null) !== null
 }
 
-/** An operator says that it is `nowMs`; the next look takes that into account. */
+/** An operator confirms that the time is `nowMs`; the next check uses it. */
 export async function confirmClock(control: Control, nowMs: number): Promise<void> {
   await putValue(control, confirmationKey, String(nowMs))
 }

@@ -1,5 +1,5 @@
-// Leases in a real database, each holder with a handle of its own as two processes would have. The clock is
-// moved by hand, also backwards.
+// Leases in a real database; each holder has its own handle, as two processes would. With a manual clock that
+// also goes back.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -12,7 +12,7 @@ const controlB = another()
 after(close)
 
 let names = 0
-/** Two holders, a lease name nobody used before, and the clock both look at. */
+/** Two holders, an unused lease name, and the clock of both. */
 function scene() {
   const clock = new ManualClock(1_763_717_400_000)
   return {
@@ -23,7 +23,7 @@ function scene() {
   }
 }
 
-test('of two holders one has it, and keeps it by renewing', async () => {
+test('of two holders one has the lease, and keeps it by renewing', async () => {
   const { name, clock, a, b } = scene()
   assert.equal(await a.take(name, 1000), true)
   assert.equal(await b.take(name, 1000), false)
@@ -33,7 +33,7 @@ test('of two holders one has it, and keeps it by renewing', async () => {
   assert.equal(await b.take(name, 1000), false, 'the renewal counts from when it was made')
 })
 
-test('a lease that is not renewed runs out at its end and not before', async () => {
+test('a lease that is not renewed expires at its end and not before', async () => {
   const { name, clock, a, b } = scene()
   await a.take(name, 1000)
   await clock.advance(999)
@@ -43,7 +43,7 @@ test('a lease that is not renewed runs out at its end and not before', async () 
   assert.equal(await a.take(name, 1000), false, 'who lost it can’t renew it')
 })
 
-test('of many that try at once exactly one gets it', async () => {
+test('of many concurrent attempts exactly one gets the lease', async () => {
   const { name, clock } = scene()
   const holders = Array.from(
     { length: 10 },
@@ -65,13 +65,13 @@ test('a released lease is free at once, and only its holder can release it', asy
   assert.equal(await b.take(name, 1000), true)
 })
 
-test('leases of different names have nothing to do with each other', async () => {
+test('leases of different names are independent', async () => {
   const { name, a, b } = scene()
   assert.equal(await a.take(name, 1000), true)
   assert.equal(await b.take(`${name}-other`, 1000), true)
 })
 
-test('a clock that steps back never gives the lease to two, and its holder renews from the new time', async () => {
+test('a clock that goes back never gives the lease to two, and its holder renews from the new time', async () => {
   const { name, clock, a, b } = scene()
   await a.take(name, 1000)
   await clock.advance(-3_600_000)

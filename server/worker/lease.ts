@@ -1,8 +1,8 @@
 // Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by
 // compare-and-set, so that two processes on one control database never both have it. A lease that is not
-// renewed runs out by itself; who works longer than it lasts renews it meanwhile, and is stopped where that
-// fails. A lease does not fence: a process that stood still may act once more before it learns that its lease
-// is gone. What must not happen twice is fenced where it happens.
+// renewed expires; work that takes longer than its lease renews it meanwhile, and is stopped where that
+// fails. A lease does not fence: a process that was suspended may act once more before it learns that its
+// lease is gone. What must not happen twice is fenced where it happens.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Control } from '../control/database.ts'
@@ -38,7 +38,7 @@ export class Leases {
     return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
   }
 
-  /** Gives the lease up, so that another process need not wait for it to run out. */
+  /** Releases the lease, so that another process need not wait until it expires. */
   async release(name: string): Promise<void> {
     await this.#control
       .deleteFrom('leases')
@@ -49,11 +49,11 @@ export class Leases {
 }
 
 /**
- * The lease of some work ran out, or another process has it: the reason that the work's signal aborts with.
+ * The lease of some work expired, or another process has it: the reason with which the work's signal aborts.
  */
 export class LeaseLost extends Error {
   constructor(name: string) {
-    super(`The lease "${name}" was lost while its work was under way.`)
+    super(`The lease "${name}" was lost while its work was running.`)
     this.name = 'LeaseLost'
   }
 }
@@ -89,19 +89,18 @@ interface LeaseRenewal {
 }
 
 /**
- * Renewals are asked for this often, as a share of the lease: one that fails is tried
- * twice more before it is lost.
+ * Interval of renewals, as a share of the lease: a failed one is tried twice more before the lease is lost.
  */
 const renewEveryShare = 1 / 5
 
-/** The share of the lease after which it counts as lost: the rest is for the work to stop in. */
+/** The share of the lease after which it counts as lost: in the rest of it the work must stop. */
 const lostAfterShare = 3 / 4
 
 /**
- * Runs `work` under a lease that was taken just now, and renews it until the work has ended. Where it
- * can't be renewed `onLost` is called once, while the last renewal still has a quarter of its time, or
- * as soon as another process turns out to have the lease; the work is to stop then, and its result or
- * error is passed on as it is.
+ * Runs `work` with a lease that was just taken, and renews it until the work has ended. Where it can't be
+ * renewed `onLost` is called once, while the last renewal still has a quarter of its time, or as soon as
+ * another process is found to have the lease. The work must then stop; its result or error is passed on
+ * unchanged.
  */
 export async function whileRenewed<T>(
   renewal: LeaseRenewal,
@@ -124,7 +123,7 @@ async function renewUntil(
   onLost: (reason: LeaseLost) => void,
 ): Promise<void> {
   const { clock, logger, ms, name } = renewal
-  // By the clock that nobody sets, and from before the renewal was asked for: the answer may come late.
+  // By the monotonic clock, and from before the renewal was sent: its result may come late.
   let renewedMs = clock.steady().ms
   const lostInMs = () => renewedMs + ms * lostAfterShare - clock.steady().ms
   for (;;) {
@@ -135,14 +134,14 @@ async function renewUntil(
     if (ended.aborted) return
     if (outcome === 'renewed') renewedMs = askedMs
     if (outcome !== 'taken' && outcome !== 'late') continue
-    logger.error({ loop: name }, 'a lease was lost while its work was under way; the work is stopped')
+    logger.error({ loop: name }, 'a lease was lost while its work was running; the work is stopped')
     return onLost(new LeaseLost(name))
   }
 }
 
 /**
- * `taken`: another process has it. `late`: no answer came in time. `failed`: the store did; it is asked
- * again.
+ * `taken`: another process has it. `late`: no result came in time. `failed`: the store failed; the renewal is
+ * tried again.
  */
 type Renewed = 'renewed' | 'taken' | 'late' | 'failed'
 

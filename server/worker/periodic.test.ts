@@ -1,6 +1,5 @@
-// The loop of all background work, on a clock that is moved by hand. The database under the lease is
-// a private one in memory. Each test waits for the loop to sleep before it moves time, so nothing
-// here depends on being quick.
+// The loop of all background work, with a manual clock. The database of the lease is a private one in memory.
+// Each test waits for the loop to sleep before it advances time, so nothing depends on speed.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,15 +15,12 @@ const everyMs = 1000
 const leaseMs = 10_000
 let loops = 0
 
-/**
- * Lets everything that is ready run until the condition holds; a condition that never
- * holds ends the test run.
- */
+/** Runs everything that is ready until the condition is true; a condition that never is ends the test run. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn()
 }
 
-/** `storeOf` puts something between the loop and its leases. */
+/** `storeOf` wraps the store of the loop's leases. */
 function scene(
   round: (signal: AbortSignal) => Promise<void>,
   storeOf: (leases: Leases) => Pick<Leases, 'take' | 'release'> = (leases) => leases,
@@ -44,7 +40,7 @@ function scene(
   return { clock, name, logged, loop, others: new Leases(control, clock, 'another process') }
 }
 
-/** A promise that is settled from outside. */
+/** A promise that the test settles. */
 function door() {
   let open = () => {}
   const passed = new Promise<void>((resolve) => {
@@ -77,7 +73,7 @@ test('starting twice is starting once', async () => {
   await loop.stop()
 })
 
-test('rounds never overlap: a long one delays the next, nudged or not', async () => {
+test('rounds never overlap: a long one delays the next, with or without a nudge', async () => {
   const gates = [door(), door()]
   let running = 0
   let most = 0
@@ -111,7 +107,7 @@ test('a nudge during the pause begins the next round at once', async () => {
   await loop.stop()
 })
 
-test('a nudge during a round is kept for right after it, and used once', async () => {
+test('a nudge during a round takes effect right after it, once', async () => {
   const gate = door()
   let rounds = 0
   const { clock, loop } = scene(async () => {
@@ -142,7 +138,7 @@ test('a round that throws is logged with the loop’s name, and the next one com
   await loop.stop()
 })
 
-test('while another process holds the lease there is no round, and there is one when it runs out', async () => {
+test('while another process has the lease there is no round, and there is one when it expires', async () => {
   let rounds = 0
   const { clock, loop, name, others } = scene(async () => void rounds++)
   assert.equal(await others.take(name, 1500), true)
@@ -157,7 +153,7 @@ test('while another process holds the lease there is no round, and there is one 
   await loop.stop()
 })
 
-/** A round that stands still until it is let go, and what its signal said. */
+/** A round that blocks until the test releases it, and the reason of its signal. */
 function longRound() {
   const end = door()
   const seen: { begun: number; reason: object | null } = { begun: 0, reason: null }
@@ -173,7 +169,7 @@ function longRound() {
   return { end, seen, round }
 }
 
-test('a round that takes longer than its lease keeps it, and gives it up in the end', async () => {
+test('a round that takes longer than its lease keeps it, and releases it at the end', async () => {
   const { end, round, seen } = longRound()
   const { clock, loop, logged, name, others } = scene(round)
   loop.start()
@@ -190,12 +186,12 @@ test('a round that takes longer than its lease keeps it, and gives it up in the 
   assert.equal(await others.take(name, 1000), true)
 })
 
-test('a round whose lease another process has got is stopped with that reason, and begins anew when it is free', async () => {
+test('a round whose lease another process has taken is stopped with that reason, and begins again when it is free', async () => {
   const { round, seen } = longRound()
   const { clock, loop, logged, name, others } = scene(round)
   loop.start()
   await until(() => clock.waiting === 1)
-  // Somebody sets the clock, so that the lease looks as if it had run out.
+  // The clock is set, so that the lease looks expired.
   clock.set(leaseMs)
   assert.equal(await others.take(name, 2 * leaseMs), true)
   await clock.advance(leaseMs / 4)
@@ -214,7 +210,7 @@ test('a round whose lease another process has got is stopped with that reason, a
   await loop.stop()
 })
 
-test('a renewal that fails is tried again, and one that goes on failing loses the lease before it has run out', async () => {
+test('a failed renewal is tried again, and one that continues to fail loses the lease before it has expired', async () => {
   let isAway = false
   const { round, seen } = longRound()
   const { clock, loop, name, others } = scene(round, (leases) => ({
@@ -247,7 +243,7 @@ test('a renewal that fails is tried again, and one that goes on failing loses th
   await loop.stop()
 })
 
-test('a renewal that is never answered loses the lease in time', async () => {
+test('a renewal without a result loses the lease in time', async () => {
   const unanswered = door()
   let asked = 0
   const { round, seen } = longRound()
@@ -270,7 +266,7 @@ test('a renewal that is never answered loses the lease in time', async () => {
   await loop.stop()
 })
 
-test('stopping tells the round under way, waits for it, and gives the lease up', async () => {
+test('stopping aborts the running round, waits for it, and releases the lease', async () => {
   const gate = door()
   let signalled = false
   let finished = false

@@ -1,6 +1,6 @@
-// One periodic loop, the shape of all background work: take the lease, do one round, sleep, again. The lease
+// One periodic loop, the form of all background work: take the lease, run one round, sleep, repeat. The lease
 // is renewed during a round, and the round is stopped where that fails. A round that throws is logged and
-// tried again after the same pause; a nudge ends the pause early; stopping waits for the round under way.
+// tried again after the same pause; a nudge ends the pause early; stopping waits for the running round.
 // Rounds of one loop never overlap.
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -12,7 +12,8 @@ interface PeriodicOptions {
   readonly name: string
   readonly everyMs: number
   /**
-   * How long the lease outlives a process that died. A round may take longer: the lease is renewed meanwhile.
+   * How long the lease lasts after a process has died. A round may take longer: the lease is renewed
+   * meanwhile.
    */
   readonly leaseMs: number
   readonly clock: Clock
@@ -25,7 +26,7 @@ interface PeriodicOptions {
 export class Periodic {
   readonly #options: PeriodicOptions
   #isStopping = false
-  /** Aborts what rounds do; made anew after a lost lease. */
+  /** Aborts rounds; created again after a lost lease. */
   #work = new AbortController()
   #pause = new AbortController()
   #running: Promise<void> | null = null
@@ -38,12 +39,12 @@ export class Periodic {
     this.#running ??= this.#run()
   }
 
-  /** Begins the next round now, or right after the one under way. */
+  /** Begins the next round now, or right after the running one. */
   nudge(): void {
     this.#pause.abort()
   }
 
-  /** Ends the loop after the round under way and gives the lease up. */
+  /** Ends the loop after the running round and releases the lease. */
   async stop(): Promise<void> {
     this.#isStopping = true
     this.#work.abort()
@@ -62,8 +63,8 @@ export class Periodic {
       }
       if (!this.#isStopping) await clock.sleep(everyMs, this.#pause.signal)
     }
-    // A lease that can't be given up runs out; whoever stops the loop has stores to close.
-    await leases.release(name).catch((err) => logger.error({ err, loop: name }, 'a lease was not given up'))
+    // A lease that can't be released expires; the caller still has stores to close.
+    await leases.release(name).catch((err) => logger.error({ err, loop: name }, 'a lease was not released'))
   }
 
   async #round(): Promise<void> {

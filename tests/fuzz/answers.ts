@@ -17,7 +17,7 @@ interface Answer {
 const refusals = new Set(['erasing', 'overloaded', 'not_ready', 'storage_full', 'storage_unavailable'])
 
 /** Statuses of requests that belong to no operation of the document, or to one by accident. */
-const astray = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 429, 431])
+const misdirected = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 429, 431])
 
 /** Maximum size of a response to requests as small as these. */
 const largest = 8 * 2 ** 20
@@ -57,7 +57,7 @@ export class Answers {
   }
 
   #astrayFault(status: number): string | null {
-    return astray.has(status) ? null : `the address does not exist, and the status is ${status}`
+    return misdirected.has(status) ? null : `the address does not exist, and the status is ${status}`
   }
 
   #leaks({ operation, sender }: Request, text: string): string[] {

@@ -22,7 +22,7 @@ export class Chance {
 
   pick<T>(from: readonly T[]): T {
     const picked = from[Math.floor(this.#random() * from.length)]
-    if (picked === undefined && from.length === 0) throw new Error('There is nothing to pick from.')
+    if (picked === undefined && from.length === 0) throw new Error('The list to pick from is empty.')
     return picked as T
   }
 }

@@ -53,7 +53,7 @@ export class Requests {
       : chance.is(0.6)
         ? 'owner'
         : chance.pick(roles)
-    if (chance.is(0.04)) return this.#astray(sender)
+    if (chance.is(0.04)) return this.#misdirected(sender)
     const path = this.#pathOf(operation)
     const headers = this.#headersOf(operation)
     const content = this.#bodyOf(operation)
@@ -68,7 +68,7 @@ export class Requests {
   }
 
   /** An address that does not exist, or one with a method that it does not support. */
-  #astray(sender: Sender): Request {
+  #misdirected(sender: Sender): Request {
     const chance = this.#chance
     const path = chance.pick([
       () => `/${encodeURIComponent(wellFormed(this.#values.text(40)))}`,

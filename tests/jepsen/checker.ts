@@ -3,18 +3,13 @@
 // server/deletion/SPEC.md and docs/backup.md and uses none of their code. The rules:
 //
 // - an acknowledged row exists until an erasure selects it, or until a restore of a backup that cannot have
-// it;
-//
+//   it;
 // - a row that existed when an erasure was requested is visible to nobody from the 202 on, and never again,
-// whatever is restored, unless the erasure is cancelled before it has begun; then it is visible again;
-//
+//   whatever is restored, unless the erasure is cancelled before it has begun; then it is visible again;
 // - rows that a hold has covered since before the erasure stay, and the erasure doesn't complete;
-//
 // - no row exists twice;
-//
 // - a certificate names every existing backup that may have a certified row; a verification finds nothing
-// left;
-//
+//   left;
 // - what was answered with 2xx stays known.
 //
 // Possible effects of a call without a response are no violations: every reported violation is certain.
@@ -206,7 +201,7 @@ export class Checker {
     if (complaint !== null) this.#violate(complaint, `${key} of ${erasure.org}: ${status ?? 'unknown'}`)
     if (status !== 'completed') return
     this.#checkHeld(erasure)
-    this.#known.bury(erasure)
+    this.#known.removeErased(erasure)
   }
 
   #checkHeld(erasure: ErasureRecord): void {

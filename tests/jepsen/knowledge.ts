@@ -132,7 +132,7 @@ export class Knowledge {
   }
 
   /** Rows that a completed erasure has certainly erased are removed from the comparison of later reads. */
-  bury(erasure: ErasureRecord): void {
+  removeErased(erasure: ErasureRecord): void {
     for (const signal of erasure.selected.signals) {
       const place = `${erasure.org} ${signal}`
       const left: Row[] = []

@@ -77,7 +77,7 @@ const neighbour = organisationCount
 /** Few, so that each of their partitions gets ten parts and merges during a round. */
 const senders = [1, 2, 3, 4, 5]
 /** The sender that is erased completely at the end. */
-const leaver = 1
+const departing = 1
 const historyBodies = 4
 
 const kinds = ['busy', 'erasing', 'quiet'] as const
@@ -238,14 +238,14 @@ async function checks(product: Product, known: Known): Promise<{ facts: object; 
   expect(verdict.rowsOfOthers === 0, `${verdict.rowsOfOthers} rows that nobody sent`)
   expect((await fingerprint(product, tenantOf(neighbour))) === known.print, 'the neighbour has changed')
 
-  const leaving = await endErasure(product, await askErasure(product, leaver, 'all'), leaver)
+  const leaving = await endErasure(product, await askErasure(product, departing, 'all'), departing)
   expect(leaving.state === 'completed', `the full erasure: ${leaving.state}`)
   const rest = await countBodies(product)
   expect(
-    rowsIn(rest, tenantOf(leaver)) === 0,
-    `${rowsIn(rest, tenantOf(leaver))} rows of the erased organisation`,
+    rowsIn(rest, tenantOf(departing)) === 0,
+    `${rowsIn(rest, tenantOf(departing))} rows of the erased organisation`,
   )
-  expect(sameBut(stored, rest, tenantOf(leaver)), 'the full erasure has changed rows of others')
+  expect(sameBut(stored, rest, tenantOf(departing)), 'the full erasure has changed rows of others')
   const facts = { ...verdict, rowsStored: rowsIn(stored), erasureUnderWay: erasure, erasureOfAll: leaving }
   return { facts, failures }
 }
@@ -305,16 +305,16 @@ function startSenders({ address, secretOf }: Product, kind: Kind): ChildProcess 
   })
   const orders: SenderOrders =
     kind === 'quiet'
-      ? { address, senders: [senderOf(leaver, 'logs')], pauseMs }
+      ? { address, senders: [senderOf(departing, 'logs')], pauseMs }
       : { address, senders: senders.flatMap((one) => signals.map((signal) => senderOf(one, signal))) }
   crowd.send(orders)
   return crowd
 }
 
 async function nextAcknowledgement(crowd: ChildProcess): Promise<void> {
-  const told = once(crowd, 'message')
+  const message = once(crowd, 'message')
   crowd.send('next')
-  await told
+  await message
 }
 
 async function accountOf(crowd: ChildProcess): Promise<Sent[]> {

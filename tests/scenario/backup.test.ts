@@ -261,7 +261,7 @@ describe('a backup', () => {
     const again = await serveReady(dirs)
     const found = await bodiesOf(again, acme)
     const counted = new Set(found)
-    assert.equal(counted.size, found.length, 'no row is there twice')
+    assert.equal(counted.size, found.length, 'no row exists twice')
     assert.deepEqual(
       [...before, ...rows].filter((body) => !counted.has(body)),
       [],
@@ -327,7 +327,7 @@ describe('a backup', () => {
       const again = await serveReady(dirs)
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
-      if (status === 'failed') assert.match(err, /The process ended while it was taken\.$/m)
+      if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
       const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
       assert.deepEqual(await bodiesOf(again, acme), rows)

@@ -240,7 +240,7 @@ test('the values of a refused request do not reach the audit log', async () => {
     headers: asJson,
   })
   const log = await service.send('GET', '/audit-log?limit=500')
-  assert.ok(!log.text.includes(typed), 'the audit log holds what was typed')
+  assert.ok(!log.text.includes(typed), 'the audit log contains what was typed')
 })
 
 const noDates = [

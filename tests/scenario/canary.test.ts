@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pageOf } from '../../contract/common.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
+import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { Canaries, canaryExports, filesHolding } from './canaries.ts'
@@ -67,6 +68,9 @@ async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promis
   await service.send('POST', `/anomalies/detectors/${id}/run`, { as })
   const found = await service.read(`/anomalies?detector_id=${id}`, pageOf(Anomaly), as)
   assert.ok(found.items.length > 0, 'the anomaly to erase exists')
+  const { items } = await service.read('/incidents', pageOf(Incident), as)
+  assert.ok(items.length > 0, 'the incident to erase exists')
+  for (const incident of items) await service.read(`/incidents/${incident.id}`, IncidentWithMembers, as)
 }
 
 /** Reads the canaries in every way a person can, so that anything that stores queries stores these. */

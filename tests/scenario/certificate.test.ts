@@ -212,7 +212,7 @@ test('the command line verifies a saved file elsewhere, names what was changed, 
     assert.ok(good.out.includes(text), text)
   }
   assert.equal(bad.code, 1)
-  assert.match(bad.out, /DOES NOT HOLD: certificate\.exclusions\.0: /)
+  assert.match(bad.out, /NOT VALID: certificate\.exclusions\.0: /)
   assert.deepEqual([unknown.code, /no trusted key was given/.test(unknown.out)], [2, true])
   assert.equal(own.code, 0, own.out)
 })

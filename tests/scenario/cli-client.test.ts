@@ -169,7 +169,7 @@ test('a watched erasure shows each change as a line, and one that is not complet
   assert.match((await lethe(`deletions verify ${asked.request_id}`)).out, /Nothing that it selects is left/)
 })
 
-test('usage and anomalies are printed for people and for programs', async () => {
+test('usage, anomalies and incidents are printed for people and for programs', async () => {
   const usage = await lethe('usage')
   assert.match(usage.out, /^acme stores\n.*rows +bytes/)
   assert.match(usage.out, /It may send any number of rows a second and any number of bytes a day/)
@@ -179,6 +179,10 @@ test('usage and anomalies are printed for people and for programs', async () => 
   assert.deepEqual(JSON.parse((await lethe('anomalies --json')).out), { items: [] })
   const unknown = await lethe('anomalies get nothing')
   assert.deepEqual([unknown.code, /404 not_found/.test(unknown.err)], [1, true])
+  assert.equal((await lethe('incidents --state open --from -24h')).out, 'No incidents.')
+  assert.deepEqual(JSON.parse((await lethe('incidents --json')).out), { items: [] })
+  assert.match((await lethe('incidents show nothing')).err, /404 not_found/)
+  assert.match((await lethe('incidents --from yesterday')).err, /--from \(query\.range_start\)/)
 })
 
 test('a refusal names the option, the location and the correction, and a missing role is reported', async () => {

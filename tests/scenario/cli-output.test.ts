@@ -158,6 +158,8 @@ const walks: Readonly<Record<string, readonly string[] | { readonly not: string 
   usage: [],
   'anomalies list': [],
   'anomalies get': [evil],
+  'incidents list': ['--service', evil],
+  'incidents show': [evil],
 }
 
 const leavesOf = (command: Command): Command[] =>

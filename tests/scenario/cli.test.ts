@@ -315,10 +315,10 @@ test('labels of a file show what was found, missed and false, and deploys are dr
   const env = environment(newDataDir())
   const [picture, deploys] = [join(newFolder(), 'points.svg'), join(newFolder(), 'deploys.csv')]
   const lines = Array.from({ length: 600 }, (_, i) => {
-    const isOdd = i >= 250 && i < 256
+    const isOdd = i >= 500 && i < 506
     const isLabelled = isOdd || (i >= 400 && i < 410)
-    const isFalse = i >= 500 && i < 506
-    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (isOdd || isFalse ? 80 : 0)},${isLabelled ? 1 : 0}`
+    const isFalse = i >= 250 && i < 256
+    return `${1_789_128_000 + i * 300},${100 + (i % 7) + (isOdd ? 300 : isFalse ? 80 : 0)},${isLabelled ? 1 : 0}`
   })
   writeFileSync(deploys, 'deployed,version\n2026-09-12T08:00:00Z,2.3.1\n')
   const words = ['detect', '--csv', '-', '--no-chart', '--svg', picture, '--deploys', deploys]

@@ -11,6 +11,7 @@ import { DeletionPreview } from '../../contract/deletion.ts'
 import { Anomaly, Detector } from '../../contract/detection.ts'
 import { AnomalyWithContext } from '../../contract/detection-context.ts'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
+import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
 import { formatInstant } from '../../contract/instant.ts'
 import { SeriesAnswer } from '../../contract/telemetry.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -300,6 +301,27 @@ test('creating and previewing a method that compares peers without a group is re
   }
 })
 
+/** The incident of an anomaly, listed and alone, which nobody else may read. */
+async function incidentOf(anomaly: Anomaly): Promise<Incident> {
+  const { items } = await service.read('/incidents?service=checkout&limit=1', pageOf(Incident))
+  const [incident] = items
+  assert.ok(incident)
+  assert.deepEqual(incident.anomaly_ids, [anomaly.id])
+  assert.equal(incident.origin.service, 'checkout')
+  assert.match(incident.origin.why[0] ?? '', /additional failures began in checkout/)
+  const whole = await service.read(`/incidents/${incident.id}`, IncidentWithMembers)
+  assert.deepEqual([whole.title, whole.members[0]?.reason], [incident.title, anomaly.reason])
+  const foreign = await service.send('GET', `/incidents/${incident.id}`, { as: 'globex/owner' })
+  const unknown = await service.send('GET', '/incidents/inc_nobody', { as: 'globex/owner' })
+  assert.deepEqual([foreign.status, foreign.text], [404, unknown.text])
+  const others = await service.read('/incidents', pageOf(Incident), 'globex/owner')
+  assert.deepEqual(others.items, [])
+  for (const query of ['state=ended', 'cursor=x', 'range_start=yesterday', 'limit=501', 'colour=red']) {
+    assert.equal((await service.send('GET', `/incidents?${query}`)).status, 422, query)
+  }
+  return incident
+}
+
 test('an incident is found and explained, and its anomaly is erased with the telemetry', async () => {
   for (const [name, kind] of [
     ['checkout', { fails: true }],
@@ -341,6 +363,7 @@ test('an incident is found and explained, and its anomaly is erased with the tel
   assert.equal((await service.send('GET', `/anomalies/${found.id}`, { as: 'globex/owner' })).status, 404)
   const { context } = await service.read(`/anomalies/${found.id}`, AnomalyWithContext)
   assert.equal(context.contributors?.summary, '48 of 60 requests failed')
+  const incident = await incidentOf(found)
   await service.read(context.links.series, SeriesAnswer)
   assert.deepEqual((await tryOut()).anomalies.map(startAndGroup), [startAndGroup(found)])
   assert.deepEqual((await tryOut('globex/member')).anomalies, [])
@@ -375,6 +398,8 @@ test('an incident is found and explained, and its anomaly is erased with the tel
   })
   assert.equal(request.detail.rows_erased, 6 * 10 * 3 + 1, 'spans of three services, and the anomaly')
   assertRefused(await service.send('GET', `/anomalies/${found.id}`), 404, 'not_found')
+  assertRefused(await service.send('GET', `/incidents/${incident.id}`), 404, 'not_found')
+  assert.deepEqual((await service.read('/incidents?service=checkout', pageOf(Incident))).items, [])
   assert.deepEqual((await anomaliesOf(errors.id)).items, [])
   for (const metric of ['spans.error_ratio', 'spans.rate']) {
     assert.deepEqual(await incidentPoints(metric), Array(6).fill({ value: null, erased: true }))

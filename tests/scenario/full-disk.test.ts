@@ -284,7 +284,7 @@ describe('a service in its own process', { skip }, () => {
     assert.equal((await service.ended).signal, null, service.said.err)
     const again = start(program, { LETHE_DATA_DIR: disk.folder, ...settings })
     assert.equal((await again.ended).code, 1)
-    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ takes no writes/m)
+    assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ refuses writes/m)
   })
 
   test('it continues where its log is on a full disk', async () => {
@@ -312,7 +312,7 @@ describe('a service in its own process', { skip }, () => {
     await dying.address()
     dying.child.stdin?.write('die\n')
     assert.equal((await dying.ended).signal, 'SIGKILL')
-    assert.match(dying.said.err, /nobody catches this/)
+    assert.match(dying.said.err, /an uncaught error of the test/)
     const next = start(program, env)
     await assertReaches(await next.address(), 'ok')
     next.child.kill('SIGTERM')

@@ -37,7 +37,7 @@ before(async () => {
   service = await startService({
     async failpoint(name) {
       await barrier.failpoint(name)
-      if (name === 'fenced' && isFailing) throw new Error('the test says so')
+      if (name === 'fenced' && isFailing) throw new Error('the test makes it fail')
     },
   })
   for (const tenant of tenants)

@@ -122,6 +122,6 @@ test('pasting the README and docs/deletion.md block by block stores a log record
   assert.match(out, /Nothing is erased/)
   assert.match(out, /completed {2}100 %/)
   assert.match(out, /"scope":"range"/)
-  assert.equal(out.match(/certificate\.json: the certificate holds/g)?.length, 2)
+  assert.equal(out.match(/certificate\.json: the certificate is valid/g)?.length, 2)
   assert.match(readFileSync(join(clone, 'certificate.html'), 'utf8'), /<html/i)
 })

@@ -27,6 +27,6 @@ process.stdin.once('data', () => {
   for (const engine of engines)
     void engine.select(sql`SELECT max(cityHash64(number)) FROM numbers(1000000000000)`)
   setImmediate(() => {
-    throw new Error('nobody catches this')
+    throw new Error('an uncaught error of the test')
   })
 })

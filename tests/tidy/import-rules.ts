@@ -43,7 +43,6 @@ export const testSupport: readonly string[] = [
   'server/deletion/deletion-fixture.ts',
   'server/deletion/governed-fixture.ts',
   'server/detection/detection-fixture.ts',
-  'server/detection/methods/copy-state.ts',
   'server/detection/scoring/seeded-noise.ts',
   'server/http/operation-fixture.ts',
   'server/telemetry/fences-contract.ts',

@@ -25,6 +25,7 @@ export function addClientCommands(program: Command): void {
   addDeletionCommands(program)
   addUsageCommand(program)
   addAnomalyCommands(program)
+  addIncidentCommands(program)
 }
 
 function addEraseCommands(program: Command): void {
@@ -179,5 +180,29 @@ function addAnomalyCommands(program: Command): void {
       .argument('<anomaly_id>')
       .action(async (given, options) => (await load()).getAnomaly(await connection(), given, options)),
     'lethe anomalies get ano_01kampe0000000000000000000',
+  )
+}
+
+function addIncidentCommands(program: Command): void {
+  const incidents = program.command('incidents').description('anomalies that belong together')
+  const load = () => import('./incidents.ts')
+  withExamples(
+    withJson(incidents.command('list', { isDefault: true }))
+      .description('list incidents, newest first; the default')
+      .addOption(new Option('--state <state>', 'only these').choices(['open', 'closed']))
+      .option('--service <name>', 'only those with an anomaly of this service')
+      .option('--from <instant>', 'only those seen at or after this, such as -24h or 2026-11-20T09:00:00Z')
+      .option('--until <instant>', 'only those that started before this')
+      .option('--limit <n>', 'at most so many', '50')
+      .action(async (options) => (await load()).listIncidents(await connection(), options)),
+    'lethe incidents --state open',
+    'lethe incidents list --from -7d --json',
+  )
+  withExamples(
+    withJson(incidents.command('show'))
+      .description('one of them: where it likely began and why, and what happened when')
+      .argument('<incident_id>')
+      .action(async (given, options) => (await load()).showIncident(await connection(), given, options)),
+    'lethe incidents show inc_01kampe0000000000000000000',
   )
 }

@@ -65,9 +65,9 @@ test('each change is printed once, and a service that restarts meanwhile is wait
   const half = deletionOf({ detail: { steps_done: 1, steps_total: 2 } })
   const done = deletionOf({ status: 'completed', removed_at: at(2), verified_at: at(3), finished_at: at(3) })
   answers = [half, half, null, null, half, done]
-  const told: string[] = []
-  const ended = await followDeletion(follower(), '01K', ({ value }) => told.push(value.status))
-  assert.deepEqual([ended.value.status, told], ['completed', ['running', 'completed']])
+  const reported: string[] = []
+  const ended = await followDeletion(follower(), '01K', ({ value }) => reported.push(value.status))
+  assert.deepEqual([ended.value.status, reported], ['completed', ['running', 'completed']])
 })
 
 test('following continues while a deletion waits for its next attempt, and after a response that is cut off', async () => {
@@ -75,9 +75,9 @@ test('following continues while a deletion waits for its next attempt, and after
   const waiting = deletionOf({ status: 'incomplete', detail })
   const done = deletionOf({ status: 'completed', removed_at: at(12), verified_at: at(12) })
   answers = [deletionOf({}), waiting, 'cut', done]
-  const told: string[] = []
-  const ended = await followDeletion(follower(), '01K', ({ value }) => told.push(value.status))
-  assert.deepEqual([ended.value.status, told], ['completed', ['running', 'incomplete', 'completed']])
+  const reported: string[] = []
+  const ended = await followDeletion(follower(), '01K', ({ value }) => reported.push(value.status))
+  assert.deepEqual([ended.value.status, reported], ['completed', ['running', 'incomplete', 'completed']])
 })
 
 test('a service is waited for up to a minute', async () => {

@@ -10,9 +10,10 @@ export function addDetectCommand(program: Command): void {
       .description('find anomalies in a file with the code of the detectors, without a service')
       .requiredOption('--csv <FILE>', 'lines of timestamp,value; - is standard input')
       .addOption(
-        new Option('--method <key>', 'the detection method')
-          .choices([...methodChoices])
-          .default('robust_band'),
+        new Option(
+          '--method <key>',
+          'the detection method; robust_band where absent, auto with --as-served',
+        ).choices([...methodChoices]),
       )
       .option('--params <JSON>', 'its params, as a detector takes them', '{}')
       .option('--grouped', 'lines are timestamp,group,value: a series for each group')
@@ -26,9 +27,18 @@ export function addDetectCommand(program: Command): void {
       .option('--no-chart', 'draw nothing')
       .option('--svg <FILE>', 'write a chart of the series, its band and its anomalies to FILE')
       .option('--deploys <FILE>', 'lines of timestamp,version, which the chart marks')
+      .addOption(
+        new Option(
+          '--as-served',
+          'what a detector of the service would have recorded, run after run on its schedule',
+        ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step', 'deploys']),
+      )
+      .option('--suggest', 'with --as-served: what is proposed from the first part of the file')
+      .option('--budget <alarms>', 'with --as-served: false alarms a week that are accepted; 1 where absent')
       .action(async (options) => (await import('../detect.ts')).detect(options)),
     'lethe detect --csv latency.csv --method seasonal_band --svg latency.svg',
     'journalctl -o short-unix -u web | awk \'{print int($1)",1"}\' | lethe detect --csv - --method rate_test',
     'lethe detect --csv fleet.csv --grouped --method peer_outlier --json',
+    'lethe detect --csv requests.csv --as-served --budget 1 --json',
   )
 }

@@ -330,6 +330,8 @@ export class Attempts {
     const place = await findPlace(attempted.tenantId)
     if (place !== null) await steps.keptPromises(gate.closedPlacements(), place.placement)
     const isStopped = error instanceof ErasureStopped
+    // Where the right to work was lost, steps of another process may be acting.
+    if (!isStopped) await steps.interrupted(requestId)
     const fault = isStopped ? null : await this.#deps.faultBehind(error)
     const reason = reasonOf(error, fault)
     const nowMs = clock.nowMs()

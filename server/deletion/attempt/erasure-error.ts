@@ -31,7 +31,7 @@ export class ErasureStopped extends ErasureError {
 
 const diskReasons: Readonly<Record<StorageFault, string>> = {
   full: 'The disk is full, and the erasure waits for room: to drop whole weeks takes little, to keep what survives of a week takes its size once more',
-  failing: 'The disk takes no writes, and the erasure waits until it does',
+  failing: 'The disk refuses writes, and the erasure waits until it accepts them',
 }
 
 /**

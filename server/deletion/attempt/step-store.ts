@@ -4,7 +4,7 @@
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
-import { acting, hasUnseenHold, promised } from '../governance/hold-conflicts.ts'
+import { acting, hasUnseenHold, interrupted, promised } from '../governance/hold-conflicts.ts'
 import type { DeletionProgress, StoredDeletion } from '../requests/request.ts'
 import type { ErasureAction } from './eraser.ts'
 import { ErasureError } from './erasure-error.ts'
@@ -24,6 +24,9 @@ const planned = 'planned'
  * it.
  */
 const resumed = 'found_done'
+
+/** Actions of a step that is not done and whose rows may be gone. */
+const mayHaveActed: readonly string[] = [acting, interrupted, promised]
 
 export class StepStore {
   readonly #control: Control
@@ -49,7 +52,7 @@ export class StepStore {
       for (const step of before) {
         if (step.done_at_ms !== null) continue
         const isPlannedAgain = places.has(placeOf({ store: step.store, partitionId: step.partition_id }))
-        if (isPlannedAgain || (step.action !== acting && step.action !== promised)) {
+        if (isPlannedAgain || !mayHaveActed.includes(step.action)) {
           await trx
             .deleteFrom('deletion_steps')
             .where('request_id', '=', requestId)
@@ -130,6 +133,17 @@ export class StepStore {
       query = query.where('partition_id', 'not like', `${placement}-%`)
     if (only !== undefined) query = query.where('partition_id', 'like', `${only}-%`)
     await query.execute()
+  }
+
+  /** Records that the attempt at a request failed, so that none of its steps acts any more. */
+  async interrupted(requestId: string): Promise<void> {
+    await this.#control
+      .updateTable('deletion_steps')
+      .set({ action: interrupted })
+      .where('request_id', '=', requestId)
+      .where('action', '=', acting)
+      .where('done_at_ms', 'is', null)
+      .execute()
   }
 
   /**

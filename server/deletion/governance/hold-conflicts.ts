@@ -13,6 +13,12 @@ import { readActiveHolds } from './active-holds.ts'
 /** Action of a step that has begun, and may have finished when its attempt ended. */
 export const acting = 'acting'
 
+/**
+ * Action of a step that was acting when its attempt failed. It may have finished, and it does not act any
+ * more, whatever the state of its request.
+ */
+export const interrupted = 'interrupted'
+
 /** Action of a step whose swap is promised: the swap will be made, whatever happens. */
 export const promised = 'promised'
 

@@ -222,6 +222,20 @@ test('a hold is kept at once where an attempt failed after it had made its swap'
   assert.ok((await scene.hold(held)).hold_id)
 })
 
+test('a hold is kept at once, and obeyed, where a failed attempt is asked to be repeated and has not begun', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] })
+  scene.faults.failOnceAt('before partition step')
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'incomplete')
+  await scene.decisions.retry(scene.callerOf('admin'), id)
+  assert.equal((await scene.status(id)).status, 'running')
+  assert.ok((await scene.hold(held)).hold_id)
+  await scene.round()
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50 + heldRows)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
 test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   const place = () =>

@@ -22,26 +22,20 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// The result is computed over the whole window, without memory between runs, so erased data has no
-// influence. Of an episode the calibration learns only the score that opened it: its length must not make
-// its scores usual. Feedback that an anomaly was none widens the edge on its side after the budget has.
+// The decisions go on from one piece of the series to the next, and do not depend on how it was divided. Of
+// an episode the calibration learns only the score that opened it: its length must not make its scores usual.
+// Feedback that an anomaly was none widens the edge on its side after the budget has.
 
 import { type Scores, scoreOf } from '../methods/method.ts'
 import { at } from '../scoring/series.ts'
+import { type Episode, type EpisodePolicy, EpisodeTracker, type Violation } from './episode-tracker.ts'
 import { bucketKind, type Evidence } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
-/** During a cool-down, only a peak this many times the last one opens an episode. */
-const clearlyWorse = 1.5
-
-export interface AlarmPolicy {
+export interface AlarmPolicy extends EpisodePolicy {
   readonly direction: 'both' | 'up' | 'down'
   readonly minAbsDev: number
   readonly minRelDev: number
-  readonly violateN: number
-  readonly windowM: number
-  readonly clearN: number
-  readonly cooldownBuckets: number
   readonly silenceAlarms: boolean
   /** Values needed before the first bucket is judged; 0 for methods that learn nothing. */
   readonly warmupPoints: number
@@ -68,30 +62,6 @@ interface Widened {
   readonly below: number
 }
 
-/** Indexes are buckets of the series. */
-export interface Episode {
-  /** At the peak: above or below the expected value, odd where there is none, or silent without data. */
-  readonly kind: 'high' | 'low' | 'odd' | 'silent'
-  /** First of the violating buckets that opened the episode. */
-  readonly startIndex: number
-  /** The bucket after which the alarm was raised; `openedIndex - startIndex` is the delay. */
-  readonly openedIndex: number
-  /** The last violating bucket so far. */
-  readonly lastIndex: number
-  /** Equal to `lastIndex` once closed, null while open. */
-  readonly endIndex: number | null
-  readonly peakIndex: number
-  /** Null for silence. */
-  readonly peakValue: number | null
-  /** Expected value at the peak; null for methods without one, and before warm-up. */
-  readonly expected: number | null
-  /** Edges at the peak; null where the method has none. */
-  readonly lower: number | null
-  readonly upper: number | null
-  /** At the peak. 1 is the edge of alarm, also for silence. */
-  readonly score: number
-}
-
 /** The state after the last bucket. */
 export type DetectorState =
   /**
@@ -111,157 +81,170 @@ export interface Evaluation {
   readonly scores: Scores
 }
 
-/** Decides over a whole window, oldest bucket first. The scores have the same buckets as the evidence. */
+/** Decides over a whole series, oldest bucket first. The scores have the same buckets as the evidence. */
 export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
-  const edges = copyOf(scores)
-  const budget = policy.budgetPerBucket
-  const length = evidence.kinds.length
-  const hasSides = policy.direction === 'both' && scores.upper.some((edge) => !Number.isNaN(edge))
-  const tail =
-    budget === null ? null : new TailCalibration({ ...policy, budgetPerBucket: budget }, length, hasSides)
-  const tracker = new EpisodeTracker(policy)
-  let hasHadValue = false
-  let judged = 0
-  const scoresNeeded = tail !== null && policy.waitsForScores ? fewestScores : 0
-  for (let i = 0; i < length; i++) {
-    const kind = evidence.kinds[i]
-    const value = at(evidence.series.values, i)
-    if (kind === bucketKind.value) hasHadValue = true
-    if (kind === bucketKind.unknown) blankRow(edges, i)
-    else if (tail) {
-      widenRow(edges, i, value, tail, policy)
-      if (policy.widening !== undefined) applyWidening(edges, i, value, policy.widening)
-    }
+  const alarms = new AlarmLayer(policy)
+  const edges = alarms.judge(evidence, scores)
+  const lately = countLately(evidence.kinds, edges.score, policy)
+  const state = alarms.stateAfter({ ...lately, spanBuckets: evidence.kinds.length })
+  return { episodes: alarms.episodes, state, scores: edges }
+}
 
-    if (kind === bucketKind.missing && policy.silenceAlarms && hasHadValue) {
-      tracker.judge(i, { kind: 'silent', value: null, score: 1 }, edges)
-    } else if (!Number.isNaN(at(edges.score, i))) {
-      if (++judged >= scoresNeeded) tracker.startReporting()
-      const isCounted = !tracker.isAlarming
-      tracker.judge(i, violationAt(edges, i, value, policy, tracker.isOpen), edges)
-      const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
-      if (isCounted) tail?.learn(learnt, tracker.isAlarming, sideFor(value, at(scores.expected, i)))
-    } else if (kind !== bucketKind.unknown && !tracker.isAlarming) tail?.addEmptyBucket()
+/** What the state of a series depends on beside what the alarm layer remembers. */
+interface Lately {
+  /** Buckets of the judged window that were judged, and of those that had a value, or too few events. */
+  readonly judged: number
+  readonly values: number
+  readonly thin: number
+  /** How many buckets the detector looks at in all, once there is data for all of them. */
+  readonly spanBuckets: number
+  /** How many more values the method needs before it judges anything; 1 where it cannot tell. */
+  readonly pointsNeeded?: number
+}
+
+/** Counts the buckets of a judged window. */
+export function countLately(
+  kinds: Uint8Array,
+  score: Float64Array,
+  { silenceAlarms }: Pick<AlarmPolicy, 'silenceAlarms'>,
+): Pick<Lately, 'judged' | 'values' | 'thin'> {
+  const lately = { judged: 0, values: 0, thin: 0 }
+  for (let i = 0; i < kinds.length; i++) {
+    const kind = kinds[i]
+    if (kind === bucketKind.value) lately.values++
+    if (kind === bucketKind.thin) lately.thin++
+    if (!Number.isNaN(at(score, i)) || (kind === bucketKind.missing && silenceAlarms)) lately.judged++
   }
-  const state: DetectorState =
-    tracker.isUnreported && judged < scoresNeeded
-      ? { status: 'learning', pointsNeeded: scoresNeeded - judged }
-      : stateAfter(evidence, tracker, policy)
-  return { episodes: tracker.episodes, state, scores: edges }
+  return lately
 }
 
-interface Violation {
-  readonly kind: Episode['kind']
-  readonly value: number | null
-  readonly score: number
-}
-
-/**
- * Combines violations into episodes. Episodes that end before `startReporting` are
- * left out, except silence.
- */
-class EpisodeTracker {
-  readonly episodes: Episode[] = []
+/** Judges one series piece by piece, oldest first. */
+export class AlarmLayer {
   private readonly policy: AlarmPolicy
-  /** The violating buckets among the last `windowM` judged ones, with ordinals among all judged ones. */
-  private recent: { ordinal: number; index: number; violation: Violation }[] = []
+  private readonly tracker: EpisodeTracker
+  private readonly scoresNeeded: number
+  /** From the first score on; null for methods without a budget. */
+  private tail: TailCalibration | null = null
+  private buckets = 0
   private judged = 0
-  private open: Episode | null = null
-  private isReporting = false
-  private calm = 0
-  private mutedUntil = -1
-  private mutedBelow = 0
-  isMuted = false
+  private seen = 0
+  private thin = 0
+  /** Buckets since the first value that are not unknown. */
+  private known = 0
+  /** Missing buckets since the last that was neither missing nor unknown. */
+  private silent = 0
 
   constructor(policy: AlarmPolicy) {
     this.policy = policy
+    this.tracker = new EpisodeTracker(policy)
+    this.scoresNeeded = policy.budgetPerBucket !== null && policy.waitsForScores ? fewestScores : 0
   }
 
-  get isOpen(): boolean {
-    return this.open !== null
+  /** In order of time; only the last one may be open. */
+  get episodes(): readonly Episode[] {
+    return this.tracker.episodes
   }
 
-  get isUnreported(): boolean {
-    return this.open !== null && this.episodes.at(-1) !== this.open
+  /** Drops episodes that ended before a bucket, counted from the start of the series. */
+  forgetBefore(bucket: number): void {
+    this.tracker.forgetBefore(bucket)
   }
 
-  get isRecovering(): boolean {
-    return this.open !== null && this.calm > 0
+  /** Judges the next buckets. Returns their edges and scores on the scale on which 1 is the edge of alarm. */
+  judge(evidence: Evidence, scores: Scores): Scores {
+    const edges = copyOf(scores)
+    for (let i = 0; i < evidence.kinds.length; i++) this.judgeBucket(evidence, scores, edges, i)
+    this.buckets += evidence.kinds.length
+    return edges
   }
 
-  get isAlarming(): boolean {
-    return this.isOpen || this.isMuted
-  }
-
-  /** From the next judged bucket on, episodes are reported. */
-  startReporting(): void {
-    this.isReporting = true
-  }
-
-  /** Adds the next judged bucket: its violation, or null for a calm bucket. */
-  judge(index: number, violation: Violation | null, edges: Scores): void {
-    this.judged++
-    if (this.open) this.goOn(this.open, index, violation, edges)
-    else this.openIfDue(index, violation, edges)
-  }
-
-  private openIfDue(index: number, violation: Violation | null, edges: Scores): void {
-    if (violation) this.recent.push({ ordinal: this.judged, index, violation })
-    const oldest = this.judged - this.policy.windowM
-    if (this.recent[0] && this.recent[0].ordinal <= oldest) this.recent.shift()
-    this.isMuted = false
-    const first = this.recent[0]
-    if (!first || this.recent.length < this.policy.violateN) return
-    const worst = this.recent.reduce((a, b) => (b.violation.score > a.violation.score ? b : a))
-    if (index <= this.mutedUntil && worst.violation.score < this.mutedBelow) {
-      this.isMuted = true
-      return
+  private judgeBucket({ kinds, series }: Evidence, scores: Scores, edges: Scores, i: number): void {
+    const { policy, tracker } = this
+    const kind = kinds[i]
+    const value = at(series.values, i)
+    this.count(kind)
+    if (kind === bucketKind.unknown) blankRow(edges, i)
+    else if (policy.budgetPerBucket !== null) {
+      widenRow(edges, i, value, this.tail ?? ownEdges, policy)
+      if (policy.widening !== undefined) applyWidening(edges, i, value, policy.widening)
     }
-    const lastIndex = this.recent.at(-1)?.index ?? index
-    const span = { startIndex: first.index, openedIndex: index, lastIndex, endIndex: null }
-    this.write({ ...span, ...peakAt(worst.index, worst.violation, edges) }, this.mayReport(violation))
-    this.calm = 0
+    if (kind === bucketKind.missing && policy.silenceAlarms && this.seen > 0) {
+      tracker.judge(
+        this.buckets + i,
+        violationOf('silent', this.buckets, edges, i, { score: 1, value: null }),
+      )
+    } else if (!Number.isNaN(at(edges.score, i))) {
+      if (++this.judged >= this.scoresNeeded) tracker.startReporting()
+      const isCounted = !tracker.isAlarming
+      const how = violationAt(edges, i, value, policy, tracker.isOpen)
+      const found = { score: at(edges.score, i), value }
+      tracker.judge(this.buckets + i, how && violationOf(how, this.buckets, edges, i, found))
+      const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
+      if (isCounted) this.learn(learnt, sideFor(value, at(scores.expected, i)), scores, i)
+    } else if (kind !== bucketKind.unknown && !tracker.isAlarming) this.tail?.addEmptyBucket()
   }
 
-  private goOn(episode: Episode, index: number, violation: Violation | null, edges: Scores): void {
-    if (violation) {
-      this.calm = 0
-      const worse = violation.score > episode.score ? peakAt(index, violation, edges) : {}
-      const isFirstReport = this.isUnreported && this.mayReport(violation)
-      const opened = isFirstReport ? { openedIndex: index } : {}
-      this.write({ ...episode, ...worse, ...opened, lastIndex: index }, isFirstReport)
-    } else if (++this.calm >= this.policy.clearN) {
-      this.write({ ...episode, endIndex: episode.lastIndex }, false)
-      this.recent = []
-      this.mutedUntil = index + this.policy.cooldownBuckets
-      this.mutedBelow = episode.score * clearlyWorse
+  private count(kind: number | undefined): void {
+    if (kind === bucketKind.value) this.seen++
+    if (kind === bucketKind.thin) this.thin++
+    if (kind !== bucketKind.unknown && this.seen > 0) this.known++
+    if (kind === bucketKind.missing) this.silent++
+    else if (kind !== bucketKind.unknown) this.silent = 0
+  }
+
+  /** Whether both sides of a band have a tail of their own is known at the first score. */
+  private learn(score: number, side: Side, scores: Scores, i: number): void {
+    const { budgetPerBucket, direction } = this.policy
+    if (budgetPerBucket === null) return
+    const hasSides = direction === 'both' && !Number.isNaN(at(scores.upper, i))
+    this.tail ??= new TailCalibration({ ...this.policy, budgetPerBucket }, hasSides)
+    this.tail.learn(score, this.tracker.isAlarming, side)
+  }
+
+  /** The state after the last bucket. A window in which nothing was judged is never `ok`. */
+  stateAfter({ judged, pointsNeeded = 1, spanBuckets, thin, values }: Lately): DetectorState {
+    const { policy, tracker } = this
+    if (tracker.isUnreported && this.judged < this.scoresNeeded)
+      return { status: 'learning', pointsNeeded: this.scoresNeeded - this.judged }
+    if (this.seen === 0 && this.thin === 0) return { status: 'no_data' }
+    if (!policy.silenceAlarms && this.silent >= policy.windowM) return { status: 'no_data' }
+    if (tracker.isOpen && !tracker.isUnreported)
+      return { status: tracker.isRecovering ? 'recovering' : 'anomalous' }
+    if (tracker.isMuted) return { status: 'muted' }
+    const needed = Math.max(1, policy.warmupPoints)
+    if (this.seen < needed) {
+      const whenFull = this.known === 0 ? 0 : (this.seen / this.known) * spanBuckets
+      return {
+        status: whenFull < needed ? 'insufficient_data' : 'learning',
+        pointsNeeded: needed - this.seen,
+      }
     }
-  }
-
-  private mayReport(violation: Violation | null): boolean {
-    return this.isReporting || violation?.kind === 'silent'
-  }
-
-  private write(episode: Episode, isFirstReport: boolean): void {
-    const isReported = this.isOpen && !this.isUnreported
-    if (isReported) this.episodes.pop()
-    if (isReported || isFirstReport) this.episodes.push(episode)
-    this.open = episode.endIndex === null ? episode : null
+    if (judged > 0) return { status: 'ok' }
+    if (values > 0) return { status: 'learning', pointsNeeded }
+    return thin > 0 ? { status: 'insufficient_data', pointsNeeded } : { status: 'no_data' }
   }
 }
 
-type Peak = Omit<Episode, 'startIndex' | 'openedIndex' | 'lastIndex' | 'endIndex'>
+/** Before anything was learnt the edges are those of the method. */
+const ownEdges = { threshold: 1, above: 1, below: 1 }
 
-function peakAt(peakIndex: number, violation: Violation, edges: Scores): Peak {
+/** `first` is the number of the bucket in row 0. */
+function violationOf(
+  kind: Episode['kind'],
+  first: number,
+  edges: Scores,
+  i: number,
+  { score, value }: { readonly score: number; readonly value: number | null },
+): Violation {
   const finite = (x: number) => (Number.isFinite(x) ? x : null)
   return {
-    kind: violation.kind,
-    peakIndex,
-    peakValue: violation.value,
-    expected: finite(at(edges.expected, peakIndex)),
-    lower: finite(at(edges.lower, peakIndex)),
-    upper: finite(at(edges.upper, peakIndex)),
-    score: violation.score,
+    kind,
+    peakIndex: first + i,
+    peakValue: value,
+    expected: finite(at(edges.expected, i)),
+    lower: finite(at(edges.lower, i)),
+    upper: finite(at(edges.upper, i)),
+    score,
   }
 }
 
@@ -271,15 +254,13 @@ function violationAt(
   value: number,
   policy: AlarmPolicy,
   isOpen: boolean,
-): Violation | null {
-  const score = at(edges.score, i)
+): Episode['kind'] | null {
   if (Number.isNaN(at(edges.upper, i))) {
-    const decides = isOpen || !edges.unreported ? score : at(edges.unreported, i)
-    return decides > 1 ? { kind: sideOf(value, at(edges.expected, i)), value, score } : null
+    const decides = isOpen || !edges.unreported ? at(edges.score, i) : at(edges.unreported, i)
+    return decides > 1 ? sideOf(value, at(edges.expected, i)) : null
   }
-  if (policy.direction !== 'down' && value > at(edges.upper, i)) return { kind: 'high', value, score }
-  if (policy.direction !== 'up' && value < at(edges.lower, i)) return { kind: 'low', value, score }
-  return null
+  if (policy.direction !== 'down' && value > at(edges.upper, i)) return 'high'
+  return policy.direction !== 'up' && value < at(edges.lower, i) ? 'low' : null
 }
 
 /** On which side of the expected value a value lies, for methods without edges. */
@@ -304,7 +285,13 @@ function sideFor(value: number, expected: number): Side {
 }
 
 /** Moves both edges of row i to where an alarm begins, and converts the score to that scale. */
-function widenRow(edges: Scores, i: number, value: number, tail: TailCalibration, policy: AlarmPolicy): void {
+function widenRow(
+  edges: Scores,
+  i: number,
+  value: number,
+  tail: Readonly<typeof ownEdges>,
+  policy: AlarmPolicy,
+): void {
   const expected = at(edges.expected, i)
   if (Number.isNaN(at(edges.upper, i))) {
     edges.score[i] = at(edges.score, i) / tail.threshold
@@ -358,41 +345,4 @@ function copyOf(scores: Scores): Scores {
     upper: scores.upper.slice(),
     ...(scores.unreported ? { unreported: scores.unreported.slice() } : {}),
   }
-}
-
-function stateAfter(evidence: Evidence, tracker: EpisodeTracker, policy: AlarmPolicy): DetectorState {
-  const seen = countKind(evidence, bucketKind.value)
-  const thin = countKind(evidence, bucketKind.thin)
-  if (seen === 0 && thin === 0) return { status: 'no_data' }
-  if (!policy.silenceAlarms && trailingMissing(evidence) >= policy.windowM) return { status: 'no_data' }
-  if (tracker.isOpen && !tracker.isUnreported)
-    return { status: tracker.isRecovering ? 'recovering' : 'anomalous' }
-  if (tracker.isMuted) return { status: 'muted' }
-  const needed = Math.max(1, policy.warmupPoints)
-  if (seen >= needed) return { status: 'ok' }
-  const status = seenByFullWindow(evidence, seen) < needed ? 'insufficient_data' : 'learning'
-  return { status, pointsNeeded: needed - seen }
-}
-
-/** How many values the whole window would have, at the rate since its first value. */
-function seenByFullWindow(evidence: Evidence, seen: number): number {
-  const first = evidence.kinds.indexOf(bucketKind.value)
-  if (first < 0) return 0
-  const known = evidence.kinds
-    .subarray(first)
-    .reduce((sum, kind) => sum + (kind === bucketKind.unknown ? 0 : 1), 0)
-  return (seen / known) * evidence.kinds.length
-}
-
-function trailingMissing(evidence: Evidence): number {
-  let missing = 0
-  for (let i = evidence.kinds.length - 1; i >= 0; i--) {
-    if (evidence.kinds[i] === bucketKind.missing) missing++
-    else if (evidence.kinds[i] !== bucketKind.unknown) break
-  }
-  return missing
-}
-
-function countKind(evidence: Evidence, kind: number): number {
-  return evidence.kinds.reduce((count, each) => (each === kind ? count + 1 : count), 0)
 }

@@ -151,7 +151,7 @@ test('a score that occurs again and again is a step: the threshold is above the 
 })
 
 test('a frequent side with a short tail does not hide a rare side with a long one', () => {
-  const both = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  const both = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, true)
   const uniform = seededUniform(5)
   for (let i = 0; i < 2000; i++) {
     if (i % 10 === 0) both.learn(-0.15 * Math.log(1 - uniform()), false, 'above')
@@ -161,7 +161,7 @@ test('a frequent side with a short tail does not hide a rare side with a long on
   const truth = 0.15 * Math.log(100)
   assert.equal(both.below, both.threshold)
   assert.equal(both.threshold, 1, 'both in one')
-  const rare = new TailCalibration({ ...policy, budgetPerBucket: 1e-3, leastThreshold: 0.1 }, 2000, true)
+  const rare = new TailCalibration({ ...policy, budgetPerBucket: 1e-3, leastThreshold: 0.1 }, true)
   for (let i = 0; i < 2000; i++) {
     if (i % 10 === 0) rare.learn(-Math.log(1 - uniform()), false, 'above')
     else rare.learn(0.9 + 0.05 * uniform(), false, 'below')
@@ -192,8 +192,8 @@ test('scores inside the band narrow it only as far as is allowed', () => {
 })
 
 test('the budget counts time, not scores: where nine of ten buckets are empty, more of the others may alarm', () => {
-  const full = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
-  const sparse = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  const full = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 })
+  const sparse = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 })
   for (const score of exponentialScores(2000, 1)) {
     full.learn(score)
     sparse.learn(score)
@@ -222,8 +222,8 @@ test('a burst of scores counts as one alarm', () => {
 })
 
 test('a single high score does not change the threshold when two of three are needed to alarm', () => {
-  const lonely = new TailCalibration({ ...policy, violateN: 2, windowM: 3 }, 4000)
-  const paired = new TailCalibration({ ...policy, violateN: 1, windowM: 3 }, 4000)
+  const lonely = new TailCalibration({ ...policy, violateN: 2, windowM: 3 })
+  const paired = new TailCalibration({ ...policy, violateN: 1, windowM: 3 })
   const uniform = seededUniform(2)
   for (let i = 0; i < 4000; i++) {
     const score = i % 20 === 0 ? 5 + uniform() : uniform() / 2
@@ -245,8 +245,8 @@ test('where most scores are 0, the tail is that of the others', () => {
 })
 
 test('after more alarms than the budget allows, the threshold is higher', () => {
-  const thrifty = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
-  const lavish = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000)
+  const thrifty = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 })
+  const lavish = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 })
   for (const [i, score] of exponentialScores(2000, 1).entries()) {
     thrifty.learn(score)
     // Low scores, so that the tail itself is the same.
@@ -259,9 +259,9 @@ test('after more alarms than the budget allows, the threshold is higher', () => 
 test('where the distribution of scores is known, the past moves the edge out a little, and more only when the budget is exceeded', () => {
   const length = 4000
   const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
-  const calm = new TailCalibration(known, length)
-  const spending = new TailCalibration(known, length)
-  const unknown = new TailCalibration({ ...known, mostThreshold: Number.POSITIVE_INFINITY }, length)
+  const calm = new TailCalibration(known)
+  const spending = new TailCalibration(known)
+  const unknown = new TailCalibration({ ...known, mostThreshold: Number.POSITIVE_INFINITY })
   for (const [i, score] of exponentialScores(length, 6).entries()) {
     calm.learn(score)
     unknown.learn(score)
@@ -278,7 +278,7 @@ test('where the distribution of scores is known, the past moves the edge out a l
 
 test('until the budget allows one alarm, the past may move the edge further out than afterwards', () => {
   const known = { ...policy, budgetPerBucket: 1e-3, mostThreshold: 1.25 }
-  const young = new TailCalibration(known, 100)
+  const young = new TailCalibration(known)
   for (const score of exponentialScores(100, 6)) young.learn(score)
   assert.ok(
     young.threshold > 1.6 && young.threshold < 1.85,
@@ -287,7 +287,7 @@ test('until the budget allows one alarm, the past may move the edge further out 
 })
 
 test('an episode keeps the edge it began with, and only later episodes get an edge that counts it', () => {
-  const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, 2000, true)
+  const tail = new TailCalibration({ ...policy, budgetPerBucket: 1e-3 }, true)
   for (const score of exponentialScores(1000, 4)) tail.learn(score, false, 'above')
   const before = [tail.threshold, tail.above]
   tail.learn(30, true, 'above')

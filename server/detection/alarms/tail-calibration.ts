@@ -52,6 +52,9 @@ const fewestPeaks = 3
 /** With fewer scores than this, the method's own edge is used. */
 export const fewestScores = 16
 
+/** Scores for which there is room at first. */
+const leastCapacity = 256
+
 interface CalibrationPolicy {
   readonly violateN: number
   readonly windowM: number
@@ -80,15 +83,12 @@ export class TailCalibration {
   private emptyBuckets = 0
   private openings = 0
 
-  /**
-   * `capacity`: the largest number of scores that will be learnt. `hasSides`: for bands of
-   * which both sides can alarm.
-   */
-  constructor(policy: CalibrationPolicy, capacity: number, hasSides = false) {
+  /** `hasSides`: for bands of which both sides can alarm. */
+  constructor(policy: CalibrationPolicy, hasSides = false) {
     this.policy = policy
-    this.allTail = new ScoreTail(policy, capacity)
-    this.aboveTail = hasSides ? new ScoreTail(policy, capacity) : null
-    this.belowTail = hasSides ? new ScoreTail(policy, capacity) : null
+    this.allTail = new ScoreTail(policy)
+    this.aboveTail = hasSides ? new ScoreTail(policy) : null
+    this.belowTail = hasSides ? new ScoreTail(policy) : null
   }
 
   /** In units of the method's score; at least `leastThreshold`. */
@@ -135,22 +135,21 @@ class ScoreTail {
   threshold = 1
   private readonly policy: CalibrationPolicy
   private readonly recent: SortedWindow
-  private readonly history: Float64Array
-  private readonly isOpening: Uint8Array
+  private history = new Float64Array(leastCapacity)
+  private isOpening = new Uint8Array(leastCapacity)
   private length = 0
   private nextFit = fewestScores
   private hasOpened = false
 
-  constructor(policy: CalibrationPolicy, capacity: number) {
+  constructor(policy: CalibrationPolicy) {
     this.policy = policy
     this.recent = new SortedWindow(policy.windowM)
-    this.history = new Float64Array(capacity)
-    this.isOpening = new Uint8Array(capacity)
   }
 
   learn(score: number, opens: boolean, { buckets, ...limits }: Limits & { buckets: number }): void {
     this.recent.push(score)
     const opening = this.recent.rank(this.recent.size - this.policy.violateN)
+    if (this.length === this.history.length) this.grow()
     this.isOpening[this.length] = opens ? 1 : 0
     this.history[this.length++] = Number.isNaN(opening) ? 0 : opening
     // An episode keeps the edge it began with; what it shows applies to later episodes.
@@ -161,6 +160,14 @@ class ScoreTail {
     const isOpening = this.isOpening.subarray(0, this.length)
     this.threshold = thresholdFor({ scores, isOpening, buckets }, { ...this.policy, ...limits })
     this.nextFit = Math.ceil(this.length * refitGrowth)
+  }
+
+  private grow(): void {
+    const [history, isOpening] = [this.history, this.isOpening]
+    this.history = new Float64Array(2 * history.length)
+    this.isOpening = new Uint8Array(2 * history.length)
+    this.history.set(history)
+    this.isOpening.set(isOpening)
   }
 }
 

@@ -6,7 +6,8 @@
 
 import type { MethodParams } from '../../../contract/detection-methods.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
-import { type Episode, type Evaluation, sideOf } from '../alarms/alarm.ts'
+import { type Evaluation, sideOf } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/episode-tracker.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Episode } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/episode-tracker.ts'
 import type { Series } from '../scoring/series.ts'
 import { describeMetric, formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
 

@@ -11,7 +11,8 @@ import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
 import type { Finding } from './findings.ts'
 
 /** Telemetry that is late by up to this much still raises an alarm about its own time. */
-const latenessNs = 60n * nsPerMinute
+export const latenessMinutes = 60
+const latenessNs = BigInt(latenessMinutes) * nsPerMinute
 
 export interface RecordedAnomaly {
   readonly id: string

@@ -5,6 +5,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly, PatchDetector } from '../../../contract/detection.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
+import { soonerAlarms } from '../../control/migrations/0010-sooner-alarms.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -269,6 +270,31 @@ test('an old request rate detector becomes the present one where nobody changed 
     assert.deepEqual([after?.definition, after?.revision, after?.isSystem], [today, 2, true])
     assert.deepEqual((await stored('globex', changed))?.definition, { ...old.value, enabled: false })
     assert.deepEqual((await stored('acme', own))?.definition, old.value)
+  }
+})
+
+test('old detectors of error logs and latency alarm as soon as the present ones where nobody changed them', async () => {
+  for (const key of ['logs.error_count', 'spans.latency_p95']) {
+    const today = systemDetectors.find(({ metric_key }) => metric_key === key)
+    assert(today)
+    const old = { ...today, params: { ...today.params, violate_n: 3, window_m: 4 } }
+    const insert = (tenantId: string, isSystem: boolean) =>
+      fixture.control
+        .transaction()
+        .execute((trx) => insertDetector(trx, { tenantId, definition: old, isSystem, nowMs: noonMs }))
+    const [untouched, changed, own] = [
+      await insert('acme', true),
+      await insert('globex', true),
+      await insert('acme', false),
+    ]
+    await patch('globex', changed, { enabled: false })
+    for (let again = 0; again < 2; again++) {
+      await soonerAlarms.up(fixture.control)
+      const after = await store.findDetector('acme', untouched)
+      assert.deepEqual([after?.definition, after?.revision], [today, 2])
+      assert.deepEqual((await store.findDetector('globex', changed))?.definition.params, old.params)
+      assert.deepEqual((await store.findDetector('acme', own))?.definition, old)
+    }
   }
 })
 

@@ -27,6 +27,12 @@ const slowToAlarm = { violate_n: 3, window_m: 4, clear_n: 3, alarm_budget_per_we
 const recentParams = { ...slowToAlarm, k: 5 }
 
 /**
+ * 2 of 3 buckets, so that an incident is told within a quarter of an hour. A ratio of few requests is by
+ * chance high in two buckets too often; counts and latencies are not, once they differ enough to matter.
+ */
+const soonParams = { ...recentParams, violate_n: 2, window_m: 3 }
+
+/**
  * With two or three days, the width of a band is uncertain, and its errors would widen the edge of alarm for
  * weeks; so a week is needed. With a narrow band (k 3) the past scores of the series set the edge of alarm.
  */
@@ -43,7 +49,7 @@ const drafts: readonly Draft[] = [
     ...recent,
     name: 'Latency (p95) by service',
     metric_key: 'spans.latency_p95',
-    params: { ...recentParams, direction: 'up', min_abs_dev: 50, min_rel_dev: 0.5, min_volume: 20 },
+    params: { ...soonParams, direction: 'up', min_abs_dev: 50, min_rel_dev: 0.5, min_volume: 20 },
   },
   {
     ...seasonal,
@@ -56,7 +62,7 @@ const drafts: readonly Draft[] = [
     ...recent,
     name: 'Error logs by service',
     metric_key: 'logs.error_count',
-    params: { ...recentParams, direction: 'up', min_abs_dev: 20, min_rel_dev: 1 },
+    params: { ...soonParams, direction: 'up', min_abs_dev: 20, min_rel_dev: 1 },
   },
 ]
 

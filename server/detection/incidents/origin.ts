@@ -4,6 +4,7 @@
 // from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its
 // name.
 
+import type { Anomaly } from '../../../contract/detection.ts'
 import type { IncidentOrigin } from '../../../contract/incidents.ts'
 import { candidatesMax } from '../../../contract/incidents.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../../contract/instant.ts'
@@ -22,14 +23,18 @@ interface OriginRequest {
 
 /** Being first counts half after this time, minutes. */
 const fadingMinutes = 15
-/** What is left of a deviation that a neighbour explains. */
+/** What is left of a deviation that a neighbour explains, and of lower traffic where something fails. */
 const inheritedShare = 0.25
+const lowTrafficShare = 0.5
 /** What anomalies weigh beside spans, and alone. */
 const besideTraces = 0.6
 const deployGravity = 0.25
 const deployBeforeNs = 60n * nsPerMinute
 const slackNs = 15n * nsPerMinute
 const sentencesMax = 5
+/** What a series that stopped counts in addition: as a deviation that is 16 times larger. */
+const goneSize = 4
+const stoppedShare = 0.1
 
 /** Likeliest first, at least one; the scores add up to 1 before the list is cut. */
 export function rankOrigins({ deploys, members, traces }: OriginRequest): IncidentOrigin[] {
@@ -73,11 +78,13 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
   const counted = members.filter(({ anomaly }) => anomaly.feedback?.verdict !== 'not_an_anomaly')
   const all = counted.length === 0 ? members : counted
   const firstNs = earliest(endOfTime, ...all.map(({ startedNs }) => startedNs))
+  const isFailing = all.some(({ anomaly }) => classOf(anomaly.metric_key) === 'failures')
   const hints = all.map((member): Hint => {
     const { anomaly, service, startedNs } = member
     const minutes = Number((startedNs - firstNs) / nsPerMinute)
-    const size = Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000))
-    const share = isExplained(member, all, graph) ? inheritedShare : 1
+    const size =
+      Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000)) + (hasStopped(anomaly) ? goneSize : 0)
+    const share = isExplained(member, all, graph) ? inheritedShare : shareOf(anomaly, isFailing)
     const when =
       minutes === 0 ? 'was among the first to deviate' : `deviated ${minutes} minutes after the first`
     return {
@@ -99,6 +106,20 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
 }
 
 const endOfTime: Ns = 2n ** 63n
+
+/** Lower traffic is more often a consequence of failures than their cause. */
+function shareOf(anomaly: Anomaly, isFailing: boolean): number {
+  const { expected, metric_key, value } = anomaly
+  const isLow = value !== null && expected !== null && value < expected
+  const isConsequence = isFailing && isLow && classOf(metric_key) === 'traffic' && !hasStopped(anomaly)
+  return isConsequence ? lowTrafficShare : 1
+}
+
+/** Whether a series ended, or hardly any of its traffic is left: failures elsewhere may come from that. */
+function hasStopped({ expected, metric_key, value }: Anomaly): boolean {
+  if (value === null) return true
+  return classOf(metric_key) === 'traffic' && expected !== null && value < stoppedShare * expected
+}
 
 /**
  * Whether the deviation may come from a neighbour that deviates too: failures and slowness from a callee,

@@ -33,7 +33,7 @@ export function cluesOf(evidence: TraceEvidence): Clue[] {
     ...failureClues(evidence, answers),
     ...timeClues(evidence, answers),
     ...trafficClues(evidence),
-    ...callClues(evidence),
+    ...callClues(evidence, answers),
   ]
 }
 
@@ -47,10 +47,10 @@ interface Unanswered {
 }
 
 /**
- * A peer is known by who answered it before: of one caller, else of all. A callee that stopped without peers
- * being named is found by its missing requests.
+ * A peer is known by who answered it before: of one caller, else of all. Where callers name no peer, as some
+ * proxies do, the failures that begin in the caller are those of a callee whose calls have stopped.
  */
-function unansweredCalls({ calls, window }: TraceEvidence): Unanswered[] {
+function unansweredCalls({ calls, services, window }: TraceEvidence): Unanswered[] {
   const answering = new Map<string, string>()
   for (const { before, callee, caller, peer } of calls) {
     if (callee === null || peer === '' || before.count === 0) continue
@@ -58,16 +58,70 @@ function unansweredCalls({ calls, window }: TraceEvidence): Unanswered[] {
     if (!answering.has(peer)) answering.set(peer, callee)
   }
   const scale = scaleOf(window)
-  return calls.flatMap((call) => {
+  const lost = calls.flatMap((call): Unanswered[] => {
     const callee = answering.get(JSON.stringify([call.caller, call.peer])) ?? answering.get(call.peer)
     if (call.callee !== null || callee === undefined || callee === call.caller) return []
     const failed = Math.max(0, call.during.failed - call.before.failed * scale)
     const waitedMs = call.during.ownMs * call.during.count - call.before.ownMs * call.before.count * scale
     return [{ caller: call.caller, callee, failed, waitedMs: Math.max(0, waitedMs) }]
   })
+  const unnamed = callRates({ calls, services }).filter(({ isNamed, isStopped }) => isStopped && !isNamed)
+  const stopped = unnamed.flatMap(({ callee, caller, missing }): Unanswered[] => {
+    const failed = Math.min(missing, excessFailures(caller))
+    if (failed === 0) return []
+    const waitedMs = slowness(caller.before, caller.during).ms * caller.during.count
+    return [{ caller: caller.service, callee, failed, waitedMs }]
+  })
+  return [...lost, ...stopped]
 }
 
-function failureClues({ services }: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
+/** How often a caller makes a call for each of its own requests. */
+interface CallRate {
+  readonly caller: ServiceReading
+  readonly callee: string
+  readonly before: number
+  readonly during: number
+  /** Calls that the rate before would have made in addition; negative where there are more. */
+  readonly missing: number
+  /** Whether the caller names its peer. */
+  readonly isNamed: boolean
+  readonly isStopped: boolean
+}
+
+/** Of calls that are frequent enough to tell. */
+function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'>): CallRate[] {
+  const byName = new Map(services.map((one) => [one.service, one]))
+  const edges = Map.groupBy(
+    calls.filter(({ callee }) => callee !== null),
+    ({ callee, caller }) => JSON.stringify([caller, callee]),
+  )
+  const rates = [...edges.values()].flatMap((rows): CallRate[] => {
+    const [first] = rows
+    const caller = byName.get(first?.caller ?? '')
+    const callee = first?.callee ?? null
+    if (caller === undefined || callee === null) return []
+    if (caller.before.count === 0 || caller.during.count === 0) return []
+    const made = sum(rows.map((row) => row.during.count))
+    const before = sum(rows.map((row) => row.before.count)) / caller.before.count
+    const expected = before * caller.during.count
+    if (expected < leastCalls) return []
+    return [
+      {
+        ...{ caller, callee, before, during: made / caller.during.count, missing: expected - made },
+        isNamed: rows.some(({ peer }) => peer !== ''),
+        isStopped: made < stoppedShare * expected,
+      },
+    ]
+  })
+  // A caller that stopped to call any of several callees is itself what changed.
+  return [...Map.groupBy(rates, ({ caller }) => caller).values()].flatMap((own) =>
+    own.length > 1 && own.every(({ isStopped }) => isStopped)
+      ? own.map((rate) => ({ ...rate, isStopped: false }))
+      : own,
+  )
+}
+
+function failureClues({ calls, services }: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
   const own = services.map((service) => {
     const moved = sum(unanswered.filter(({ caller }) => caller === service.service).map((one) => one.failed))
     return { service, excess: Math.max(0, excessFailures(service) - moved) }
@@ -86,12 +140,21 @@ function failureClues({ services }: TraceEvidence, unanswered: readonly Unanswer
     const text = `${numberText(amount)} calls to ${service} failed without an answer.`
     hints.push({ kind: 'unanswered', service, metricKey: 'spans.rate', amount, text })
   }
+  for (const { before, callee, caller, during } of calls) {
+    const excess = callee === null ? 0 : excessFailures({ before, during })
+    if (callee === null || excess === 0) continue
+    const about = { kind: 'unanswered', metricKey: 'spans.error_ratio' } as const
+    const text = `${numberText(excess)} calls of ${caller} to ${callee} failed, though ${callee} did not fail: the way between them.`
+    // The failure may be at either end of the connection.
+    hints.push({ ...about, service: callee, amount: 0.6 * excess, text })
+    hints.push({ ...about, service: caller, amount: 0.4 * excess, text })
+  }
   const worst = Math.max(0, ...services.map(({ before, during }) => ratioOf(during) - ratioOf(before)))
   return weighed(hints, Math.min(1, worst / graveFailures))
 }
 
 /** Own failures beyond what the ratio before explains; 0 where chance may have made them. */
-function excessFailures({ before, during }: ServiceReading): number {
+function excessFailures({ before, during }: Pick<ServiceReading, 'before' | 'during'>): number {
   const expected = ((before.ownFailed + 0.5) / (before.count + 1)) * during.count
   const excess = during.ownFailed - expected
   return excess > sureErrors * Math.sqrt(expected + 1) ? excess : 0
@@ -103,8 +166,8 @@ function timeClues({ calls, services }: TraceEvidence, unanswered: readonly Unan
   for (const { before, during, service } of services) {
     const slower = slowness(before, during)
     const moved = sum(unanswered.filter(({ caller }) => caller === service).map((one) => one.waitedMs))
-    const amount = Math.max(0, slower.ms * during.count - moved)
     if (slower.ms === 0) continue
+    const amount = Math.max(0, slower.ms * during.count - moved) * Math.min(1, slower.share)
     gravity = Math.max(gravity, slower.share / graveSlowness)
     const text = `Requests took ${msText(during.ownMs)} in ${service} itself on average, before ${msText(before.ownMs)}.`
     hints.push({ kind: 'time', service, metricKey: 'spans.latency_p95', amount, text })
@@ -119,7 +182,7 @@ function timeClues({ calls, services }: TraceEvidence, unanswered: readonly Unan
     if (callee === null || slower.ms === 0) continue
     gravity = Math.max(gravity, Math.min(1, slower.share / graveSlowness) / 2)
     const text = `Between ${caller} and ${callee} a call waited ${msText(during.ownMs)}, before ${msText(before.ownMs)}.`
-    const waited = slower.ms * during.count
+    const waited = slower.ms * during.count * Math.min(1, slower.share)
     // The wait may be at either end of the connection; most often it is a callee that accepts late.
     hints.push({
       kind: 'waiting',
@@ -168,36 +231,25 @@ function trafficClues({ calls, services, window }: TraceEvidence): Clue[] {
   return weighed(hints, Math.min(1, gravity))
 }
 
-/** Calls for each request of the caller: more are retries, none are a callee that is gone. */
-function callClues({ calls, services }: TraceEvidence): Clue[] {
-  const byName = new Map(services.map((one) => [one.service, one]))
+/**
+ * More calls for each request than before are retries. No calls mean a callee that is gone, unless the caller
+ * fails for another reason before it calls.
+ */
+function callClues(evidence: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
   const hints: Hint[] = []
   let gravity = 0
-  const edges = Map.groupBy(
-    calls.filter(({ callee }) => callee !== null),
-    ({ callee, caller }) => JSON.stringify([caller, callee]),
-  )
-  for (const rows of edges.values()) {
-    const [{ callee, caller } = { callee: null, caller: '' }] = rows
-    const own = byName.get(caller)
-    if (own === undefined || callee === null || own.before.count === 0 || own.during.count === 0) continue
-    const [before, during] = [
-      sum(rows.map((row) => row.before.count)) / own.before.count,
-      sum(rows.map((row) => row.during.count)) / own.during.count,
-    ]
-    const expected = before * own.during.count
-    if (expected < leastCalls) continue
+  for (const { before, callee, caller, during, isStopped, missing } of callRates(evidence)) {
+    const { service } = caller
     const change = Math.log2((during + 1e-9) / before)
-    const words = `${caller} made ${numberText(during)} calls to ${callee} for each of its requests, before ${numberText(before)}.`
-    if (during < stoppedShare * before) {
+    const text = `${service} made ${numberText(during)} calls to ${callee} for each of its requests, before ${numberText(before)}.`
+    const isSilent = ratioOf(caller.during) - ratioOf(caller.before) < graveFailures
+    const isUnanswered = unanswered.some((one) => one.caller === service && one.callee === callee)
+    if (isStopped && (isSilent || isUnanswered)) {
       gravity = Math.max(gravity, 0.5)
-      hints.push({ kind: 'calls', service: callee, metricKey: 'spans.rate', amount: 1, text: words })
-    } else if (
-      change > leastTraffic &&
-      (during - before) * own.during.count > sureErrors * Math.sqrt(expected)
-    ) {
+      hints.push({ kind: 'calls', service: callee, metricKey: 'spans.rate', amount: 1, text })
+    } else if (change > leastTraffic && -missing > 2 * sureErrors * Math.sqrt(before * caller.during.count)) {
       gravity = Math.max(gravity, Math.min(1, change))
-      hints.push({ kind: 'calls', service: caller, metricKey: 'spans.rate', amount: change, text: words })
+      hints.push({ kind: 'calls', service, metricKey: 'spans.rate', amount: change, text })
     }
   }
   return weighed(hints, gravity)

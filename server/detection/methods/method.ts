@@ -54,6 +54,11 @@ export interface Scorer {
    * peers' values in that bucket.
    */
   score(piece: Series, peers?: readonly Series[]): Scores
+  /**
+   * How many more values are needed at least before the next one is judged; 0 once it is judged. Absent where
+   * only the warm-up decides.
+   */
+  pointsNeeded?(): number
 }
 
 export interface Method<K extends MethodKey> {

@@ -30,6 +30,7 @@ export const seasonalBand = methodOf('seasonal_band', (params, step) => new Seas
 
 class SeasonalScorer implements Scorer {
   private readonly params: MethodParams<'seasonal_band'>
+  private readonly stepMinutes: number
   private readonly day: Season
   private readonly week: Season
   private readonly holidays: HolidayPast
@@ -37,10 +38,18 @@ class SeasonalScorer implements Scorer {
 
   constructor(params: MethodParams<'seasonal_band'>, stepMinutes: number) {
     this.params = params
+    this.stepMinutes = stepMinutes
     const depth = params.history_seasons
     this.day = new Season(minutesPerDay, stepMinutes, depth)
     this.week = new Season(7 * minutesPerDay, stepMinutes, depth)
     this.holidays = new HolidayPast(this.week.past, stepMinutes, depth)
+  }
+
+  /** Two days where the season may be a day, else two weeks; those without gaps. */
+  pointsNeeded(): number {
+    const { season, warmup_points } = this.params
+    const seasonMinutes = season === 'hour_of_week' ? 7 * minutesPerDay : minutesPerDay
+    return Math.max(0, Math.max(warmup_points, 2 * Math.ceil(seasonMinutes / this.stepMinutes)) - this.seen)
   }
 
   score(piece: Series): Scores {

@@ -206,7 +206,7 @@ const preview = (definition: DetectorDefinition, startMinute = 0, endMinute = en
     new TenantReader(engine, place, gate),
     definition,
     { startNs: atNs(startMinute), endNs: atNs(endMinute) },
-    { clock: new ManualClock(noonMs + (until + 60) * minuteMs), evaluate: evaluations.evaluate },
+    { clock: new ManualClock(noonMs + (until + 60) * minuteMs), evaluations },
   )
 
 const byStart = (a: { started_at: string; group: object }, b: { started_at: string; group: object }) =>
@@ -214,12 +214,18 @@ const byStart = (a: { started_at: string; group: object }, b: { started_at: stri
 
 const sorted = <T extends object>(anomalies: readonly T[]) => anomalies.toSorted(byStart as never)
 
+/** Numbers of twelve digits: the rate of a counter depends in the last one on where the read began. */
+const rounded = (found: object) =>
+  JSON.parse(
+    JSON.stringify(found, (_, each) => (typeof each === 'number' ? Number(each.toPrecision(12)) : each)),
+  )
+
 test('a preview raises exactly the anomalies that scheduled runs raised', async () => {
   const ran = await runOnSchedule()
   let total = 0
   for (const [name, definition] of Object.entries(definitions)) {
     const seen = await preview(definition)
-    assert.deepEqual(sorted(seen.anomalies), sorted(ran.get(name) ?? []), name)
+    assert.deepEqual(rounded(sorted(seen.anomalies)), rounded(sorted(ran.get(name) ?? [])), name)
     assert.equal(seen.alarms, seen.anomalies.length)
     total += seen.alarms
     assert.equal(seen.runs, runs, name)
@@ -302,7 +308,6 @@ test('a range that cannot be previewed is refused, and a preview with limits has
     (await preview(tried(more), startMinute)).warnings.map(({ code }) => code)
   assert.deepEqual(await codes({ metric_key: 'nobody.sends.this' }), ['no_data'])
   const queue = { metric_key: 'queue', method_key: 'robust_band' }
-  assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['insufficient_data'])
-  assert.deepEqual(await codes({ ...queue, params: { warmup_points: 320, window_points: 16 } }), ['learning'])
+  assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['learning'])
   assert.deepEqual(await codes({ schedule_minutes: 10_080 }), [])
 })

@@ -1,7 +1,6 @@
 // What a detector would have done over a past range. Its runs are replayed on its own schedule. Each run uses
-// the production code on its own window, without anything later, and its findings are reconciled with those
-// of the runs before, as in the store but in memory. So a preview gives exactly what the detector would have
-// recorded; a test compares the two.
+// the production code, without anything later (replayed-runs.ts). So a preview gives exactly what the
+// detector would have recorded; a test compares the two.
 //
 // A preview has limits: the steps of the range, the groups, the points in the response, and its duration. A
 // warning names each limit that cut something off.
@@ -19,26 +18,30 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { replaySeries, type SeriesReplay } from '../../series/series-replay.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
-import type { Finding } from '../anomalies/findings.ts'
-import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
-import { type DetectorDefinition, methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
-import type { MethodChoice } from '../methods/catalogue.ts'
+import type { DetectorDefinition } from '../detectors/detector.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
-import { evaluateRun, type JudgedSeries, requestOf } from './evaluate-run.ts'
-import { type Evaluate, evaluateHere } from './evaluation-pool.ts'
-import { ingestLagMs, nextRunMs, planRun, type RunPlan } from './run-plan.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
+import type { SeriesSource } from './course-run.ts'
+import { groupsMax } from './detector-course.ts'
+import { requestOf, unknownFor } from './evaluate-run.ts'
+import { type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
+import { type ReplayedAnomaly, ReplayedRuns } from './replayed-runs.ts'
+import { ingestLagMs, narrowestStep, nextRunMs, planRun } from './run-plan.ts'
+
+interface BacktestOptions {
+  readonly clock: Clock
+  /** In this thread where absent. */
+  readonly evaluations?: Evaluations
+}
 
 interface BacktestRange {
   readonly startNs: Ns
   readonly endNs: Ns
 }
 
-/**
- * Buckets of the range and the window before it: three weeks of minutes. More would be too
- * much work for one request.
- */
-const stepsMax = 30_000
+/** Buckets of the range: a month of minutes. More would be too much work for one request. */
+const stepsMax = 45_000
 /**
  * Points of all series in the response together: about six megabytes of JSON. The busiest
  * series are included first.
@@ -60,24 +63,22 @@ export async function backtest(
   reader: TenantReader,
   definition: DetectorDefinition,
   range: BacktestRange,
-  { clock, evaluate = evaluateHere }: { readonly clock: Clock; readonly evaluate?: Evaluate },
+  { clock, evaluations = new EvaluationsHere() }: BacktestOptions,
 ): Promise<DetectorPreview> {
-  const choice = methodChoiceOf(definition)
-  if (choice === null) throw new Error('The params of a validated definition are refused by its method.')
   const startedMs = clock.nowMs()
   const runsAtMs = scheduleOf(definition, range, startedMs)
-  const first = planRun(definition, runsAtMs[0] ?? startedMs)
-  const last = planRun(definition, runsAtMs.at(-1) ?? startedMs)
-  refuseTooLong(range, first, last)
+  refuseTooLong(range, definition)
   const hidings = reader.gate.hidings(reader.place.tenantId)
-  const detector = neverRunDetector(definition, reader.place.tenantId, Number(range.startNs / nsPerMs))
-  const request = { ...requestOf({ detector, plan: first }), endNs: last.endNs }
-  const replay = await replaySeries(reader, request, readLimits)
-  const replayed = new ReplayedRuns({ range, replay, reader, choice, detector, evaluate })
-  for (const ranAtMs of runsAtMs) {
-    if (clock.nowMs() - startedMs > longestMs) break
-    await replayed.run(ranAtMs)
-    await yieldToOthers()
+  const past = new PastSeries(reader, definition, range)
+  const preview = new Preview(range, definition, past, { evaluations, reader })
+  try {
+    for (const ranAtMs of runsAtMs) {
+      if (clock.nowMs() - startedMs > longestMs) break
+      await preview.run(ranAtMs)
+      await yieldToOthers()
+    }
+  } finally {
+    preview.end()
   }
   if (reader.gate.hidings(reader.place.tenantId) !== hidings) {
     throw new AppError('erasing', {
@@ -85,7 +86,7 @@ export async function backtest(
       sentence: 'Telemetry that the preview read has just been erased. Send the request again.',
     })
   }
-  return replayed.preview(runsAtMs.length, clock.nowMs() - startedMs)
+  return preview.answer(runsAtMs.length, clock.nowMs() - startedMs)
 }
 
 /**
@@ -106,6 +107,7 @@ function scheduleOf(definition: DetectorDefinition, range: BacktestRange, nowMs:
   }
   const runs: number[] = []
   const everyMs = definition.schedule_minutes * 60_000
+  const narrowest = narrowestStep(definition.window_minutes)
   const first = Number((range.startNs + nsPerMs - 1n) / nsPerMs)
   const lastMs = Math.min(nowMs, Number(range.endNs / nsPerMs) + ingestLagMs + everyMs)
   for (
@@ -113,21 +115,19 @@ function scheduleOf(definition: DetectorDefinition, range: BacktestRange, nowMs:
     ms <= lastMs && runs.length < stepsMax;
     ms = nextRunMs(definition.schedule_minutes, ms)
   ) {
-    if (planRun(definition, ms).endNs <= range.endNs) runs.push(ms)
+    if (planRun(definition, narrowest, ms).endNs <= range.endNs) runs.push(ms)
   }
   return runs
 }
 
-function refuseTooLong({ endNs }: BacktestRange, first: RunPlan, last: RunPlan): void {
-  const stepNs = BigInt(first.stepMinutes) * nsPerMinute
-  const steps = Number((last.endNs - first.startNs) / stepNs)
-  if (steps <= stepsMax && last.endNs > first.startNs) return
-  const before = Number((first.endNs - first.startNs) / stepNs)
-  const days = ((stepsMax - before) * first.stepMinutes) / 1440
+function refuseTooLong({ endNs, startNs }: BacktestRange, definition: DetectorDefinition): void {
+  const stepMinutes = narrowestStep(definition.window_minutes)
+  if (endNs - startNs <= BigInt(stepsMax * stepMinutes) * nsPerMinute) return
+  const days = (stepsMax * stepMinutes) / 1440
   throw refused(
     'range_start',
     'value_error',
-    `With buckets of ${first.stepMinutes} minutes a preview covers ${days.toFixed(1)} days at most; begin later, or make window and schedule longer`,
+    `With buckets of ${stepMinutes} minutes a preview covers ${days.toFixed(1)} days at most; begin later, or make the window longer`,
     { range_end: formatInstant(endNs) },
   )
 }
@@ -136,112 +136,124 @@ function refused(field: string, type: string, message: string, ctx: Record<strin
   return new InvalidInput([problem(['body', field], type, message, null, ctx)])
 }
 
-/** A detector that was just created. */
-function neverRunDetector(
-  definition: DetectorDefinition,
-  tenantId: string,
-  createdAtMs: number,
-): StoredDetector {
-  const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
-  return { id: 'preview', tenantId, definition, isSystem: false, revision: 1, ...never, createdAtMs }
+/** The past of a detector's series, read once for each width of buckets. */
+class PastSeries {
+  readonly #reader: TenantReader
+  readonly #definition: DetectorDefinition
+  readonly #range: BacktestRange
+  readonly #replays = new Map<number, SeriesReplay>()
+
+  constructor(reader: TenantReader, definition: DetectorDefinition, range: BacktestRange) {
+    this.#reader = reader
+    this.#definition = definition
+    this.#range = range
+  }
+
+  /** Rows of telemetry of the range, each counted once. */
+  get rows(): number {
+    return Math.max(0, ...[...this.#replays.values()].map(({ rows }) => rows))
+  }
+
+  /** Whether some groups were left out altogether. */
+  get isCut(): boolean {
+    return [...this.#replays.values()].some(({ isCut }) => isCut)
+  }
+
+  /** What could be known at a time. */
+  at(knownUntilNs: Ns): SeriesSource {
+    const { gate, place } = this.#reader
+    return {
+      read: async ({ endNs, maxGroups, startNs, stepMinutes }) => {
+        const replay = await this.#replayOf(stepMinutes, startNs)
+        return replay.window({ startNs, endNs, knownUntilNs, maxGroups })
+      },
+      hidings: () => gate.hidings(place.tenantId),
+      unknownTime: (signal, range) => gate.unknownTime(place.tenantId, signal, range),
+    }
+  }
+
+  async #replayOf(stepMinutes: number, startNs: Ns): Promise<SeriesReplay> {
+    const known = this.#replays.get(stepMinutes)
+    if (known !== undefined) return known
+    const plan = planRun(this.#definition, stepMinutes, Number(this.#range.startNs / nsPerMs))
+    const range = {
+      startNs: startNs < plan.startNs ? startNs : plan.startNs,
+      endNs: this.#range.endNs,
+      stepMinutes,
+      maxGroups: groupsMax,
+      isBorn: false,
+    }
+    const replay = await replaySeries(this.#reader, requestOf(this.#definition, range), readLimits)
+    this.#replays.set(stepMinutes, replay)
+    return replay
+  }
 }
 
-interface ReplayOptions {
-  readonly range: BacktestRange
-  readonly replay: SeriesReplay
-  readonly reader: TenantReader
-  readonly choice: MethodChoice
-  readonly detector: StoredDetector
-  readonly evaluate: Evaluate
-}
-
-/** An anomaly as the store would record it. */
-interface ReplayedAnomaly extends RecordedAnomaly {
-  readonly finding: Finding
-  readonly ranAtMs: number
-}
-
-/** The anomalies and points of the replayed runs. */
-class ReplayedRuns {
-  readonly #options: ReplayOptions
-  readonly #anomalies = new Map<string, ReplayedAnomaly>()
+/** What a preview shows of the runs that it replays. */
+class Preview {
+  readonly #range: BacktestRange
+  readonly #past: PastSeries
+  readonly #runs: ReplayedRuns
   readonly #points = new Map<string, PreviewPoint[]>()
-  #detector: StoredDetector
   #signals: readonly Signal[] = []
   #judgedUntilNs: Ns
-  #stepMinutes = 1
+  #stepMinutes: number
   #summary: RunSummary | null = null
-  #runs = 0
+  #runCount = 0
   #pointsJudged = 0
   #groupsCut = 0
   #hasErased = false
 
-  constructor(options: ReplayOptions) {
-    this.#options = options
-    this.#detector = options.detector
-    this.#judgedUntilNs = options.range.startNs
+  constructor(
+    range: BacktestRange,
+    definition: DetectorDefinition,
+    past: PastSeries,
+    { evaluations, reader }: { readonly evaluations: Evaluations; readonly reader: TenantReader },
+  ) {
+    this.#range = range
+    this.#past = past
+    this.#judgedUntilNs = range.startNs
+    this.#stepMinutes = narrowestStep(definition.window_minutes)
+    this.#runs = new ReplayedRuns({
+      definition,
+      createdAtMs: Number(range.startNs / nsPerMs),
+      sourceAt: (knownUntilNs) => past.at(knownUntilNs),
+      evaluations,
+      share: reader.share,
+      isUnknown: unknownFor(reader),
+      onJudged: (judged) => this.#draw(judged),
+    })
   }
 
   async run(ranAtMs: number): Promise<void> {
-    const { choice, evaluate, reader, replay } = this.#options
-    const plan = planRun(this.#detector.definition, ranAtMs)
-    this.#stepMinutes = plan.stepMinutes
-    const knownUntilNs = BigInt(ranAtMs) * nsPerMs
-    const set = await replay.window({ startNs: plan.startNs, endNs: plan.endNs, knownUntilNs })
-    const onJudged = (judged: JudgedSeries) => this.#draw(judged)
-    const run = {
-      detector: this.#detector,
-      choice,
-      evaluate,
-      plan,
-      reader: reader.until(knownUntilNs),
-      tuning: null,
-      onJudged,
-    }
-    const { found, summary } = await evaluateRun(run, set)
-    this.#record(found.findings, found.window, ranAtMs)
-    this.#signals = found.signals
+    const { isErased, judged, summary } = await this.#runs.run(ranAtMs)
+    const { endNs, stepMinutes } = judged.plan
+    this.#stepMinutes = stepMinutes
+    this.#signals = judged.set.signals
     this.#summary = summary
-    this.#runs++
-    this.#groupsCut = Math.max(this.#groupsCut, set.truncatedGroups)
-    this.#hasErased ||= set.unknown.includes(1)
-    if (plan.endNs > this.#judgedUntilNs) this.#judgedUntilNs = plan.endNs
-    this.#detector = { ...this.#detector, lastRunAtMs: ranAtMs, lastStatus: summary.status }
+    this.#runCount++
+    this.#groupsCut = Math.max(this.#groupsCut, judged.set.truncatedGroups)
+    this.#hasErased ||= isErased
+    if (endNs > this.#judgedUntilNs) this.#judgedUntilNs = endNs
   }
 
-  /** Changes the anomalies like `recordFindings` in the store. */
-  #record(findings: readonly Finding[], window: RunWindow, ranAtMs: number): void {
-    const recorded = [...this.#anomalies.values()]
-      .filter(({ isOpen, seenUntilNs }) => isOpen || seenUntilNs > window.startNs)
-      .sort((a, b) => (a.startedNs < b.startedNs ? -1 : 1))
-    const changes = reconcile(recorded, findings, window)
-    const keep = (anomaly: ReplayedAnomaly) => this.#anomalies.set(anomaly.id, anomaly)
-    for (const finding of changes.create) {
-      keep({ ...finding, id: String(this.#anomalies.size), finding, ranAtMs })
-    }
-    for (const { id, finding } of changes.update) {
-      const anomaly = this.#anomalies.get(id)
-      if (anomaly === undefined) continue
-      keep({ ...anomaly, finding, seenUntilNs: finding.seenUntilNs, isOpen: finding.isOpen })
-    }
-    for (const id of changes.close) {
-      const anomaly = this.#anomalies.get(id)
-      if (anomaly !== undefined) keep({ ...anomaly, isOpen: false })
-    }
+  end(): void {
+    this.#runs.end()
   }
 
   /** Adds the buckets that this run judged first. */
-  #draw({ groupKey, series, evaluation }: JudgedSeries): void {
+  #draw({ groupKey, series, evaluation }: JudgedGroup): void {
     this.#pointsJudged += series.values.length
     const points = this.#points.get(groupKey) ?? []
     this.#points.set(groupKey, points)
     const finite = (column: Float64Array, i: number) =>
       Number.isFinite(at(column, i)) ? at(column, i) : null
-    for (let i = 0; i < series.values.length; i++) {
-      const timeNs = bucketStartNs(series, i)
-      if (bucketStartNs(series, i + 1) <= this.#judgedUntilNs) continue
+    const firstNew = Number(
+      (this.#judgedUntilNs - series.startNs) / (bucketStartNs(series, 1) - series.startNs),
+    )
+    for (let i = Math.max(0, firstNew); i < series.values.length; i++) {
       points.push({
-        time: formatInstant(timeNs),
+        time: formatInstant(bucketStartNs(series, i)),
         value: finite(series.values, i),
         expected: finite(evaluation.scores.expected, i),
         lower: finite(evaluation.scores.lower, i),
@@ -252,9 +264,9 @@ class ReplayedRuns {
     }
   }
 
-  preview(runsDue: number, durationMs: number): DetectorPreview {
-    const { range, replay } = this.#options
-    const anomalies = [...this.#anomalies.values()].filter(({ seenUntilNs }) => seenUntilNs > range.startNs)
+  answer(runsDue: number, durationMs: number): DetectorPreview {
+    const range = this.#range
+    const anomalies = this.#runs.anomalies.filter(({ seenUntilNs }) => seenUntilNs > range.startNs)
     const weeks = Number(this.#judgedUntilNs - range.startNs) / (minutesPerWeek * Number(nsPerMinute))
     const perWeek = weeks > 0 ? anomalies.length / weeks : 0
     const all = [...this.#points].filter(([, points]) => points.length > 0)
@@ -271,7 +283,7 @@ class ReplayedRuns {
       range_start: start,
       range_end: end,
       step_minutes: this.#stepMinutes,
-      runs: this.#runs,
+      runs: this.#runCount,
       last_status: this.#summary?.status ?? null,
       last_note: this.#summary?.note ?? null,
       alarms: anomalies.length,
@@ -279,7 +291,7 @@ class ReplayedRuns {
       alarms_per_series_and_week: rounded(perWeek / Math.max(1, all.length)),
       series: shown.map(([key, points]) => ({ group: JSON.parse(key), points })),
       anomalies: anomalies.map((anomaly) => this.#onWire(anomaly)),
-      cost: { duration_ms: durationMs, rows_read: replay.rows, points_judged: this.#pointsJudged },
+      cost: { duration_ms: durationMs, rows_read: this.#past.rows, points_judged: this.#pointsJudged },
       warnings: this.#warnings(runsDue, { shown: shown.length, all: all.length }),
       start,
       end,
@@ -321,7 +333,7 @@ class ReplayedRuns {
         'At the end of the range the detector was still learning; begin earlier, or lower warmup_points.',
       ],
       [
-        this.#groupsCut > 0 || this.#options.replay.isCut,
+        this.#groupsCut > 0 || this.#past.isCut,
         'groups_cut',
         `Only the busiest series are judged. At least one run left out ${Math.max(1, this.#groupsCut)} or more, as scheduled runs do.`,
       ],
@@ -331,9 +343,9 @@ class ReplayedRuns {
         `Points of ${series.shown} of ${series.all} series are included; all series were judged. Request a shorter range to see more.`,
       ],
       [
-        this.#runs < runsDue,
+        this.#runCount < runsDue,
         'time_cut',
-        `The time limit was reached after ${this.#runs} of ${runsDue} runs: the preview ends at ${until}.`,
+        `The time limit was reached after ${this.#runCount} of ${runsDue} runs: the preview ends at ${until}.`,
       ],
       [
         this.#hasErased,

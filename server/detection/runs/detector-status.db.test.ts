@@ -69,7 +69,7 @@ const cases: Record<string, Case> = {
   'never any telemetry': { spans: [], status: 'no_data', note: null },
   'telemetry that has ended': { spans: traffic(-120, -10), status: 'no_data', note: null },
   'too sparse for its buckets': {
-    spans: traffic(-170, 0, 0, 'checkout', 12),
+    spans: [...traffic(-14_000, -13_999), ...traffic(-1, 0)],
     status: 'insufficient_data',
     note: /too sparse/,
   },

@@ -1,13 +1,10 @@
-// One run of a detector on the series that it read: judges each series and converts its episodes to
-// findings. Scheduled runs and replayed runs both use this code.
+// One run of a detector: judges the series that its course (detector-course.ts) has evaluated, and converts
+// their episodes to findings. Scheduled runs, previews and files all use this code.
 
-import assert from 'node:assert/strict'
-import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { type Ns, nsPerSecond } from '../../../contract/instant.ts'
-import type { SeriesGroup, SeriesRequest, SeriesSet } from '../../series/series.ts'
+import type { SeriesRequest, SeriesSet } from '../../series/series.ts'
 import { labelsOf } from '../../series/series-statement.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
-import type { DetectorState, Evaluation } from '../alarms/alarm.ts'
+import type { DetectorState } from '../alarms/alarm.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
 import { type Finding, findingsOf, isBandLearnt } from '../anomalies/findings.ts'
@@ -20,146 +17,114 @@ import {
   summariseRun,
   unjudgedStatuses,
 } from '../anomalies/run-summary.ts'
-import type { StoredDetector } from '../detectors/detector.ts'
+import type { DetectorDefinition, StoredDetector } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
-import { largestValue, type Series } from '../scoring/series.ts'
-import { peersOf, tasksOf } from './evaluate.ts'
-import type { Evaluate } from './evaluation-pool.ts'
+import type { Series } from '../scoring/series.ts'
+import type { JudgedGroup } from './course-in-progress.ts'
+import type { CourseRun, LearntSpan, SeriesRead, SeriesSource } from './course-run.ts'
+import type { JudgedRun } from './detector-course.ts'
+import { peersOf } from './evaluate.ts'
+import type { EvaluationShare } from './evaluation-pool.ts'
 import { planRun, type RunPlan } from './run-plan.ts'
 
-/** Series per detector. A detector with more has the status `degraded` and a note about it. */
-const groupsMax = 50
-
-/** Everything that a run needs. */
+/** What a run of a detector judges by, beside its series. */
 export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice
-  readonly reader: TenantReader
-  readonly plan: RunPlan
-  readonly evaluate: Evaluate
   /** Feedback and mutes; null where the run does not use them. */
   readonly tuning: Tuning | null
+  readonly isUnknown: (range: LearntSpan, signals: SeriesSet['signals']) => boolean
   /** Called with each judged series, so that a caller can draw it. */
-  readonly onJudged?: (judged: JudgedSeries) => void
+  readonly onJudged?: (judged: JudgedGroup) => void
 }
 
-export interface JudgedSeries {
-  readonly groupKey: string
-  readonly series: Series
-  readonly evaluation: Evaluation
+/** What the course of a detector needs to know of a run. */
+export function courseRunOf(
+  { choice, detector, tuning }: Pick<Run, 'detector' | 'choice' | 'tuning'>,
+  rest: {
+    readonly nowMs: number
+    readonly source: SeriesSource
+    readonly share: EvaluationShare
+    readonly mayBeLate: boolean
+  },
+): CourseRun {
+  return {
+    ...rest,
+    detectorId: detector.id,
+    version: String(detector.revision),
+    definition: detector.definition,
+    choice,
+    widenings: tuning?.widenings ?? new Map(),
+    judgedNothing: judgedNothing(detector),
+  }
 }
 
-export function requestOf({ detector, plan }: Pick<Run, 'detector' | 'plan'>): SeriesRequest {
-  const { metric_key, scope } = detector.definition
+export function requestOf(
+  { metric_key, scope }: DetectorDefinition,
+  { endNs, isBorn, maxGroups, startNs, stepMinutes }: SeriesRead,
+): SeriesRequest {
   return {
     metricKey: metric_key,
     service: scope.service,
     attributes: scope.attributes,
     groupBy: scope.group_by,
     aggregation: scope.aggregation,
-    startNs: plan.startNs,
-    endNs: plan.endNs,
-    stepSeconds: plan.stepMinutes * 60,
-    maxGroups: groupsMax,
+    stepSeconds: stepMinutes * 60,
+    ...{ endNs, isBorn, maxGroups, startNs },
   }
 }
 
-/** Judges the series of a run. Returns its status and its findings. */
-export async function evaluateRun(
-  run: Run,
-  set: SeriesSet,
-): Promise<{ summary: RunSummary; found: RunFound }> {
-  const { plan, reader } = run
+/** Whether a range has telemetry that a reader must not use. */
+export function unknownFor(reader: TenantReader): Run['isUnknown'] {
+  return (range, signals) =>
+    signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
+}
+
+/** Judges the evaluated series of a run. Returns its status and its findings. */
+export function evaluateRun(run: Run, judged: JudgedRun): { summary: RunSummary; found: RunFound } {
+  const { groups, learntFrom, plan, set } = judged
   const states: SeriesState[] = []
   const findings: Finding[] = []
-  const members = set.groups.map((group) => ({ group, series: seriesOf(set, group) }))
   const peers = peersOf(
-    members.map(({ series }) => series),
+    groups.map(({ series }) => series),
     run.choice,
   )
-  const evaluations = await judgeMembers(run, members)
-  for (const [i, member] of members.entries()) {
-    const evaluation = evaluations[i]
-    assert(evaluation !== undefined)
-    const evaluated = evaluateGroup(run, set, { ...member, peers: peers[i] ?? [], evaluation })
+  for (const [i, group] of groups.entries()) {
+    const evaluated = evaluateGroup(run, judged, { ...group, peers: peers[i] ?? [] })
     states.push(evaluated.state)
     findings.push(...evaluated.findings)
   }
-  const isUnknown: RunFound['isUnknown'] = (range) =>
-    set.signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
   return {
     summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes),
     found: {
       findings,
-      window: windowOf(run, set),
+      window: windowOf(run, judged),
       signals: set.signals,
-      read: readStretches(set),
+      read: learntFrom,
       isLearnt: isBandLearnt(run.choice.params),
-      isUnknown,
+      isUnknown: (range) => run.isUnknown(range, set.signals),
     },
   }
 }
 
-/**
- * Evaluates all members, in their order. Yields to the event loop between two tasks, because
- * `evaluate` may run in this thread.
- */
-async function judgeMembers(
-  run: Run,
-  members: readonly Pick<GroupMember, 'group' | 'series'>[],
-): Promise<Evaluation[]> {
-  const { choice, evaluate, reader, tuning } = run
-  const series = members.map((member) => member.series)
-  const widenings = members.map(({ group }) => tuning?.widenings.get(groupKeyOf(run, group)))
-  const evaluations: Evaluation[] = []
-  for (const task of tasksOf({ choice, series, widenings })) {
-    evaluations.push(...(await evaluate(task, reader.share)))
-    await yieldToOthers()
-  }
-  return evaluations
-}
-
-/** JSON of the labels of `group_by`. */
-function groupKeyOf({ detector }: Run, { group }: SeriesGroup): string {
-  return JSON.stringify(Object.fromEntries(labelsOf(detector.definition.scope.group_by, group)))
-}
-
-/** The stretches of time that are not unknown, in order. */
-function readStretches(set: SeriesSet): { startNs: Ns; endNs: Ns }[] {
-  const stepNs = BigInt(set.stepSeconds) * nsPerSecond
-  const stretches: { startNs: Ns; endNs: Ns }[] = []
-  let startNs = set.startNs
-  for (let i = 0; i <= set.steps; i++) {
-    if (i < set.steps && set.unknown[i] === 0) continue
-    const endNs = set.startNs + BigInt(i) * stepNs
-    if (startNs < endNs) stretches.push({ startNs, endNs })
-    startNs = endNs + stepNs
-  }
-  return stretches
-}
-
-interface GroupMember {
-  readonly group: SeriesGroup
-  readonly series: Series
+interface GroupMember extends JudgedGroup {
   /** The other series of the group, where the method compares them. */
   readonly peers: readonly Series[]
-  readonly evaluation: Evaluation
 }
 
 function evaluateGroup(
   run: Run,
-  set: SeriesSet,
-  { group, peers, series, evaluation }: GroupMember,
+  { plan, set }: JudgedRun,
+  { evaluation, group, groupKey, peers, series }: GroupMember,
 ): { state: SeriesState; findings: Finding[] } {
   const { choice, detector, tuning } = run
   const { metric_key, scope } = detector.definition
-  const labels = Object.fromEntries(labelsOf(scope.group_by, group.group))
-  const groupKey = groupKeyOf(run, group)
+  const labels = Object.fromEntries(labelsOf(scope.group_by, group))
   const widening = tuning?.widenings.get(groupKey)
   const scoped =
     scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
   const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
-  run.onJudged?.({ groupKey, series, evaluation })
+  run.onJudged?.({ group, groupKey, series, evaluation })
   const subject = {
     ...describeMetric(metric_key),
     unit: set.unit,
@@ -176,7 +141,7 @@ function evaluateGroup(
     mutes,
   })
   const isWidened = widening !== undefined && isBandLearnt(choice.params)
-  return { state: { ...mutedState(evaluation.state, findings, mutes, run.plan), isWidened }, findings }
+  return { state: { ...mutedState(evaluation.state, findings, mutes, plan), isWidened }, findings }
 }
 
 /**
@@ -197,21 +162,11 @@ function mutedState(
   return state
 }
 
-function seriesOf(set: SeriesSet, group: SeriesGroup): Series {
-  return {
-    startNs: set.startNs,
-    stepMinutes: set.stepSeconds / 60,
-    values: group.values.map((value) => Math.max(-largestValue, Math.min(largestValue, value))),
-    unknown: set.unknown,
-    volumes: group.volume,
-  }
-}
-
 /** `checkout`, `host=a7`, `checkout host=a7`; empty for the only series of a metric. */
-function labelOf(detector: StoredDetector, group: SeriesGroup): string {
+function labelOf(detector: StoredDetector, group: string | null): string {
   const { service, group_by } = detector.definition.scope
   const parts = service === undefined ? [] : [service]
-  for (const [key, value] of labelsOf(group_by, group.group)) {
+  for (const [key, value] of labelsOf(group_by, group)) {
     parts.push(key === 'service' ? value || '(no service)' : `${key}=${value}`)
   }
   return parts.join(' ')
@@ -221,13 +176,17 @@ function labelOf(detector: StoredDetector, group: SeriesGroup): string {
  * The window of a run, and which part of it is new: everything at the first run and after a run that judged
  * nothing (history may have been loaded since); otherwise what came since the run before.
  */
-function windowOf({ detector, plan }: Run, set: SeriesSet): RunWindow {
-  const { definition, lastRunAtMs, lastStatus } = detector
-  const judgedNothing = lastRunAtMs === null || unjudgedStatuses.some((status) => status === lastStatus)
+function windowOf({ detector }: Run, { plan, set }: JudgedRun): RunWindow {
+  const { definition, lastRunAtMs } = detector
+  const isAllNew = lastRunAtMs === null || judgedNothing(detector)
   return {
-    startNs: plan.startNs,
+    startNs: plan.windowStartNs,
     windowStartNs: plan.windowStartNs,
-    judgedUntilNs: judgedNothing ? null : planRun(definition, lastRunAtMs).endNs,
+    judgedUntilNs: isAllNew ? null : planRun(definition, plan.stepMinutes, lastRunAtMs).endNs,
     isTruncated: set.truncatedGroups > 0,
   }
+}
+
+function judgedNothing({ lastRunAtMs, lastStatus }: StoredDetector): boolean {
+  return lastRunAtMs === null || unjudgedStatuses.some((status) => status === lastStatus)
 }

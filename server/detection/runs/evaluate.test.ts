@@ -9,7 +9,8 @@ import { localClock } from '../scoring/local-clock.ts'
 import { noises, seededNormal } from '../scoring/seeded-noise.ts'
 import { seededUniform } from '../scoring/seeded-random.ts'
 import type { Series } from '../scoring/series.ts'
-import { alarmPolicy, evaluateSeries } from './evaluate.ts'
+import { alarmPolicy } from './alarm-policy.ts'
+import { evaluateSeries } from './evaluate.ts'
 
 const minutesPerWeek = 7 * 24 * 60
 

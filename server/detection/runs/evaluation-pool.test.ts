@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
+import { nsPerMinute } from '../../../contract/instant.ts'
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'
-import { type EvaluationTask, evaluateTask, tasksOf } from './evaluate.ts'
 import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
+import { EvaluationStore, type EvaluationTask, tasksOf } from './evaluation-store.ts'
 
 const pools: EvaluationPool[] = []
 after(() => Promise.all(pools.map((pool) => pool.close())))
@@ -36,9 +37,22 @@ function seriesOf(length: number, seed: number): Series {
 
 function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): EvaluationTask {
   const params = methodParams[key].parse(key === 'threshold' ? { upper: 150 } : {})
-  const choice = { method_key: key, params } as EvaluationTask['choice']
-  const widenings = series.map((_, i) => (i === 0 ? undefined : { above: 1.5, below: 1 }))
-  return { series, choice, widenings }
+  const [{ startNs, stepMinutes, values } = seriesOf(500, 1)] = series
+  return {
+    tenantId: 'acme',
+    course: `det_${key}#1`,
+    choice: { method_key: key, params } as EvaluationTask['choice'],
+    members: series.map((piece, i) => ({
+      groupKey: `{"host":"${i}"}`,
+      piece,
+      widening: i === 0 ? undefined : { above: 1.5, below: 1 },
+    })),
+    isStart: true,
+    settledUntilNs: startNs + BigInt((values.length - 12) * stepMinutes) * nsPerMinute,
+    reportBuckets: values.length,
+    keptBuckets: values.length,
+    spanBuckets: values.length,
+  }
 }
 
 /** A thread that runs the given text for each task. */
@@ -54,7 +68,7 @@ describe('the evaluation pool', () => {
     for (const key of methodKeys) {
       const task = taskOf(key, group)
       const copy = structuredClone(group)
-      assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task), key)
+      assert.deepEqual(await pool.evaluate(task, share), new EvaluationStore().evaluate(task), key)
       assert.deepEqual(group, copy, `${key} left the series as they were`)
     }
   })
@@ -79,7 +93,7 @@ describe('the evaluation pool', () => {
   test('reports a crash as an error of its task, and uses another thread for the next task', async () => {
     const crashing = poolOf({ entry: threadOf('process.exit(1)') })
     const throwing = poolOf({ entry: threadOf("setImmediate(() => { throw new Error('broken') })") })
-    const empty = poolOf({ entry: threadOf('parentPort.postMessage({ evaluations: [] })') })
+    const empty = poolOf({ entry: threadOf('parentPort.postMessage({ result: [] })') })
     const task = taskOf('threshold', [seriesOf(600, 1)])
     for (const pool of [crashing, throwing, crashing, throwing]) {
       await assert.rejects(pool.evaluate(task, share), EvaluationError)
@@ -92,7 +106,7 @@ describe('the evaluation pool', () => {
     const broken = { ...taskOf('auto', [seriesOf(600, 1)]), choice: { method_key: 'nonsense', params: {} } }
     await assert.rejects(pool.evaluate(broken as unknown as EvaluationTask, share), EvaluationError)
     const task = taskOf('robust_band', [seriesOf(600, 1)])
-    assert.deepEqual(await pool.evaluate(task, share), evaluateTask(task))
+    assert.deepEqual(await pool.evaluate(task, share), new EvaluationStore().evaluate(task))
   })
 
   test('stops a task that runs too long, and reports it', async () => {
@@ -119,16 +133,16 @@ describe('a group of series', () => {
   test('is one task where its method compares the series, and several tasks otherwise', () => {
     const group = Array.from({ length: 10 }, (_, i) => seriesOf(3000, i))
     assert.deepEqual(
-      tasksOf(taskOf('peer_outlier', group)).map(({ series }) => series.length),
+      tasksOf(taskOf('peer_outlier', group)).map(({ members }) => members.length),
       [10],
     )
     const tasks = tasksOf(taskOf('auto', group))
     assert.deepEqual(
-      tasks.map(({ series, widenings }) => [series.length, widenings.length]),
-      [2, 2, 2, 2, 2].map((n) => [n, n]),
+      tasks.map(({ members }) => members.length),
+      [2, 2, 2, 2, 2],
     )
     assert.deepEqual(
-      tasks.flatMap(({ series }) => series),
+      tasks.flatMap(({ members }) => members.map(({ piece }) => piece)),
       group,
     )
     assert.equal(tasksOf(taskOf('auto', [seriesOf(100_000, 1)])).length, 1)

@@ -1,29 +1,59 @@
-// Evaluates series in separate threads, so that the main thread stays free: scoring a window takes up to a
-// second. Threads start when they are first needed, take one task at a time, in turns of organisations, and
-// keep nothing. A thread that crashes or does not end is an error of the run whose task it had; the next task
-// starts another thread. The results are those of `evaluateTask`, which the thread calls.
+// Evaluates series in separate threads, so that the main thread stays free: scoring weeks of a series takes
+// seconds. Threads start when they are first needed, take one task at a time, in turns of organisations, and
+// keep the courses of series between tasks (evaluation-store.ts). So all tasks of a detector go to the same
+// thread. A thread that crashes or does not end is an error of the run whose task it had; the next task
+// starts another thread, whose series begin again.
 
+import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
 import { FairPool, type WorkKind } from '../../telemetry/fair-pool.ts'
-import type { Evaluation } from '../alarms/alarm.ts'
-import { type EvaluationTask, evaluateTask } from './evaluate.ts'
-import type { ThreadResult } from './evaluation-thread.ts'
+import { type EvaluationResult, EvaluationStore, type EvaluationTask } from './evaluation-store.ts'
+import type { ThreadRequest, ThreadResult } from './evaluation-thread.ts'
 
 /** The organisation that evaluation is done for, and how urgent it is. */
 export interface EvaluationShare {
   readonly tenantId: string
   readonly kind: WorkKind
   readonly signal?: AbortSignal | undefined
+  /** Whether what was read may still be used; asked at the moment the task begins. */
+  readonly isCurrent?: (() => boolean) | undefined
 }
 
-/** Evaluates the series of a task. The results are in the order of the series. */
-export type Evaluate = (task: EvaluationTask, share: EvaluationShare) => Promise<readonly Evaluation[]>
+/** Whoever keeps the courses of series and evaluates what comes next. */
+export interface Evaluations {
+  /**
+   * Evaluates a task. Null where a course is missing, or where `isCurrent` is false once it is the task's
+   * turn; the caller reads the past again.
+   */
+  evaluate(task: EvaluationTask, share: EvaluationShare): Promise<EvaluationResult>
+  /** Drops all courses of an organisation, because telemetry that they have learnt from is erased. */
+  forget(tenantId: string): void
+  /** Drops the series of one course. */
+  end(course: string): void
+}
 
-/** Evaluates in the caller's thread, for tests and benchmarks. */
-export const evaluateHere: Evaluate = async (task) => evaluateTask(task)
+/** Evaluates in the caller's thread, for tests, benchmarks and the command line. */
+export class EvaluationsHere implements Evaluations {
+  readonly #store = new EvaluationStore()
+
+  async evaluate(
+    task: EvaluationTask,
+    { isCurrent }: Partial<EvaluationShare> = {},
+  ): Promise<EvaluationResult> {
+    return isCurrent?.() === false ? null : this.#store.evaluate(task)
+  }
+
+  forget(tenantId: string): void {
+    this.#store.forget(tenantId)
+  }
+
+  end(course: string): void {
+    this.#store.end(course)
+  }
+}
 
 /** A thread ended without a result. */
 export class EvaluationError extends Error {
@@ -56,43 +86,71 @@ const threadMemoryMb = 512
  */
 const waitingByOwner = 64
 
-/** A slot for one thread, which is started when the slot is first used. */
+/** A slot for one thread, which is started when the slot is first used, and the turns in which it is used. */
 class ThreadSlot {
   worker: Worker | null = null
+  readonly turns: FairPool<ThreadSlot>
+
+  constructor() {
+    const one = { atOnceByOwner: 1, atOnce: 1 }
+    this.turns = new FairPool<ThreadSlot>([this], {
+      kinds: {
+        asked: { ...one, weight: 4, waitingByOwner },
+        background: { ...one, weight: 1, waitingByOwner: Number.POSITIVE_INFINITY },
+      },
+      waiting: Number.POSITIVE_INFINITY,
+      nowMs: elapsedMs,
+    })
+  }
 }
 
-export class EvaluationPool {
+export class EvaluationPool implements Evaluations {
   readonly #options: EvaluationPoolOptions
   readonly #slots: readonly ThreadSlot[]
-  readonly #turns: FairPool<ThreadSlot>
   #closed = false
 
   constructor(options: EvaluationPoolOptions = {}) {
     this.#options = options
     const threads = options.threads ?? Math.min(4, Math.max(1, availableParallelism() - 1))
     this.#slots = Array.from({ length: threads }, () => new ThreadSlot())
-    const shared = { atOnceByOwner: threads, atOnce: threads }
-    this.#turns = new FairPool(this.#slots, {
-      kinds: {
-        asked: { ...shared, weight: 4, waitingByOwner },
-        background: { ...shared, weight: 1, waitingByOwner: Number.POSITIVE_INFINITY },
-      },
-      waiting: Number.POSITIVE_INFINITY,
-      nowMs: elapsedMs,
-    })
   }
 
   /**
    * Throws EvaluationError where the thread ended or the evaluation threw, and `query_too_expensive`
    * where a task took too long.
    */
-  readonly evaluate: Evaluate = ({ choice, series, widenings }, { kind, signal, tenantId }) =>
-    this.#turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
-      // Only these three fields are sent to the thread, whatever else the object has.
-      const result = await this.#runTask(slot, { choice, series, widenings })
+  evaluate(
+    task: EvaluationTask,
+    { isCurrent, kind, signal, tenantId }: EvaluationShare,
+  ): Promise<EvaluationResult> {
+    return this.#slotOf(task.course).turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
+      if (isCurrent?.() === false) return null
+      const result = await this.#runTask(slot, task)
       if ('error' in result) throw new EvaluationError(result.error)
-      return result.evaluations
+      return result.result
     })
+  }
+
+  /** What a task that was sent before has learnt is dropped too, because a thread keeps to the order. */
+  forget(tenantId: string): void {
+    for (const slot of this.#slots) this.#tell(slot, { forget: tenantId })
+  }
+
+  end(course: string): void {
+    this.#tell(this.#slotOf(course), { end: course })
+  }
+
+  #tell({ worker }: ThreadSlot, request: ThreadRequest): void {
+    worker?.postMessage(request)
+  }
+
+  #slotOf(course: string): ThreadSlot {
+    let hash = 0
+    for (let i = 0; i < course.length; i++) hash = (Math.imul(hash, 31) + course.charCodeAt(i)) >>> 0
+    const slot = this.#slots[hash % this.#slots.length]
+    assert(slot !== undefined)
+    return slot
+  }
 
   /** Ends the threads; running tasks fail. Idempotent. */
   async close(): Promise<void> {
@@ -155,6 +213,6 @@ function resultOf(worker: Worker, task: EvaluationTask, signal: AbortSignal): Pr
       () => void worker.off('message', onMessage).off('error', onError).off('exit', onExit),
       { once: true },
     )
-    worker.postMessage(task)
+    worker.postMessage({ task } satisfies ThreadRequest)
   })
 }

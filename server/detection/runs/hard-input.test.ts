@@ -141,7 +141,7 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
     // rate_test.
     if (key === 'rate_test' && name === 'huge') continue
     if (name.includes('summer time') && !('timezone' in methodParams[key].shape)) continue
-    test(`${key} on input that is ${name} is ${status} and does not alarm`, () => {
+    test(`${key} on input that is ${name} has the right status (${status}) and does not alarm`, () => {
       const evaluation = evaluateSeries(series, choice)
       const seen = evaluation.episodes.map(({ openedIndex }) => {
         return series.values.subarray(0, openedIndex).filter((value) => !Number.isNaN(value)).length
@@ -150,9 +150,11 @@ for (const key of methodKeys.filter((each) => !comparesPeers(each))) {
         seen.every((count) => count < learnt) && seen.length <= mostWhileLearning,
         `alarms at ${seen}`,
       )
+      // Less than two days of values have no season yet.
+      const hasNoSeason = key === 'seasonal_band' && (name === 'sparse' || name === 'younger than the window')
       const isExact = !('warmup_points' in choice.params)
       const needsNoData = isExact && (status === 'learning' || status === 'insufficient_data')
-      assert.equal(evaluation.state.status, needsNoData ? 'ok' : status)
+      assert.equal(evaluation.state.status, needsNoData ? 'ok' : hasNoSeason ? 'learning' : status)
     })
   }
 }

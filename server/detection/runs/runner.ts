@@ -1,11 +1,12 @@
-// Runs detectors: reads their series, evaluates each group, and records what was found. Due detectors of one
-// organisation are read as a batch; each is then evaluated and recorded separately. A run does not throw for
-// errors of the engine or the definition: they become the status `error` with a note, because one detector
-// that cannot be read must not prevent the others from running. It throws where the control plane cannot be
-// written; the detector then stays due.
+// Runs detectors: reads what is new of their series, evaluates each group from where the last run ended, and
+// records what was found. Due detectors of one organisation are read as a batch; each is then evaluated and
+// recorded separately. A run does not throw for errors of the engine or the definition: they become the
+// status `error` with a note, because one detector that cannot be read must not prevent the others from
+// running. It throws where the control plane cannot be written; the detector then stays due.
 //
-// Only the anomalies and the status are kept between runs. So the next run covers a missed one: it judges the
-// same window and more. A detector is run by one caller at a time.
+// Between runs the anomalies and the status are stored, and what was learnt is kept in memory until something
+// of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it
+// judges the same window and more. A detector is run by one caller at a time.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
@@ -20,9 +21,11 @@ import { idsMax } from '../anomalies/id-list.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import { methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
 import type { DetectionStore } from '../detectors/store.ts'
-import { evaluateRun, type Run, requestOf } from './evaluate-run.ts'
-import { type Evaluate, EvaluationError, evaluateHere } from './evaluation-pool.ts'
-import { nextRunMs, planRun } from './run-plan.ts'
+import type { SeriesSource } from './course-run.ts'
+import { DetectorCourses, type PreparedRun } from './detector-course.ts'
+import { courseRunOf, evaluateRun, type Run, requestOf, unknownFor } from './evaluate-run.ts'
+import { EvaluationError, type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
+import { nextRunMs } from './run-plan.ts'
 
 interface RunnerOptions {
   readonly store: DetectionStore
@@ -31,15 +34,18 @@ interface RunnerOptions {
   readonly clock: Clock
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
   /** Evaluates series; in this thread where absent. */
-  readonly evaluate?: Evaluate
+  readonly evaluations?: Evaluations
 }
 
 export class DetectorRunner {
   readonly #options: RunnerOptions
+  readonly #courses: DetectorCourses
   readonly #running = new Set<string>()
 
   constructor(options: RunnerOptions) {
     this.#options = options
+    this.#courses = new DetectorCourses(options.evaluations ?? new EvaluationsHere())
+    options.gate.onHide((tenantId) => this.#courses.forget(tenantId))
   }
 
   /**
@@ -83,12 +89,13 @@ export class DetectorRunner {
   }
 
   async #runAll(place: TenantPlace, ids: readonly string[], batch: Batch): Promise<void> {
-    const { clock, engine, evaluate = evaluateHere, gate, store } = this.#options
+    const { clock, engine, gate, store } = this.#options
     const { placement, tenantId } = place
     const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind })
     const ranAtMs = clock.nowMs()
+    this.#courses.forgetUnused(ranAtMs)
     const detectors: StoredDetector[] = []
-    const runs: Run[] = []
+    const runs = new Map<StoredDetector, ReadyRun>()
     for (const some of chunksOf(ids)) {
       if (batch.signal?.aborted) break
       const found = await this.#findSome(tenantId, some, batch)
@@ -97,12 +104,35 @@ export class DetectorRunner {
         detectors.push(detector)
         const choice = methodChoiceOf(detector.definition)
         if (choice === null) continue
-        const [plan, tuning] = [planRun(detector.definition, ranAtMs), tunings[i] ?? null]
-        runs.push({ detector, choice, reader, plan, evaluate, tuning })
+        const run = { detector, choice, tuning: tunings[i] ?? null, isUnknown: unknownFor(reader) }
+        runs.set(detector, await this.#prepare(run, reader, ranAtMs))
       }
     }
-    const read = await this.#readAhead(reader, runs)
-    for (const some of chunksOf(detectors)) await this.#runSome(some, { ...batch, runs, read, ranAtMs })
+    await this.#readAhead(reader, [...runs.values()])
+    // Those that begin take long, so they do not delay what goes on.
+    const goesOn = (detector: StoredDetector) => runs.get(detector)?.prepared?.goesOn !== false
+    for (const some of chunksOf(detectors.filter(goesOn))) {
+      await this.#runSome(some, { ...batch, runs, ranAtMs })
+    }
+    for (const detector of detectors.filter((one) => !goesOn(one))) {
+      await this.#runSome([detector], { ...batch, runs, ranAtMs })
+    }
+  }
+
+  async #prepare(run: Run, reader: TenantReader, nowMs: number): Promise<ReadyRun> {
+    const { gate } = this.#options
+    const { tenantId } = reader.place
+    const source: SeriesSource = {
+      read: (read) => readSeries(reader, requestOf(run.detector.definition, read)),
+      hidings: () => gate.hidings(tenantId),
+      unknownTime: (signal, range) => gate.unknownTime(tenantId, signal, range),
+    }
+    const courseRun = courseRunOf(run, { nowMs, source, share: reader.share, mayBeLate: true })
+    try {
+      return { run, prepared: await this.#courses.prepare(courseRun), set: undefined, error: null }
+    } catch (error) {
+      return { run, prepared: null, set: undefined, error }
+    }
   }
 
   /**
@@ -138,13 +168,13 @@ export class DetectorRunner {
     const records = new Map<string, RunRecord>()
     for (const detector of detectors) {
       if (batch.signal?.aborted) break
-      const run = batch.runs.find((one) => one.detector === detector)
+      const ready = batch.runs.get(detector)
       const { summary, found } =
-        run === undefined
+        ready === undefined
           ? failed('The method no longer accepts these params; set them again.')
-          : await this.#evaluate(run, batch.read.get(run))
+          : await this.#evaluate(ready)
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
-      const tuning = run?.tuning ?? null
+      const tuning = ready?.run.tuning ?? null
       records.set(detector.id, { detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
     }
     try {
@@ -162,24 +192,32 @@ export class DetectorRunner {
    * one by one later, so that not all of their series are in memory at once. Where a statement fails, its
    * detectors are read separately, so that only the one that cannot be read has an error.
    */
-  async #readAhead(reader: TenantReader, runs: readonly Run[]): Promise<Map<Run, SeriesSet>> {
-    const single = runs.filter(({ detector }) => detector.definition.scope.group_by === undefined)
-    if (single.length < 2) return new Map()
+  async #readAhead(reader: TenantReader, runs: readonly ReadyRun[]): Promise<void> {
+    const single = runs.filter(
+      ({ prepared, run }) =>
+        prepared?.goesOn === true && run.detector.definition.scope.group_by === undefined,
+    )
+    if (single.length < 2) return
     try {
-      const sets = await readSeriesBatch(reader, single.map(requestOf))
-      return new Map(single.flatMap((run, i) => (sets[i] === undefined ? [] : [[run, sets[i]]])))
+      const requests = single.flatMap(({ prepared, run }) =>
+        prepared === null ? [] : [requestOf(run.detector.definition, prepared.first)],
+      )
+      const sets = await readSeriesBatch(reader, requests)
+      for (const [i, ready] of single.entries()) ready.set = sets[i]
     } catch (err) {
       this.#options.logger.warn({ err }, 'detectors could not be read in a batch; each is read separately')
-      return new Map()
     }
   }
 
-  async #evaluate(
-    run: Run,
-    readAhead: SeriesSet | undefined,
-  ): Promise<{ summary: RunSummary; found: RunFound | null }> {
+  async #evaluate({
+    error,
+    prepared,
+    run,
+    set,
+  }: ReadyRun): Promise<{ summary: RunSummary; found: RunFound | null }> {
     try {
-      return await evaluateRun(run, readAhead ?? (await readSeries(run.reader, requestOf(run))))
+      if (prepared === null) throw error
+      return evaluateRun(run, await this.#courses.judge(prepared, set))
     } catch (err) {
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
@@ -191,6 +229,15 @@ export class DetectorRunner {
       return failed(`${what}; the next run tries again.`)
     }
   }
+}
+
+/** A run whose width of buckets is known, or why it is not. */
+interface ReadyRun {
+  readonly run: Run
+  readonly prepared: PreparedRun | null
+  /** Where it was read ahead. */
+  set: SeriesSet | undefined
+  readonly error: unknown
 }
 
 function chunksOf<T>(all: readonly T[]): T[][] {
@@ -207,9 +254,7 @@ interface Batch {
 }
 
 interface ReadBatch extends Batch {
-  readonly runs: readonly Run[]
-  /** Series that were read ahead, by run. */
-  readonly read: ReadonlyMap<Run, SeriesSet>
+  readonly runs: ReadonlyMap<StoredDetector, ReadyRun>
   readonly ranAtMs: number
 }
 

@@ -80,8 +80,8 @@ export class LearntEdge {
   }
 
   /**
-   * Counts an episode that this edge opened; `peak` is in units of the edge. One that counts is learnt like the
-   * highest score of an hour.
+   * Counts an episode that this edge opened; `peak` is in units of the edge. One that counts is learnt like
+   * the highest score of an hour.
    */
   spend(peak: number): void {
     if (peak < plainly) {

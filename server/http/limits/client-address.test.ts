@@ -1,5 +1,5 @@
-// Whose address counts: the connection's own, unless a proxy that the operator has named says otherwise, and
-// then what the proxy itself wrote and nothing that its client could have.
+// Finds the address that counts: that of the connection, unless a proxy that the operator has named gives
+// another, and then what the proxy wrote and nothing that its client could have written.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -11,7 +11,7 @@ const behind = new ClientAddresses(['10.0.0.0/8', '::1', '2001:db8:aaaa::/48'], 
 const forwarded = new ClientAddresses(['10.0.0.1'], 'forwarded')
 
 describe('the key of a client', () => {
-  test('is its IPv4 address, also where that is written as IPv6', () => {
+  test('is its IPv4 address, also where that is mapped into IPv6', () => {
     for (const peer of ['192.0.2.7', '::ffff:192.0.2.7', '::FFFF:192.0.2.7']) {
       assert.equal(nobody.keyOf(peer, undefined), '192.0.2.7')
     }
@@ -31,21 +31,21 @@ describe('the key of a client', () => {
     assert.equal(nobody.keyOf('2001:db8::1', undefined), '2001:db8:0:0::/64')
   })
 
-  test('is one for all whose address is not known', () => {
+  test('is one for all whose address is unknown', () => {
     assert.equal(nobody.keyOf(undefined, '192.0.2.7'), 'unknown')
     assert.equal(nobody.keyOf('', undefined), 'unknown')
   })
 })
 
 describe('a header that names the client', () => {
-  test('is not believed of somebody that the operator has not named', () => {
+  test('is ignored from a peer that the operator has not named', () => {
     for (const named of ['192.0.2.9', '10.0.0.1', '127.0.0.1, 10.0.0.1']) {
       assert.equal(nobody.keyOf('192.0.2.7', named), '192.0.2.7')
       assert.equal(behind.keyOf('192.0.2.7', named), '192.0.2.7')
     }
   })
 
-  test('is read from its end, past the proxies, so that what the client wrote into it is not reached', () => {
+  test('is read from its end, past the proxies, up to the first address that the client can’t have written', () => {
     const cases = [
       ['192.0.2.7', '192.0.2.7'],
       ['192.0.2.99, 192.0.2.7', '192.0.2.7'],
@@ -59,7 +59,7 @@ describe('a header that names the client', () => {
     assert.equal(behind.keyOf('::1', '192.0.2.7'), '192.0.2.7')
   })
 
-  test('that can’t be read leaves the address of the proxy', () => {
+  test('that can’t be parsed leaves the address of the proxy', () => {
     for (const named of [
       '',
       'unknown',

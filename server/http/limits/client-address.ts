@@ -1,17 +1,17 @@
-// Which client a request comes from, as the key that limits are counted by. The address of the connection is
-// what counts, because a client can't choose it. A reverse proxy puts its own address there, so the header in
-// which it names its client is believed where the operator has named the proxy, and nowhere else.
+// Finds the client of a request, as the key by which limits count. The address of the connection is used,
+// because a client can't choose it. A reverse proxy has an address of its own there, so the header in which
+// it names its client is used where the operator has named the proxy, and nowhere else.
 
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /**
- * Headers in which proxies name their clients. Only one is read, because a proxy passes
- * on the other one unread.
+ * Headers in which proxies name their clients. Only one is read, because a proxy passes on the other one
+ * unchanged.
  */
 export const proxyHeaders = ['x-forwarded-for', 'forwarded'] as const
 export type ProxyHeader = (typeof proxyHeaders)[number]
 
-/** Chains of proxies are short; who names more than this is counted by the last one looked at. */
+/** Chains of proxies are short; with more entries the client is the last one that was read. */
 const hopsMax = 16
 
 export class ClientAddresses {
@@ -24,16 +24,16 @@ export class ClientAddresses {
     for (const entry of trusted) addNetwork(this.#trusted, entry)
   }
 
-  /** Whether the other end of a connection is a proxy that the operator has named. */
+  /** Whether the peer of a connection is a proxy that the operator has named. */
   isProxy(peer: string | undefined): boolean {
     const address = addressIn(peer ?? '')
     return address !== null && this.#trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
   }
 
   /**
-   * The key of the client: its IPv4 address, or the /64 network of its IPv6 address, which is what one
-   * customer gets. The header is read from its end, where the nearest proxy wrote, up to the first
-   * address that is no proxy's.
+   * Returns the key of the client: its IPv4 address, or the /64 network of its IPv6 address, which is what
+   * one customer gets. The header is read from its end, where the nearest proxy wrote, up to the first
+   * address that is not a proxy's.
    *
    * @param named the value of {@link header}
    */
@@ -58,8 +58,8 @@ export class ClientAddresses {
 }
 
 /**
- * An IP address without brackets, port or zone; that of IPv4 where it is mapped into
- * IPv6; null for anything else.
+ * Returns an IP address without brackets, port or zone; an IPv4 address where it is mapped into IPv6; null
+ * for anything else.
  */
 function addressIn(text: string): string | null {
   const bare = text.trim()
@@ -70,7 +70,7 @@ function addressIn(text: string): string | null {
   return isIP(address) === 0 ? null : address
 }
 
-/** The first four groups of an IPv6 address, which may be written in many ways. */
+/** Returns the first four groups of an IPv6 address, which has many spellings. */
 function networkOf(address: string): string {
   const { address: canonical } = new SocketAddress({ address, family: 'ipv6' })
   const [head = '', tail] = canonical.split('::')

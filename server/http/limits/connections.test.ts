@@ -1,6 +1,6 @@
-// What one connection, and many, can make the service do, over real sockets on loopback: pipelined
-// requests whose connection is gone, more of them than may wait, connections that say nothing, and
-// what can't be read as HTTP.
+// What one connection, and many, can make the service do, over real sockets on loopback: pipelined requests
+// whose connection has ended, more of them than may wait, connections that send nothing, and what can't be
+// parsed as HTTP.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ afterEach(async () => {
   }
 })
 
-/** A listener with an operation that waits until it is let go, and one that answers at once. */
+/** A listener with an operation that waits until the test releases it, and one that responds at once. */
 async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }, proxies: string[] = []) {
   const turns = new LoopTurns({ nowMs: elapsedMs })
   const connections = new Connections(limits, new ClientAddresses(proxies, 'x-forwarded-for'), turns)
@@ -87,7 +87,7 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
   return { http, connections, begun, letGo, dial }
 }
 
-/** Collects what comes; resolves to all of it when the other side ends the connection. */
+/** Collects received bytes; resolves to all of them when the other side ends the connection. */
 function textOf(socket: Socket) {
   let text = ''
   socket.on('data', (chunk) => {
@@ -119,7 +119,7 @@ describe('requests pipelined on one connection', () => {
     const { socket, text } = await dial()
     socket.write(get('/slow/1') + post('/quick/2') + get('/slow/3') + post('/quick/4'))
     await until(() => letGo.length === 1)
-    // Whatever could begin beside it has had its chance when a request of another connection is answered.
+    // When a request of another connection has its response, anything that could begin beside it has begun.
     const other = await dial()
     other.socket.write(post('/quick/other'))
     await until(() => other.text.now().includes('200 OK'))
@@ -132,7 +132,7 @@ describe('requests pipelined on one connection', () => {
     assert.deepEqual(begun, ['1', 'other', '2', '3', '4'])
   })
 
-  test('that are given up with their connection make errors without a stack, and later errors have one', async () => {
+  test('that are given up with their connection create errors without a stack, and later errors have one', async () => {
     const { dial, http, letGo } = await listen()
     const { accepted, socket } = await dial()
     const failed = new Promise<Error>((resolve) =>
@@ -165,7 +165,7 @@ describe('requests pipelined on one connection', () => {
     assert.equal(connections.size, 1)
   })
 
-  test('past what may wait are refused with 429 in their turn, and the connection ends', async () => {
+  test('above the waiting limit are refused with 429 in their turn, and the connection ends', async () => {
     const { begun, dial, letGo } = await listen()
     const { socket, text } = await dial()
     socket.write(
@@ -183,7 +183,7 @@ describe('requests pipelined on one connection', () => {
     assert.equal(begun.length, 33)
   })
 
-  test('far past what may wait end the connection at once', async () => {
+  test('far above the waiting limit end the connection at once', async () => {
     const { begun, connections, dial, letGo } = await listen()
     const { socket, text } = await dial()
     socket.write(get('/slow/0'))
@@ -208,7 +208,7 @@ describe('requests pipelined on one connection', () => {
 })
 
 describe('many connections', () => {
-  test('that say nothing give way to a sender, the oldest first, and one that has shown a token stays', async () => {
+  test('that send nothing are closed for a sender, the oldest first, and one that has sent a token stays', async () => {
     const { connections, dial } = await listen({ total: 100, perAddress: 5 })
     const known = await dial()
     known.socket.write(post('/quick/known'))
@@ -228,7 +228,7 @@ describe('many connections', () => {
     await until(() => count(known.text.now(), /200 OK/g) === 2)
   })
 
-  test('with unfinished requests of one organisation give way to another, which keeps its own', async () => {
+  test('with unfinished requests of one organisation are closed for another, which keeps its own', async () => {
     const { connections, dial } = await listen({ total: 100, perAddress: 6 })
     const honest = await dial()
     honest.socket.write(post('/quick/1').replace(secret, otherSecret))
@@ -249,7 +249,7 @@ describe('many connections', () => {
     assert.equal(connections.size, 6)
   })
 
-  test('that all work for callers are kept, and one more is not taken', async () => {
+  test('that all work for callers are kept, and one more is refused', async () => {
     const { connections, dial, letGo } = await listen({ total: 100, perAddress: 3 })
     const busy = [await dial(), await dial(), await dial()]
     for (const [i, { socket }] of busy.entries()) socket.write(get(`/slow/${i}`))
@@ -261,7 +261,7 @@ describe('many connections', () => {
     assert.deepEqual(connections.totals, { refused: 1, evicted: 0, dropped: 0 })
   })
 
-  test('are bounded in all also where they come from a proxy, which its own address does not bound', async () => {
+  test('are limited in all also where they come from a proxy, which the limit of its address does not count', async () => {
     const { connections, dial } = await listen({ total: 6, perAddress: 2 }, ['127.0.0.1'])
     for (let i = 0; i < 10; i++) await dial()
     assert.equal(connections.size, 6)
@@ -269,7 +269,7 @@ describe('many connections', () => {
   })
 })
 
-describe('what is refused below the framework', () => {
+describe('refusals below the framework', () => {
   const answers: readonly (readonly [string, string, number, string])[] = [
     ['what is no HTTP', 'nonsense\r\n\r\n', 400, 'bad_request'],
     ['a request without a host', 'GET /open HTTP/1.1\r\n\r\n', 400, 'bad_request'],
@@ -287,7 +287,7 @@ describe('what is refused below the framework', () => {
     ],
   ]
   for (const [name, sent, status, code] of answers) {
-    test(`${name} is answered ${status} ${code} in the documented form, and the connection ends`, async () => {
+    test(`${name} is refused with ${status} ${code} in the documented form, and the connection ends`, async () => {
       const { dial } = await listen()
       const { socket, text } = await dial()
       socket.write(sent)
@@ -303,7 +303,7 @@ describe('what is refused below the framework', () => {
     })
   }
 
-  test('nonsense behind a request that is under way is not taken for its answer', async () => {
+  test('garbage after a request in progress is not taken for its response', async () => {
     const { dial, letGo } = await listen()
     const { socket, text } = await dial()
     socket.write(get('/slow/1'))
@@ -312,7 +312,7 @@ describe('what is refused below the framework', () => {
     assert.equal(await text.ended, '')
   })
 
-  test('a body that can’t be read is the fault of its request, which hears so', async () => {
+  test('a body that can’t be parsed is the fault of its request, which is refused', async () => {
     const { begun, dial } = await listen()
     const { socket, text } = await dial()
     const chunked = `${head}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`
@@ -321,7 +321,7 @@ describe('what is refused below the framework', () => {
     assert.deepEqual(begun, [])
   })
 
-  test('who expects 100 Continue hears it when the turn has come', async () => {
+  test('a client that expects 100 Continue receives it at its turn', async () => {
     const { dial, letGo } = await listen()
     const { socket, text } = await dial()
     const expecting = post('/quick/2').replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n')

@@ -1,9 +1,9 @@
-// The connections of a listener: how many there may be, in all and from one address, and what one of them may
-// have under way. A connection is served one request at a time, in the order of HTTP/1.1; those who ask take
-// turns on the event loop (core/loop-turns.ts); and a request whose connection is gone is dropped before it
-// begins. So neither pipelining nor many connections make others wait. Where there are too many connections
-// one is closed for the next: first one that has shown no valid token, then one of the organisation that has
-// the most, so that neither idle connections nor unfinished requests of an attacker keep a sender out.
+// Limits the connections of a listener: how many there may be, in all and from one address, and how many
+// requests one may have in progress. A connection is served one request at a time, in the order of HTTP/1.1;
+// callers take turns on the event loop (core/loop-turns.ts); and a request whose connection has ended is
+// dropped before it begins. So neither pipelining nor many connections make others wait. Where there are too
+// many connections one is closed for the next: first one without a valid token, then one of the organisation
+// that has the most, so that an attacker's idle connections and unfinished requests don't keep a sender out.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,10 +15,7 @@ import { refuse } from './raw-refusal.ts'
 export interface ConnectionLimits {
   /** Connections of the listener. */
   readonly total: number
-  /**
-   * Connections from one address; those from a proxy that the operator has named count for {@link total}
-   * only.
-   */
+  /** Connections from one address; those from a trusted proxy count for {@link total} only. */
   readonly perAddress: number
 }
 
@@ -26,8 +23,8 @@ export interface ConnectionLimits {
 const waitingMax = 32
 
 /**
- * Requests past {@link waitingMax} that one read may still bring. Node keeps some 2 kB for each until the
- * connection ends, so that more of them end it at once, without an answer.
+ * Requests above {@link waitingMax} that one read may still bring. Node keeps some 2 kB for each until the
+ * connection ends, so more of them end it at once, without a response.
  */
 const excessMax = 128
 
@@ -39,13 +36,13 @@ interface Exchange {
 
 interface Connection {
   readonly socket: Socket
-  /** Null for a proxy's, which stands for many clients. */
+  /** Null for a proxy's, which has many clients. */
   readonly address: string | null
-  /** The organisation whose token came over it last; null where no valid one did. */
+  /** The organisation of the last valid token on the connection; null where there was none. */
   tenantId: string | null
   current: Exchange | null
   readonly waiting: Exchange[]
-  /** Requests that came when no more could wait. The first is told so, and the others are not looked at. */
+  /** Requests that came when no more could wait. The first is refused, and the others are ignored. */
   excess: number
 }
 
@@ -53,12 +50,12 @@ export class Connections {
   readonly #limits: ConnectionLimits
   readonly #addresses: ClientAddresses
   readonly #turns: LoopTurns
-  /** The one that was used least recently first. */
+  /** The least recently used one first. */
   readonly #open = new Map<Socket, Connection>()
   readonly #byAddress = new Map<string, Set<Connection>>()
   /**
-   * Since the start: connections that were not taken, or closed to make room, and
-   * requests dropped with theirs.
+   * Since the start: connections that were refused, or closed for others, and requests that were dropped with
+   * theirs.
    */
   readonly totals = { refused: 0, evicted: 0, dropped: 0 }
 
@@ -77,22 +74,21 @@ export class Connections {
     server.on('connection', (socket: Socket) => this.#take(socket))
   }
 
-  /** A valid token of this organisation came over the connection. */
+  /** Notes a valid token of this organisation on the connection. */
   trust(socket: Socket, tenantId: string): void {
     const connection = this.#open.get(socket)
     if (connection !== undefined) connection.tenantId = tenantId
   }
 
   /**
-   * Counts a request that ends without an answer because nobody is there to read it.
-   * Returns what it is given.
+   * Counts a request that ends without a response because its client has disconnected. Returns its argument.
    */
   drop<T>(request: T): T {
     this.totals.dropped += 1
     return request
   }
 
-  /** Begins the work of a request when its turn has come, or never where the connection ends before. */
+  /** Begins the work of a request at its turn, or never where the connection ends before. */
   inTurn(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
     const connection = this.#open.get(request.socket)
     if (connection === undefined || isGone(request.socket)) {
@@ -109,7 +105,7 @@ export class Connections {
     }
   }
 
-  /** Reads no more of it, and answers what waits and one refusal. */
+  /** Stops reading the connection, and answers the waiting requests and one refusal. */
   #exceed(connection: Connection, response: ServerResponse): void {
     connection.excess += 1
     if (connection.excess === 1) {
@@ -122,9 +118,9 @@ export class Connections {
   }
 
   /**
-   * Whether an answer may be written to the connection past its requests: there is none under way,
-   * or the one that is still arriving has not been answered. Otherwise it would be taken for the
-   * answer to another request.
+   * Whether a response may be written to the connection besides those of its requests: no request is in
+   * progress, or the one that is still arriving has no response yet. Otherwise the client would take it for
+   * the response to another request.
    */
   canAnswer(socket: Socket): boolean {
     const { current, waiting } = this.#open.get(socket) ?? { current: null, waiting: [] }
@@ -137,7 +133,7 @@ export class Connections {
     this.#use(connection)
     exchange.response.once('close', () => {
       connection.current = null
-      // Others are served between two requests of one connection, and its end is noticed.
+      // Between two requests of one connection others are served, and its end is noticed.
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
     this.#turns.take(ownerOf(connection), () => {
@@ -193,7 +189,7 @@ export class Connections {
     if (neighbours?.size === 0) this.#byAddress.delete(connection.address)
   }
 
-  /** Whether one more fits below `max`, closing one of them where that helps. */
+  /** Whether one more fits below `max`, after closing one of them where that helps. */
   #makeRoom(
     among: Iterable<Connection> & { readonly size?: number },
     max: number,
@@ -210,9 +206,9 @@ export class Connections {
 }
 
 /**
- * What would be missed least. Without a valid token: the first that is idle, or else the first. With one: of
- * the organisation that has the most, the first that is idle, or else the first whose request is still
- * arriving. Null where all are at work for callers. The one that was used least recently counts as first.
+ * Returns the connection that may be closed with the least loss. Without a valid token: the first idle one,
+ * or else the first. With one: of the organisation that has the most, the first idle one, or else the first
+ * whose request is still arriving. Null where all work for callers. The least recently used one is the first.
  */
 function leastWorth(among: Iterable<Connection>): Connection | null {
   const byTenant = new Map<string, Connection[]>()
@@ -238,8 +234,7 @@ function leastWorth(among: Iterable<Connection>): Connection | null {
 }
 
 /**
- * Who takes the turns of a connection on the event loop. Clients behind a proxy that
- * show no token share theirs.
+ * The owner of a connection's turns on the event loop. Clients behind a proxy without a token share theirs.
  */
 function ownerOf({ tenantId, address }: Connection): string {
   return tenantId ?? `address ${address ?? 'behind a proxy'}`
@@ -249,10 +244,7 @@ function isArriving({ current }: Connection): boolean {
   return current !== null && !current.request.complete
 }
 
-/**
- * Whether nobody can be answered on this connection any more. A socket that stands in for
- * one in a test never goes.
- */
+/** Whether the connection can't receive a response any more. A test's stand-in for a socket never ends. */
 export function isGone(socket: Pick<Socket, 'destroyed' | 'writableEnded'>): boolean {
   return socket.destroyed === true || socket.writableEnded === true
 }

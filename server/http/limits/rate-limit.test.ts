@@ -1,4 +1,4 @@
-// A burst, then a rate, for each key alone; and that keys do not fill the memory.
+// A burst, then a rate, separately for each key; and the number of keys is limited.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ const make = () => {
 const takeAll = (limit: RateLimit, key: string, times: number) =>
   Array.from({ length: times }, () => limit.take(key))
 
-test('so many at once, then so many a second, and the refusal says when the next one is', async () => {
+test('a burst at once, then a rate, and the refusal says when the next one is allowed', async () => {
   const { clock, limit } = make()
   assert.deepEqual(takeAll(limit, 'a', 5), [null, null, null, 2, 2])
   await clock.advance(1_500)
@@ -23,7 +23,7 @@ test('so many at once, then so many a second, and the refusal says when the next
   assert.deepEqual(takeAll(limit, 'a', 4), [null, null, null, 2])
 })
 
-test('what one key does changes nothing for another, and refusals don’t push the next one away', async () => {
+test('one key does not affect another, and refusals don’t delay the next one', async () => {
   const { clock, limit } = make()
   takeAll(limit, 'a', 1_000)
   assert.deepEqual(takeAll(limit, 'b', 4), [null, null, null, 2])
@@ -31,7 +31,7 @@ test('what one key does changes nothing for another, and refusals don’t push t
   assert.equal(limit.take('a'), null)
 })
 
-test('a clock that is set changes nothing', () => {
+test('setting the wall clock changes nothing', () => {
   const { clock, limit } = make()
   takeAll(limit, 'a', 3)
   clock.set(3_600_000)
@@ -40,7 +40,7 @@ test('a clock that is set changes nothing', () => {
   assert.equal(limit.take('a'), 2)
 })
 
-test('past so many keys the one that was seen least recently is forgotten', () => {
+test('above the limit of keys the least recently used one is forgotten', () => {
   const { limit } = make()
   takeAll(limit, 'a', 4)
   for (const key of ['b', 'c', 'd']) limit.take(key)

@@ -1,22 +1,22 @@
-// How often something may happen for each key, such as an address: a burst at once, and then so many a
-// second. The generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and what is kept is
-// bounded, so that nobody fills the memory with keys.
+// Limits how often something may happen for each key, such as an address: a burst at once, and then a rate.
+// The generic cell rate algorithm (ITU-T I.371) keeps one number for each key, and the number of keys is
+// limited, so that keys can't fill the memory.
 
 import type { Clock } from '../../core/clock.ts'
 
 interface RateLimitOptions {
   readonly clock: Pick<Clock, 'steady'>
-  /** How much may happen at once after a pause. */
+  /** How many may happen at once after a pause. */
   readonly burst: number
-  /** How much may happen for good. */
+  /** The permanent rate. */
   readonly perSecond: number
-  /** Keys that are remembered; past it the one that was seen least recently is forgotten. */
+  /** The most keys that are remembered; above it the least recently used one is forgotten. */
   readonly keysMax: number
 }
 
 export class RateLimit {
   readonly #options: RateLimitOptions
-  /** By key, the time at which all that happened is worked off, ms. Least recently used first. */
+  /** By key, the time at which everything so far is within the rate, ms. Least recently used first. */
   readonly #clearAtMs = new Map<string, number>()
 
   constructor(options: RateLimitOptions) {
@@ -24,8 +24,7 @@ export class RateLimit {
   }
 
   /**
-   * Counts one. Returns null where it is within the limit, and otherwise after how many
-   * seconds the next one is.
+   * Counts one. Returns null where it is within the limit, and otherwise the seconds until the next one is.
    */
   take(key: string): number | null {
     const { burst, clock, perSecond } = this.#options
@@ -41,7 +40,7 @@ export class RateLimit {
     return null
   }
 
-  /** Keys that are remembered. */
+  /** Number of remembered keys. */
   get size(): number {
     return this.#clearAtMs.size
   }

@@ -1,13 +1,13 @@
-// How often an organisation may ask for what is dear: counting a selection, replaying a detector,
-// signing. Each operation has a rate of its own per organisation, so that one asked for too often leaves
-// the others as they were.
+// Limits how often an organisation may use expensive operations: counting a selection, replaying a detector,
+// signing. Each operation has a rate of its own for each organisation, so that using one too often does not
+// limit the others.
 
 import type { Rate } from '../../../contract/operation.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { RateLimit } from './rate-limit.ts'
 
-/** Far more than one process serves; one that is forgotten begins with a whole burst. */
+/** Far more than one process serves; an organisation that is forgotten begins with a full burst. */
 const organisationsKept = 10_000
 
 export class OperationRates {
@@ -19,7 +19,7 @@ export class OperationRates {
     this.#clock = clock
   }
 
-  /** Throws `too_many_requests` with the seconds after which the organisation may ask again. */
+  /** Throws `too_many_requests` with the seconds after which the organisation may retry. */
   take(tenantId: string, operation: string, { burst, perMinute }: Rate): void {
     const limit =
       this.#limits.get(operation) ??

@@ -1,13 +1,13 @@
-// Refusals below the framework: what can't be read as HTTP, what comes too often on a connection.
-// They have the body of every other refusal, and end the connection, because nobody knows where the
-// next request would begin.
+// Refusals below the framework: what can't be parsed as HTTP, and too many requests on a connection. They
+// have the body of every other refusal, and end the connection, because the start of the next request is
+// unknown.
 
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type ErrorCode, errorCatalogue } from '../../../contract/errors.ts'
 
-/** As a response in its turn; the connection ends behind it. */
+/** Sends the refusal as a response in its turn; the connection ends after it. */
 export function refuse(
   response: ServerResponse,
   code: ErrorCode,
@@ -18,7 +18,7 @@ export function refuse(
   response.end(body)
 }
 
-/** By hand, on a connection that has no response to write it to. */
+/** Writes the refusal to a connection that has no response object. */
 export function refuseConnection(socket: Socket, code: ErrorCode): void {
   const { status } = errorCatalogue[code]
   const body = bodyOf(code)

@@ -1,6 +1,6 @@
-// What the root address answers: which service this is and where to go on, for a person who opened the
-// address that the log prints, and for a program. Public, so it tells what the reference tells anybody and
-// nothing of any organisation.
+// The root address: which service this is and where to continue, for a person who opened the address from the
+// log, and for a program. Public, so it contains only what the reference contains, and nothing about any
+// organisation.
 
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -17,7 +17,7 @@ a { color: inherit; }
 small { color: #5a564e; }
 `
 
-/** Nothing may be loaded, run, framed or sent from here; of styles only the page's own. */
+/** The page may load, run, frame and send nothing; it has only its own styles. */
 const headers = {
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   'x-frame-options': 'DENY',
@@ -49,7 +49,7 @@ export function addFrontPage(http: FastifyInstance, version: string, hasDocs: bo
   })
 }
 
-/** The page's parts are ours, and without characters that mean something in HTML. */
+/** The parts of the page are ours and contain no characters with a meaning in HTML. */
 function htmlOf({ docs, health, name, openapi, readiness, version }: FrontPage): string {
   const links =
     docs === undefined

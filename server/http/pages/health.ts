@@ -1,6 +1,6 @@
-// For those who run the service: alive, ready, and the Prometheus metrics page. Public, because a
-// prober has no token; nothing here tells of any organisation. Probers are answered however often
-// somebody beside them asks.
+// For operators: liveness, readiness, and the Prometheus metrics page. Public, because a prober has no token;
+// nothing here reveals anything about an organisation. Probers are served however many requests come from the
+// same address.
 
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
@@ -10,7 +10,7 @@ import { routeOf } from '../serve.ts'
 export interface HealthSources {
   readonly isReady: () => boolean
   readonly isClockInDoubt: () => boolean
-  /** Why nothing can be written at present; null where it can. */
+  /** Why nothing can be written at present; null where writing works. */
   readonly disk: { readonly fault: 'full' | 'failing' | null; readonly sentence: string | null }
 }
 
@@ -31,7 +31,7 @@ export function addHealthRoutes(
   })
 }
 
-/** Adds the metrics page. Whoever asks while it is being made gets the same one. */
+/** Adds the metrics page. Clients that request it while it is being made share one page. */
 export function addMetricsRoute(http: FastifyInstance, registry: Registry): void {
   let page: Promise<string> | null = null
   const read = () => {

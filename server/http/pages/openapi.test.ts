@@ -1,5 +1,5 @@
-// Every refusal that an operation can really answer is in the reference: each is provoked here over a real
-// socket, for every kind of operation, and looked up under the operation that it was sent to.
+// The reference has every refusal that an operation can really send: each one is provoked here over a real
+// socket, for every kind of operation, and looked up under its operation.
 
 import assert from 'node:assert/strict'
 import { type AddressInfo, connect } from 'node:net'
@@ -127,7 +127,7 @@ const provoked: readonly Provoked[] = [
   },
 ]
 
-describe('a refusal of the front', () => {
+describe('a refusal of the HTTP server', () => {
   for (const { name, status, lines, body, on } of provoked) {
     test(`for ${name} is ${status}, in the documented form, and in the reference`, async () => {
       const all = [...operations, pageOperations.health].filter(on)
@@ -143,7 +143,7 @@ describe('a refusal of the front', () => {
     })
   }
 
-  test('while the service starts is in the reference of what is guarded', async () => {
+  test('while the service starts is in the reference of guarded operations', async () => {
     isReady = false
     const [status] = await ask('GET', '/things', [token])
     isReady = true
@@ -152,7 +152,7 @@ describe('a refusal of the front', () => {
     assert.equal(paths['/healthz']?.get?.responses[503], undefined)
   })
 
-  test('is not claimed where it can’t be', () => {
+  test('is not listed where it can’t occur', () => {
     const at = (url: string, method: string) => Object.keys(paths[url]?.[method]?.responses ?? {})
     for (const status of ['401', '403', '413', '415', '429'])
       assert.ok(!at('/healthz', 'get').includes(status))

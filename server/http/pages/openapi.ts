@@ -1,5 +1,5 @@
-// The OpenAPI document as it is served. It is made and serialised once, at the first request, because that
-// takes as long as hundreds of other requests.
+// Serves the OpenAPI document. It is made and serialised once, at the first request, because that takes as
+// long as hundreds of other requests.
 
 import { openApiDocument } from '../../../contract/openapi/document.ts'
 import type { Operation } from '../../../contract/operation.ts'

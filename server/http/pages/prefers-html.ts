@@ -1,4 +1,4 @@
-// Which of two forms of an answer a client wants. JSON is what a program gets that does not say.
+// Chooses between two forms of a response. A client without a preference gets JSON.
 
 /** Whether an Accept header (RFC 9110) asks for HTML by name, and not for JSON at least as much. */
 export function prefersHtml(accept: string | undefined): boolean {

@@ -1,6 +1,6 @@
-// The reference of all operations as a page at /docs, and the document behind it at /openapi.json. People
-// paste access tokens into this page, so it loads nothing from elsewhere, talks to nobody but this service,
-// and runs only scripts that are files of this service: no script in the page, and no text that becomes one.
+// The reference of all operations as a page at /docs, and its document at /openapi.json. People paste access
+// tokens into this page, so it loads nothing from elsewhere, connects only to this service, and runs only
+// scripts that are files of this service: no script in the page, and no text that becomes one.
 
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -10,7 +10,7 @@ import { StaticAnswer } from './static-answer.ts'
 
 interface ReferencePageOptions {
   readonly document: StaticAnswer
-  /** Whether the operations answer at the address of this page, so that it can offer to try them. */
+  /** Whether the operations are served at the address of this page, so that it can offer to try them. */
   readonly canTry: boolean
 }
 
@@ -40,8 +40,8 @@ function script(make: () => Promise<string> | string): StaticAnswer {
 }
 
 /**
- * The library ships its browser script inside a server plugin. It is loaded when the first reader opens the
- * page, because it takes 4 MB that most processes never need.
+ * The library contains its browser script in a server plugin. It is loaded when the page is opened first,
+ * because it takes 4 MB that most processes never need.
  */
 const scalar = script(async () => {
   const [{ default: Fastify }, { default: plugin }] = await Promise.all([
@@ -57,11 +57,11 @@ const scalar = script(async () => {
 })
 
 /**
- * Runs before the library. Several of its parts add style sheets by script and know no nonce, so each style
- * element that a script creates gets the one of this page; one that comes with markup gets none and stays
- * blocked. A style attribute that a script sets is set as a property, which the policy allows. Markup loses
- * its style attributes (the library counts lines of samples in them) before the policy would refuse them with
- * an error in the console.
+ * Runs before the library. Several parts of the library add style sheets by script and know no nonce, so each
+ * style element that a script creates gets the nonce of this page; a style element in markup gets none and
+ * stays blocked. A style attribute that a script sets is set as a property, which the policy allows. Style
+ * attributes are removed from markup (the library counts lines of samples in them) before the policy would
+ * refuse them with an error in the console.
  */
 function startScript(canTry: boolean): string {
   const configuration = {

@@ -1,5 +1,5 @@
-// What is the same for everybody is made once: asked for with and without compression, again with the tag
-// that was given, and by many at once.
+// A body that is the same for everybody is made once: requested with and without compression, again with its
+// tag, and by many at once.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -41,8 +41,8 @@ after(() => http.close())
 
 const files = ['/openapi.json', '/docs/scalar.js', '/docs/start.js', '/']
 
-describe('a static answer', () => {
-  test('is generated once, however often it is asked for', async () => {
+describe('a static body', () => {
+  test('is generated once, however often it is requested', async () => {
     assert.equal(generated, 0, 'nobody has asked for it')
     const answers = await Promise.all(Array.from({ length: 50 }, () => http.inject('/openapi.json')))
     assert.equal(generated, 1)
@@ -51,7 +51,7 @@ describe('a static answer', () => {
   })
 
   for (const url of files) {
-    test(`${url} is compressed for who takes gzip, and not sent again to who holds it`, async () => {
+    test(`${url} is compressed for clients that accept gzip, and not sent again to clients that have it`, async () => {
       const plain = await http.inject(url)
       const packed = await http.inject({ url, headers: { 'accept-encoding': 'br;q=1, gzip;q=0.5' } })
       assert.deepEqual(gunzipSync(packed.rawPayload), plain.rawPayload)
@@ -73,7 +73,7 @@ describe('a static answer', () => {
     })
   }
 
-  test('is plain for who does not take gzip', () => {
+  test('is plain for clients that do not accept gzip', () => {
     for (const refused of [undefined, '', 'identity', 'br', 'gzip;q=0', '*;q=0', 'gzip;q=x', 'gzip;q=0, *']) {
       assert.equal(takesGzip(refused), false, String(refused))
     }
@@ -84,7 +84,7 @@ describe('a static answer', () => {
 })
 
 describe('the reference page', () => {
-  test('runs only files of this service, and takes style sheets only under a nonce that nobody can guess', async () => {
+  test('runs only files of this service, and accepts style sheets only with a nonce that nobody can guess', async () => {
     const nonces = new Set<string>()
     for (const url of ['/docs', '/docs/']) {
       const { headers, body } = await http.inject(url)
@@ -107,7 +107,7 @@ describe('the reference page', () => {
     assert.equal(nonces.size, 2)
   })
 
-  test('offers to try an operation only where the operations answer', async () => {
+  test('offers to try an operation only where the operations are served', async () => {
     const other = createHttp({
       clock: new ManualClock(0),
       logger: pino({ level: 'silent' }),

@@ -1,6 +1,6 @@
 // A body that is the same for everybody, such as the OpenAPI document or a script: serialised once,
-// compressed once, and then sent from memory. Nobody can make the service spend time on it by asking often,
-// and who holds it already gets a 304 without a body.
+// compressed once, and then sent from memory. Frequent requests cost the service no time, and a client with a
+// current copy gets a 304 without a body.
 
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -10,9 +10,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 interface StaticAnswerOptions {
   /** Media type with its charset. */
   readonly type: string
-  /** Runs at the first request. It may not depend on who asks. */
+  /** Runs at the first request. It may not depend on the request. */
   readonly make: () => Promise<string | Buffer> | string | Buffer
-  /** Further headers of each answer with a body. */
+  /** Further headers of each response with a body. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -25,8 +25,8 @@ interface Form {
 }
 
 /**
- * The browser asks again each time and gets a 304 while nothing has changed, so that a new version of the
- * service is seen at once. The content is public, so that a cache that many share may keep it.
+ * The browser revalidates each time and gets a 304 while nothing has changed, so that a new version of the
+ * service is shown at once. The content is public, so shared caches may store it.
  */
 const cacheControl = 'public, no-cache'
 
@@ -38,13 +38,13 @@ export class StaticAnswer {
     this.#options = options
   }
 
-  /** Answers 200 in the form that the client takes, or 304 where its copy is the current one. */
+  /** Sends 200 in a form that the client accepts, or 304 where its copy is current. */
   async send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { plain, packed } = await this.#forms()
     const form = takesGzip(request.headers['accept-encoding']) ? packed : plain
     reply.headers({ ...this.#options.headers, 'cache-control': cacheControl, etag: form.etag })
     addVary(reply, 'accept-encoding')
-    if (isHeld(request.headers['if-none-match'], [plain.etag, packed.etag])) return reply.status(304).send()
+    if (namesOne(request.headers['if-none-match'], [plain.etag, packed.etag])) return reply.status(304).send()
     if (form === packed) reply.header('content-encoding', 'gzip')
     return reply.type(this.#options.type).send(form.bytes)
   }
@@ -68,13 +68,16 @@ export class StaticAnswer {
   }
 }
 
-/** Keeps what is already there: a page in two languages or media types varies by more than its coding. */
+/** Keeps existing values: a page in two languages or media types varies by more than its coding. */
 function addVary(reply: FastifyReply, name: string): void {
   const given = reply.getHeader('vary')
   reply.header('vary', given === undefined ? name : `${given}, ${name}`)
 }
 
-/** Whether an Accept-Encoding header (RFC 9110, 12.5.3) takes gzip. An absent header gets the plain form. */
+/**
+ * Whether an Accept-Encoding header (RFC 9110, 12.5.3) accepts gzip. Without the header the plain form is
+ * sent.
+ */
 export function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   const weights = new Map(
     String(acceptEncoding ?? '')
@@ -90,7 +93,7 @@ export function takesGzip(acceptEncoding: string | string[] | undefined): boolea
 }
 
 /** Whether an If-None-Match header (RFC 9110, 13.1.2) names one of the forms. */
-function isHeld(ifNoneMatch: string | undefined, etags: readonly string[]): boolean {
+function namesOne(ifNoneMatch: string | undefined, etags: readonly string[]): boolean {
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
   const named = ifNoneMatch.split(',').map((text) => text.trim().replace(/^W\//, ''))

@@ -1,10 +1,10 @@
-// How much of what waits goes into one commit, and into one insert of it. Pure.
+// Decides which waiting rows are in one commit, and in one insert of it. Pure.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 
 interface WaitingBatch {
   readonly place: TenantPlace
-  /** Of encoded rows. */
+  /** Size of the encoded rows. */
   readonly bytes: number
 }
 

@@ -566,7 +566,7 @@ describe('fences', () => {
     assert.equal(await count(closed), 1)
   })
 
-  test('what waits for a placement is committed between two steps of an erasure, also beside commits that last', async () => {
+  test('rows that wait for a placement are committed between two steps of an erasure, also beside long commits', async () => {
     const slow = door()
     const here = scene({ beforeInsert: async (nth) => (nth <= 2 ? slow.passed : undefined) })
     const places = [newPlace(14), newPlace(15), newPlace(16)]

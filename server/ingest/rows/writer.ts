@@ -70,7 +70,7 @@ const commitsMax = 2
  */
 const placementsMax = 8
 
-/** A clock counts whole milliseconds, so what is due in less would be looked at again and again. */
+/** A clock counts whole milliseconds, so a queue that is due in less would be checked repeatedly. */
 const leastWaitMs = 1
 
 /** A placement with this much waiting is due at once, bytes of encoded rows: some forty thousand rows. */
@@ -208,9 +208,9 @@ export class IngestWriter {
   }
 
   /**
-   * An erasure locks a placement several times in a row. Rows that are due there ask for the lock like a step
-   * of the erasure, and so get it between two steps. They do not count as a running commit, because others
-   * must not wait for them.
+   * An erasure locks a placement several times in a row. Rows that are due there wait for the lock like a
+   * step of the erasure, and so get it between two steps. They do not count as a running commit, because
+   * others must not wait for them.
    */
   #queueBehindErasures(): void {
     const nowMs = this.#options.clock.nowMs()
@@ -233,7 +233,7 @@ export class IngestWriter {
     }
   }
 
-  /** A commit to these placements has ended. */
+  /** Call it when a commit to these placements has ended. */
   #ended(placements: Iterable<number>): void {
     // The rest of a placement waits behind all that came meanwhile.
     for (const placement of placements) {
@@ -304,7 +304,7 @@ export class IngestWriter {
     return queue.sinceMs + this.#options.commitDelayMs - nowMs
   }
 
-  /** Commits what its placements still take, under their locks. */
+  /** Commits what the placements of a group still accept, under their locks. */
   async #commitLocked(group: readonly PendingBatch[]): Promise<void> {
     const { gate } = this.#options
     // A placement may have been closed after the batch was accepted.

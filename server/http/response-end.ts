@@ -1,7 +1,7 @@
-// When a request is over: its answer is handed over, or the connection has closed before. Node tells a
-// response that its connection closed only while it is that response's turn, so requests that were
-// pipelined behind it are told here by the connection itself. Each connection has one listener, however
-// many requests it carries.
+// Reports the end of a request: its response was passed to the system, or the connection has closed before.
+// Node reports a closed connection to a response only during that response's turn, so requests that were
+// pipelined behind it get the report here from the connection itself. Each connection has one listener,
+// however many requests it has.
 
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -10,8 +10,8 @@ type Over = (isAnswered: boolean) => void
 
 const openOn = new WeakMap<Socket, Set<Over>>()
 
-/** Calls `over` once, and says whether the answer was handed over whole. */
-export function whenOver(request: FastifyRequest, reply: FastifyReply, over: Over): void {
+/** Calls `over` once, with whether the whole response was passed to the system. */
+export function whenResponseEnds(request: FastifyRequest, reply: FastifyReply, over: Over): void {
   const { socket } = request.raw
   const open = openOn.get(socket) ?? watch(socket)
   const once: Over = (isAnswered) => {

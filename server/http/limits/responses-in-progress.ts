@@ -1,85 +1,84 @@
-// Answers that are on their way to a client, and how much of them may lie here unread. An answer is written
-// in pieces as the client takes them, so it is known when it takes none. Whoever has too much unread gets no
-// further large answer; whoever takes too little of one in a while loses the connection; and of all answers
-// together the largest holder's oldest one goes first. So nobody fills the memory by asking and not reading,
-// and nobody else pays for it.
+// Watches responses until their clients have read them, and limits the memory of unread ones. A response is
+// written in pieces as the client reads them, so it is known when the client does not read. An organisation
+// with too much unread gets no further large response. A client that reads too little in a time loses its
+// connection. Of all responses together, the oldest one of the owner with the most is ended first. So a
+// client that requests and does not read can't fill the memory, and others are not affected.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 
-export interface AnswerLimits {
-  /** Unread bytes of an organisation; one answer is let out whatever its size. */
+export interface ResponseLimits {
+  /** Unread bytes of an organisation; a single response may have any size. */
   readonly ownerBytes: number
-  /** Unread bytes of everybody. */
+  /** Unread bytes of all. */
   readonly totalBytes: number
-  /** How long a client may take for {@link leastBytes}, or for the rest of the answer. */
+  /** How long a client may take for {@link leastBytes}, or for the rest of the response. */
   readonly patienceMs: number
   readonly leastBytes: number
 }
 
 const mebibyte = 1024 * 1024
 
-export const answerLimits: AnswerLimits = {
-  /** Several times what the panels of a page hold, and an eighth of the total. */
+export const responseLimits: ResponseLimits = {
+  /** Several times the data of a page's panels, and an eighth of the total. */
   ownerBytes: 32 * mebibyte,
-  /** A tenth of the memory that the service is meant to live in. */
+  /** A tenth of the memory for which the service is designed. */
   totalBytes: 256 * mebibyte,
   /** As long as a train is in a tunnel. */
   patienceMs: 30_000,
-  /** 17 kB a second: a poor mobile line has twice that. */
+  /** 17 kB a second: a poor mobile connection has twice that. */
   leastBytes: 512 * 1024,
 }
 
 /**
- * What is written at once. An answer that is no larger is never held back: the system's own buffers take it.
+ * The size of a piece. A response of this size or less is written at once: the buffers of the system accept
+ * it.
  */
 const pieceBytes = 64 * 1024
 
 /** Clients read within seconds, or not at all. */
 const retryAfterSeconds = 1
 
-/** Without a reason, Node makes an error with a stack for each answer that ends. */
+/** Without a reason, Node creates an error with a stack for each response that ends. */
 const ended = 'ended'
 
-interface Answer {
+interface OpenResponse {
   readonly owner: string
   readonly reply: FastifyReply
   readonly ended: AbortController
-  /** All of it, to the end: what was taken is let go with the rest. Of a stream, one piece. */
+  /** The whole body, until the end: the part that was read is freed with the rest. Of a stream, one piece. */
   readonly unreadBytes: number
   takenBytes: number
-  /** Whether it waits for its client, and not for whoever makes it. */
+  /** Whether it waits for its client, and not for its source. */
   isOffered: boolean
 }
 
-export class AnswersUnderWay {
+export class ResponsesInProgress {
   readonly #clock: Clock
-  readonly #limits: AnswerLimits
+  readonly #limits: ResponseLimits
   /** By owner, oldest first. */
-  readonly #open = new Map<string, Set<Answer>>()
+  readonly #open = new Map<string, Set<OpenResponse>>()
   readonly #bytes = new Map<string, number>()
   #totalBytes = 0
-  /** Since the start: requests that got 429, and answers whose connection was closed. */
+  /** Since the start: requests that were refused with 429, and responses whose connection was closed. */
   readonly totals = { refused: 0, givenUp: 0 }
 
-  constructor(clock: Clock, limits: AnswerLimits = answerLimits) {
+  constructor(clock: Clock, limits: ResponseLimits = responseLimits) {
     this.#clock = clock
     this.#limits = limits
   }
 
-  /** Bytes of answers that are not read to their end. */
+  /** Bytes of responses that are not read to their end. */
   get unreadBytes(): number {
     return this.#totalBytes
   }
 
-  /**
-   * Counts every answer of the service. To be called behind the guard's hook, which says who is asking.
-   */
+  /** Counts every response of the service. Call it after the guard's hook, which identifies the caller. */
   watch(http: FastifyInstance): void {
     http.addHook('onRequest', async (request) => {
-      // Nothing that changes or brings something has to wait for a reader.
+      // Requests that change or send something never wait for a reader.
       if (request.method === 'GET' && request.caller !== null) this.#requireRoom(ownerOf(request), 0)
     })
     http.addHook('onSend', async (request, reply, payload) => this.#send(request, reply, payload))
@@ -102,7 +101,9 @@ export class AnswersUnderWay {
     return Readable.from(this.#pieces(this.#begin(owner, reply, bytes), piecesOf(whole)))
   }
 
-  /** Throws `too_many_requests` where so many more bytes are too many for those who have some already. */
+  /**
+   * Throws `too_many_requests` where this many more bytes are too many for an owner that already has some.
+   */
   #requireRoom(owner: string, bytes: number): void {
     const unread = this.#bytes.get(owner) ?? 0
     if (unread === 0 || unread + bytes <= this.#limits.ownerBytes) return
@@ -113,13 +114,13 @@ export class AnswersUnderWay {
     })
   }
 
-  #begin(owner: string, reply: FastifyReply, unreadBytes: number): Answer {
+  #begin(owner: string, reply: FastifyReply, unreadBytes: number): OpenResponse {
     const answer = { owner, reply, ended: new AbortController(), unreadBytes, takenBytes: 0, isOffered: true }
     const open = this.#open.get(owner) ?? new Set()
     this.#open.set(owner, open.add(answer))
     this.#count(owner, unreadBytes)
     const end = () => this.#end(answer)
-    // Handed over to the system as a whole, or given up.
+    // Passed to the system completely, or given up.
     reply.raw.once('finish', end)
     reply.raw.once('close', end)
     this.#makeRoom()
@@ -128,7 +129,7 @@ export class AnswersUnderWay {
     return answer
   }
 
-  #end(answer: Answer): void {
+  #end(answer: OpenResponse): void {
     if (answer.ended.signal.aborted) return
     answer.ended.abort(ended)
     this.#count(answer.owner, -answer.unreadBytes)
@@ -144,8 +145,8 @@ export class AnswersUnderWay {
     this.#bytes.set(owner, (this.#bytes.get(owner) ?? 0) + bytes)
   }
 
-  /** The pieces as the client takes them. */
-  async *#pieces(answer: Answer, source: AsyncIterable<unknown> | Iterable<unknown>) {
+  /** Yields the pieces as the client reads them. */
+  async *#pieces(answer: OpenResponse, source: AsyncIterable<unknown> | Iterable<unknown>) {
     answer.isOffered = false
     for await (const piece of source) {
       answer.isOffered = true
@@ -157,8 +158,8 @@ export class AnswersUnderWay {
     answer.isOffered = true
   }
 
-  /** Waits for the end of an answer, and gives it up once its client takes too little of it. */
-  async #watchEnd(answer: Answer): Promise<void> {
+  /** Waits for the end of a response, and gives it up when its client reads too little of it. */
+  async #watchEnd(answer: OpenResponse): Promise<void> {
     const { patienceMs, leastBytes } = this.#limits
     while (!answer.ended.signal.aborted) {
       const before = answer.takenBytes
@@ -167,7 +168,7 @@ export class AnswersUnderWay {
     }
   }
 
-  /** Gives up the oldest answers of whoever holds most, until all together are within the total. */
+  /** Gives up the oldest responses of the owner with the most, until all together are within the total. */
   #makeRoom(): void {
     while (this.#totalBytes > this.#limits.totalBytes) {
       const [most] = [...this.#bytes].reduce((a, b) => (b[1] > a[1] ? b : a))
@@ -177,16 +178,16 @@ export class AnswersUnderWay {
     }
   }
 
-  #giveUp(answer: Answer): void {
+  #giveUp(answer: OpenResponse): void {
     if (answer.ended.signal.aborted) return
     this.totals.givenUp += 1
     this.#end(answer)
-    answer.reply.log.warn({ requestId: answer.reply.request.id }, 'an answer was not read and is given up')
+    answer.reply.log.warn({ requestId: answer.reply.request.id }, 'a response was not read and is given up')
     answer.reply.raw.destroy()
   }
 }
 
-/** An organisation; of those who show no token, the address. */
+/** The organisation; without a token the address. */
 function ownerOf(request: FastifyRequest): string {
   return request.caller?.tenantId ?? `address ${request.ip}`
 }

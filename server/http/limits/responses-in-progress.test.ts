@@ -1,5 +1,5 @@
-// Clients over real sockets that ask and do not read. Time is moved by hand; what the systems' buffers take
-// of an answer is not known here, so answers are larger than they are.
+// Clients over real sockets that send requests and do not read, with a manual clock. How much of a response
+// the buffers of the systems accept is unknown here, so responses are larger than they are.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -15,18 +15,18 @@ import { byAccessToken } from '../authentication.ts'
 import { testOperation } from '../operation-fixture.ts'
 import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
-import { type AnswerLimits, AnswersUnderWay, answerLimits } from './answers-under-way.ts'
+import { type ResponseLimits, ResponsesInProgress, responseLimits } from './responses-in-progress.ts'
 
 const mebibyte = 1024 * 1024
 const largeBytes = 16 * mebibyte
-const patienceMs = answerLimits.patienceMs
+const patienceMs = responseLimits.patienceMs
 
 interface Scene {
   readonly http: FastifyInstance
-  readonly answers: AnswersUnderWay
+  readonly answers: ResponsesInProgress
   readonly clock: ManualClock
   readonly port: number
-  /** Of the service, in the order in which they came. */
+  /** Sockets of the service, in the order in which they came. */
   readonly sockets: Socket[]
   readonly worked: string[]
 }
@@ -41,9 +41,9 @@ after(async () => {
   }
 })
 
-async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
+async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   const clock = new ManualClock(1_763_717_400_000)
-  const answers = new AnswersUnderWay(clock, { ...answerLimits, ...limits })
+  const answers = new ResponsesInProgress(clock, { ...responseLimits, ...limits })
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
@@ -84,7 +84,7 @@ async function sceneOf(limits: Partial<AnswerLimits> = {}): Promise<Scene> {
   return { http, answers, clock, port: Number(new URL(address).port), sockets, worked }
 }
 
-/** Asks for an answer and reads its beginning only; answers the service's end of the connection. */
+/** Requests a response and reads its beginning only; returns the service's end of the connection. */
 async function askAndStop({ port, sockets }: Scene, organisation: string, path = '/large') {
   const client = connect(port, '127.0.0.1')
   clients.push(client)
@@ -105,7 +105,10 @@ const ask = ({ port }: Scene, organisation: string, path: string, method = 'GET'
     headers: { authorization: `Bearer ${organisation}` },
   })
 
-/** Moves time until it is so; the systems' buffers may take some of an answer meanwhile. */
+/**
+ * Advances the clock until the condition is true; the systems' buffers may accept some of a response
+ * meanwhile.
+ */
 async function advanceUntil(scene: Scene, isSo: () => boolean): Promise<void> {
   for (let i = 0; i < 1_000 && !isSo(); i++) {
     await scene.clock.advance(patienceMs)
@@ -114,7 +117,7 @@ async function advanceUntil(scene: Scene, isSo: () => boolean): Promise<void> {
   assert.ok(isSo())
 }
 
-test('an answer that its client does not read is given up with its connection', async () => {
+test('a response that its client does not read is given up with its connection', async () => {
   const scene = await sceneOf()
   for (const path of ['/large', '/stream']) {
     const { own } = await askAndStop(scene, 'acme', path)
@@ -124,13 +127,13 @@ test('an answer that its client does not read is given up with its connection', 
   assert.equal(scene.answers.totals.givenUp, 2)
 })
 
-test('a client that reads slowly gets all of its answer', async () => {
+test('a client that reads slowly gets all of its response', async () => {
   const scene = await sceneOf()
   for (const path of ['/large', '/stream']) {
     const { client, own } = await askAndStop(scene, 'acme', path)
     let sentBytes = own.bytesWritten
     client.on('data', () => {
-      // More than the least of a span was taken.
+      // More than the least amount for the time was read.
       if (own.bytesWritten - sentBytes < 2 * mebibyte) return
       sentBytes = own.bytesWritten
       client.pause()
@@ -142,7 +145,7 @@ test('a client that reads slowly gets all of its answer', async () => {
   }
 })
 
-test('who has too much unread is refused before the work is done, and a neighbour is not', async () => {
+test('a client with too much unread is refused before the work is done, and a neighbour is not', async () => {
   const scene = await sceneOf({ ownerBytes: largeBytes })
   const { client } = await askAndStop(scene, 'acme')
   const refused = await ask(scene, 'acme', '/large')
@@ -166,7 +169,7 @@ test('who has too much unread is refused before the work is done, and a neighbou
   while ((await ask(scene, 'acme', '/small')).status !== 200);
 })
 
-test('answers that were begun at once are bounded as well', async () => {
+test('responses that began at once are limited as well', async () => {
   const scene = await sceneOf({ ownerBytes: 2 * largeBytes })
   const answers = await Promise.all(
     Array.from({ length: 6 }, async () => {
@@ -180,7 +183,7 @@ test('answers that were begun at once are bounded as well', async () => {
   await Promise.all(answers.map(({ body }) => body?.cancel()))
 })
 
-test('where all together have too much, the oldest answer of who has most is given up', async () => {
+test('where all together have too much, the oldest response of the owner with the most is given up', async () => {
   const scene = await sceneOf({ ownerBytes: 3 * largeBytes, totalBytes: 3.5 * largeBytes })
   const honest = await askAndStop(scene, 'globex')
   const first = await askAndStop(scene, 'acme')
@@ -190,7 +193,7 @@ test('where all together have too much, the oldest answer of who has most is giv
   for (const { own } of [honest, second, third]) assert.equal(own.destroyed, false)
 })
 
-test('an answer that is read leaves nothing behind', async () => {
+test('a response that is read leaves nothing', async () => {
   const scene = await sceneOf({ ownerBytes: largeBytes })
   for (let i = 0; i < 3; i++) {
     for (const path of ['/small', '/large', '/stream']) {

@@ -1,5 +1,5 @@
-// How much an organisation may ask at once and how often, over real connections: who is refused, who is not,
-// and that what was given up counts no more.
+// How many requests an organisation may have in progress and how often it may send them, over real
+// connections: which ones are refused, which are not, and that aborted requests no longer count.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { byAccessToken } from '../authentication.ts'
 import { testOperation } from '../operation-fixture.ts'
 import { serve } from '../serve.ts'
 import { createHttp } from '../server.ts'
-import { RequestsUnderWay, underWayLimits } from './under-way.ts'
+import { RequestsInProgress, requestLimits } from './requests-in-progress.ts'
 
 const clock = new ManualClock(1_763_717_400_000)
 const errors: string[] = []
@@ -28,7 +28,7 @@ const http = createHttp({
   }),
   isReady: () => true,
 })
-/** Handlers that wait, each until it is let go or nobody waits for it any more. */
+/** Handlers that wait, each until the test releases it or its client disconnects. */
 const waiting = new Set<() => void>()
 let given = 0
 const shared = { access: ['viewer'], result: z.object({}) } as const
@@ -53,7 +53,7 @@ before(async () => {
   address = await http.listen({ host: '127.0.0.1', port: 0 })
 })
 after(async () => {
-  // A client that gives requests up may leave connections on which none was sent.
+  // A client that aborts requests may leave connections on which none was sent.
   http.server.closeAllConnections()
   await http.close()
 })
@@ -71,9 +71,9 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('requests under way', () => {
-  test('past the bound of a token are refused with 429, and other tokens and organisations are not', async () => {
-    const { byToken } = underWayLimits
+describe('requests in progress', () => {
+  test('above the limit of a token are refused with 429, and other tokens and organisations are not', async () => {
+    const { byToken } = requestLimits
     const first = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer'))
     await until(() => waiting.size === byToken)
     const refused = await ask('/slow', 'acme/viewer')
@@ -91,8 +91,8 @@ describe('requests under way', () => {
     assert.equal((await ask('/dear', 'acme/viewer')).status, 200)
   })
 
-  test('that were given up count no more, are told so, and are no errors', async () => {
-    const { byToken } = underWayLimits
+  test('that were aborted no longer count, get the signal, and are no errors', async () => {
+    const { byToken } = requestLimits
     for (let round = 1; round <= 2; round++) {
       const gone = new AbortController()
       const all = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer', gone.signal))
@@ -105,7 +105,7 @@ describe('requests under way', () => {
     assert.deepEqual(errors, [])
   })
 
-  test('that were pipelined on a connection that closed count no more either', async () => {
+  test('that were pipelined on a closed connection no longer count either', async () => {
     const request = 'GET /slow HTTP/1.1\r\nhost: x\r\nauthorization: Bearer acme/pipes\r\n\r\n'
     for (let round = 0; round < 2; round++) {
       const before = given
@@ -118,8 +118,8 @@ describe('requests under way', () => {
     }
   })
 
-  test('are bounded for an organisation and in all', () => {
-    const bounded = new RequestsUnderWay({ byToken: 2, byOrganisation: 3, inAll: 4 })
+  test('are limited for an organisation and in all', () => {
+    const bounded = new RequestsInProgress({ byToken: 2, byOrganisation: 3, inAll: 4 })
     const begin = (tenantId: string, name: string) => bounded.begin({ tenantId, requester: tokenNamed(name) })
     const end = begin('a', 'x')
     begin('a', 'x')
@@ -133,8 +133,8 @@ describe('requests under way', () => {
   })
 })
 
-describe('what is dear', () => {
-  test('may be asked for so often by an organisation, whoever of it asks, and others are left as they were', async () => {
+describe('an expensive operation', () => {
+  test('may be used at a rate by an organisation, whoever of it calls, and others are not affected', async () => {
     const statuses = async (secret: string, times: number) => {
       const all: number[] = []
       for (let i = 0; i < times; i++) all.push((await ask('/dear', secret)).status)

@@ -1,38 +1,41 @@
-// How many requests are under way at once: of one token, of one organisation, and in all. Each holds memory
-// until it is answered, also while it only waits, so what goes past a bound is refused before anything is
-// read of it. A token has a bound of its own so that a viewer's program doesn't keep the owner of the same
-// organisation from an erasure.
+// Limits the requests in progress: of one token, of one organisation, and in all. Each takes memory until its
+// response, also while it only waits, so a request above a limit is refused before its body is read. A token
+// has a limit of its own, so that a program of a viewer can't keep the owner of the same organisation from an
+// erasure.
 
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 
-interface UnderWayLimits {
+interface RequestLimits {
   readonly byToken: number
   readonly byOrganisation: number
   readonly inAll: number
 }
 
 /**
- * A browser has six connections to a service and a program seldom more than its cores. 32 of one
- * token is well above either; three such programs may work for an organisation at once. A
- * thousand wait in some megabytes.
+ * A browser has six connections to a service and a program seldom more than its cores. 32 of one token is
+ * well above either; three such programs may work for an organisation at once. A thousand waiting requests
+ * take some megabytes.
  */
-export const underWayLimits: UnderWayLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
+export const requestLimits: RequestLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
 
-/** Whoever is refused comes back when one of its own has been answered. */
+/** A refused client can retry when one of its requests has been answered. */
 const retryAfterSeconds = 1
 
-export class RequestsUnderWay {
-  readonly #limits: UnderWayLimits
+export class RequestsInProgress {
+  readonly #limits: RequestLimits
   readonly #byToken = new Map<string, number>()
   readonly #byOrganisation = new Map<string, number>()
   #inAll = 0
 
-  constructor(limits: UnderWayLimits = underWayLimits) {
+  constructor(limits: RequestLimits = requestLimits) {
     this.#limits = limits
   }
 
-  /** Counts a request; answers what ends it, to be called once. Throws `too_many_requests` past a limit. */
+  /**
+   * Counts a request; returns the function that ends it, to be called once. Throws `too_many_requests` above
+   * a limit.
+   */
   begin({ requester, tenantId }: { readonly tenantId: string; readonly requester: Actor }): () => void {
     const token = `${tenantId} ${requester.kind} ${requester.id}`
     const ofToken = this.#byToken.get(token) ?? 0

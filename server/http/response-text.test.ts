@@ -1,11 +1,11 @@
-// The text of an answer is what JSON.stringify makes of the checked body, and a long
-// list is written in slices.
+// The text of a response is that of JSON.stringify for the checked body, and a long list is written in
+// slices.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
-import { answerWriter } from './answer-text.ts'
+import { responseWriter } from './response-text.ts'
 
 const Page = z.object({
   items: z.array(z.object({ at: z.string(), value: z.number().nullable(), note: z.string().optional() })),
@@ -15,7 +15,7 @@ const Page = z.object({
 
 const never = () => Promise.reject(new Error('a small answer waited'))
 
-test('any page has the text that the whole has', async () => {
+test('any page has the same text as when written as a whole', async () => {
   const item = fc.record(
     {
       at: fc.string({ unit: 'binary' }),
@@ -33,7 +33,7 @@ test('any page has the text that the whole has', async () => {
     },
     { requiredKeys: ['items', 'next_cursor'] },
   )
-  const write = answerWriter(Page)
+  const write = responseWriter(Page)
   const turn = async () => {}
   await fc.assert(
     fc.asyncProperty(page, async (body) => {
@@ -42,23 +42,23 @@ test('any page has the text that the whole has', async () => {
   )
 })
 
-test('a schema that is no object is written as a whole', async () => {
-  assert.equal(await answerWriter(z.array(z.int()))([1, 2], never), '[1,2]')
+test('a schema that is not an object is written as a whole', async () => {
+  assert.equal(await responseWriter(z.array(z.int()))([1, 2], never), '[1,2]')
 })
 
 test('a long list waits for turns between slices, and a short one for none', async () => {
   const items = Array.from({ length: 20_000 }, (_, at) => ({ at: `${at}`, value: at }))
   let turns = 0
-  const text = await answerWriter(Page)({ items, next_cursor: null }, async () => {
+  const text = await responseWriter(Page)({ items, next_cursor: null }, async () => {
     turns++
   })
   assert.deepEqual(JSON.parse(text), { items, next_cursor: null })
   assert.ok(turns >= 2, `${turns} turns`)
-  await answerWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
+  await responseWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
 })
 
-test('a body that is not what the schema says is not sent', async () => {
-  const write = answerWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
+test('a body that does not match the schema is not sent', async () => {
+  const write = responseWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
   await assert.rejects(write({ items: [{ at: 'yesterday' }] }, never), z.ZodError)
   await assert.rejects(write({ items: 'none' }, never), z.ZodError)
 })

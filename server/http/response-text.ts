@@ -1,24 +1,26 @@
-// The JSON text of an answer, checked against its schema. A chart of a month has tens of thousands of points,
-// and a page megabytes of records: to write one takes a tenth of a second, in which the event loop would
-// serve nobody else. So the lists of an answer are written element by element, and after each slice of time
-// the writer waits for its next turn (core/loop-turns.ts).
+// The JSON text of a response, checked against its schema. A chart of a month has tens of thousands of
+// points, and a page megabytes of records: writing one takes a tenth of a second, in which the event loop
+// would serve nobody else. So the lists of a response are written element by element, and after each slice of
+// time the writer waits for its next turn (core/loop-turns.ts).
 
 import { z } from 'zod'
 import { elapsedMs } from '../core/clock.ts'
 
 /**
- * Writes the body of an answer.
+ * Writes the body of a response.
  *
- * @param turn resolves when the writer may go on; not called for a body that takes less than a slice
- * @throws ZodError where the body is not what the schema says, which is a defect of the service
+ * @param turn resolves when the writer may continue; not called for a body that takes less than a slice
+ * @throws ZodError where the body does not match the schema, which is a defect of the service
  */
-type WriteAnswer = (body: unknown, turn: () => Promise<void>) => Promise<string>
+type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<string>
 
-/** How long is written at once, milliseconds; one element may take longer. */
+/** How long the writer works at once, milliseconds; one element may take longer. */
 const sliceMs = 1
 
-/** A writer of bodies of this schema. An object with rules across its fields is written as a whole. */
-export function answerWriter(schema: z.ZodType): WriteAnswer {
+/**
+ * Returns a writer of bodies of this schema. An object with rules across its fields is written as a whole.
+ */
+export function responseWriter(schema: z.ZodType): WriteResponse {
   if (
     !(schema instanceof z.ZodObject) ||
     schema.def.checks !== undefined ||
@@ -41,14 +43,17 @@ export function answerWriter(schema: z.ZodType): WriteAnswer {
         element !== null && Array.isArray(value)
           ? await listText(element, value, pace)
           : JSON.stringify(z.encode(field, value))
-      // As JSON.stringify leaves out what is undefined.
+      // JSON.stringify omits undefined values too.
       if (text !== undefined) parts.push(`${label}:${text}`)
     }
     return `{${parts.join(',')}}`
   }
 }
 
-/** The schema of the elements; null for what is no list, or has a rule about the list as a whole. */
+/**
+ * Returns the schema of the elements; null for anything but a list, and for a list with a rule about the
+ * whole.
+ */
 function elementOf(field: z.ZodType): z.ZodType | null {
   if (!(field instanceof z.ZodArray) || field.def.checks !== undefined) return null
   return field.element instanceof z.ZodType ? field.element : null

@@ -1,0 +1,56 @@
+// The buckets of a replayed detector, each as the first run that judged it saw it, for a picture of the
+// whole.
+
+import type { Scores } from '../../server/detection/methods/method.ts'
+import type { JudgedGroup } from '../../server/detection/runs/course-in-progress.ts'
+import type { Series } from '../../server/detection/scoring/series.ts'
+
+const columns = ['score', 'expected', 'lower', 'upper'] as const
+const nsPerMinute = 60_000_000_000n
+
+export class DrawnBuckets {
+  #startNs = 0n
+  #stepMinutes = 1
+  #values: number[] = []
+  #scores: Record<(typeof columns)[number], number[]> = { score: [], expected: [], lower: [], upper: [] }
+
+  /** Adds what is new. Where the width of buckets has changed, the picture begins there. */
+  add({ evaluation, series }: Pick<JudgedGroup, 'evaluation' | 'series'>): void {
+    const stepNs = BigInt(series.stepMinutes) * nsPerMinute
+    const reachedNs = this.#startNs + BigInt(this.#values.length) * stepNs
+    const isFirst = this.#values.length === 0 || series.stepMinutes !== this.#stepMinutes
+    if (isFirst || reachedNs < series.startNs) this.#begin(series)
+    const from = isFirst || reachedNs < series.startNs ? 0 : Number((reachedNs - series.startNs) / stepNs)
+    for (let i = from; i < series.values.length; i++) {
+      this.#values.push(series.values[i] ?? Number.NaN)
+      for (const name of columns) this.#scores[name].push(evaluation.scores[name][i] ?? Number.NaN)
+    }
+  }
+
+  whole(): { readonly series: Series; readonly scores: Scores } {
+    const values = Float64Array.from(this.#values)
+    const { expected, lower, score, upper } = this.#scores
+    return {
+      series: {
+        startNs: this.#startNs,
+        stepMinutes: this.#stepMinutes,
+        values,
+        unknown: new Uint8Array(values.length),
+        volumes: null,
+      },
+      scores: {
+        score: Float64Array.from(score),
+        expected: Float64Array.from(expected),
+        lower: Float64Array.from(lower),
+        upper: Float64Array.from(upper),
+      },
+    }
+  }
+
+  #begin({ startNs, stepMinutes }: Series): void {
+    this.#startNs = startNs
+    this.#stepMinutes = stepMinutes
+    this.#values = []
+    this.#scores = { score: [], expected: [], lower: [], upper: [] }
+  }
+}

@@ -1,0 +1,72 @@
+// `lethe detect --csv FILE --as-served`: what a detector of the service would have recorded on the series of
+// a file, run after run on its schedule, with the defaults of creating a detector. The incidents are printed
+// with the time at which somebody would have heard of them.
+
+import { formatInstant, nsPerMs } from '../../contract/instant.ts'
+import { InvalidInput } from '../core/app-error.ts'
+import { instantText } from '../core/clock.ts'
+import { type DetectorDefinition, readDraft } from '../detection/detectors/detector.ts'
+import { FilePoints, replayPoints } from '../detection/runs/file-replay.ts'
+import type { ReplayedAnomaly } from '../detection/runs/replayed-runs.ts'
+import type { SeriesPoint } from '../detection/scoring/series.ts'
+import { suggestForPoints } from '../detection/suggest-file.ts'
+import { type JsonOption, print, printJson } from './print.ts'
+
+interface ServedOptions extends JsonOption {
+  readonly method: string
+  /** Merged with the budget; null where they are not given. */
+  readonly params: Readonly<Record<string, unknown>>
+  /** False alarms a week. */
+  readonly budget?: string
+  /** Whether the definition is proposed from the first part of the file; else `method` with `params`. */
+  readonly suggest?: boolean
+}
+
+/** Prints the incidents of one series. Throws an Error for a person where an option is refused. */
+export async function detectAsServed(points: readonly SeriesPoint[], options: ServedOptions): Promise<void> {
+  const series = new FilePoints(points)
+  const { lastNs, startNs } = series
+  if (startNs === null || lastNs === null) throw new Error('The file has no values.')
+  const { createdAtNs, definition, reasons } = options.suggest
+    ? await suggestForPoints(series, budgeted(options))
+    : { createdAtNs: startNs, definition: definitionOf(options), reasons: [] }
+  const replayed = await replayPoints(series, definition, { createdAtNs, endNs: lastNs })
+  const { anomalies, runs, stepMinutes, summary } = replayed
+  if (options.json) {
+    printJson({ incidents: anomalies.map(incidentOf) })
+    return
+  }
+  for (const reason of reasons) print(reason)
+  for (const anomaly of anomalies) {
+    const told = instantText(anomaly.ranAtMs)
+    print(
+      `${formatInstant(anomaly.startedNs)}  told ${told}  score ${anomaly.finding.score.toPrecision(3)}  ${anomaly.finding.reason}`,
+    )
+  }
+  print(
+    `${runs} runs over buckets of ${stepMinutes} min: ${anomalies.length} incidents; at the end: ${summary?.status}`,
+  )
+  if (summary?.note) print(summary.note)
+}
+
+function budgeted({ budget, params }: ServedOptions): Readonly<Record<string, unknown>> {
+  return budget === undefined ? params : { ...params, alarm_budget_per_week: Number(budget) }
+}
+
+function definitionOf(options: ServedOptions): DetectorDefinition {
+  const { method } = options
+  const params = budgeted(options)
+  const read = readDraft({ name: 'file', metric_key: 'value', method_key: method, params })
+  if ('problems' in read) throw new Error(new InvalidInput(read.problems).message)
+  return read.value
+}
+
+function incidentOf({ finding, isOpen, ranAtMs, seenUntilNs, startedNs }: ReplayedAnomaly) {
+  return {
+    opened_at: formatInstant(startedNs),
+    closed_at: isOpen ? null : formatInstant(seenUntilNs),
+    told_at: formatInstant(BigInt(ranAtMs) * nsPerMs),
+    peak_at: formatInstant(finding.peakNs),
+    score: finding.score,
+  }
+}

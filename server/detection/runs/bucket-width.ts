@@ -1,0 +1,58 @@
+// How wide the buckets of a series should be: the narrowest in which data is dense. Finer buckets have gaps
+// or hold too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
+//
+// Only hours in which something arrived count. So an outage, or a service that rests at night, does not make
+// the buckets wider, and an hour is always dense.
+
+/** The share that OpenSearch uses when it proposes an interval. */
+const wantedShare = 0.75
+
+/** In fewer events nobody sees a change: their number varies by a third. For who chooses a detector. */
+export const fewestEvents = 10
+const minutesPerHour = 60
+
+interface Volumes {
+  /** Number of points or events in each step; the first step begins an hour. */
+  readonly volume: Float64Array
+  readonly stepMinutes: number
+}
+
+/** The narrowest of some widths that is dense, else the widest. `least`: points or events in a bucket. */
+export function densestWidth<Width extends number>(
+  arrivals: readonly Volumes[],
+  widths: readonly Width[],
+  least: number,
+): Width | undefined {
+  return widths.find((width) => medianOf(arrivals, width, least) >= wantedShare) ?? widths.at(-1)
+}
+
+/** Half of the series are denser. */
+function medianOf(arrivals: readonly Volumes[], width: number, least: number): number {
+  const shares = arrivals.map((one) => denseShare(one, width, least)).filter((share) => !Number.isNaN(share))
+  shares.sort((a, b) => a - b)
+  return shares[(shares.length - 1) >> 1] ?? 1
+}
+
+/**
+ * The share of dense buckets in the hours in which something arrived, from the first arrival to the last; NaN
+ * without any.
+ */
+function denseShare({ stepMinutes, volume }: Volumes, widthMinutes: number, least: number): number {
+  const perHour = minutesPerHour / stepMinutes
+  const perBucket = widthMinutes / stepMinutes
+  const first = volume.findIndex((events) => events > 0)
+  const last = volume.findLastIndex((events) => events > 0)
+  if (first < 0) return Number.NaN
+  let [buckets, dense] = [0, 0]
+  for (let from = first - (first % perBucket); from <= last; from += perBucket) {
+    const hour = from - (from % perHour)
+    if (!volume.subarray(hour, hour + perHour).some((events) => events > 0)) continue
+    buckets++
+    if (sumOf(volume.subarray(from, from + perBucket)) >= least) dense++
+  }
+  return dense / buckets
+}
+
+function sumOf(volume: Float64Array): number {
+  return volume.reduce((sum, events) => sum + events, 0)
+}

@@ -1,0 +1,290 @@
+// A run at work on the course of a detector: which series it has, what of a read is new to each of them, and
+// what of it is settled. The course itself is only changed once the whole run has succeeded.
+
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { comparesPeers } from '../../../contract/detection-methods.ts'
+import { type Ns, nsPerMinute, nsPerSecond } from '../../../contract/instant.ts'
+import type { SeriesGroup, SeriesSet } from '../../series/series.ts'
+import { bucketStartNs, largestValue, type Series } from '../scoring/series.ts'
+import { type CourseRun, groupKeyOf, type LearntSpan } from './course-run.ts'
+import type { Evaluations } from './evaluation-pool.ts'
+import { tasksOf } from './evaluation-store.ts'
+import type { RunPlan } from './run-plan.ts'
+import type { JudgedWindow } from './series-course.ts'
+
+/** One series of a run. */
+export interface JudgedGroup extends JudgedWindow {
+  /** Null where the detector has one series. */
+  readonly group: string | null
+  readonly groupKey: string
+}
+
+/** What the runs of a detector go on from. */
+export interface Course {
+  /** Of the tasks. */
+  readonly name: string
+  readonly tenantId: string
+  readonly version: string
+  readonly hidings: number
+  readonly startNs: Ns
+  readonly stepMinutes: number
+  readonly begunMs: number
+  /** What is before is evaluated. */
+  settledNs: Ns
+  /** Keys of the series that have begun; of the others there was no value. */
+  begun: ReadonlySet<string>
+  /** Whether a step without events is zero once there was one. */
+  isCounting: boolean
+  learntFrom: readonly LearntSpan[]
+  values: number
+  /** All unknown time up to `settledNs`, as text. */
+  unknown: string
+  readonly usedMs: number
+  readonly everyMs: number
+}
+
+interface Member {
+  readonly groupKey: string
+  readonly group: string | null
+}
+
+/** A course was not kept by the thread that had it. */
+export class CourseLost extends Error {}
+
+/** A run at work on a course. */
+export class CourseInProgress {
+  readonly #evaluations: Evaluations
+  readonly #run: CourseRun
+  readonly #plan: RunPlan
+  readonly #course: Course
+  readonly #begun: Set<string>
+  /** Until when each series is evaluated; absent where it has nothing to go on from. */
+  readonly #reached = new Map<string, Ns>()
+  #isCounting: boolean
+  #values: number
+  #learntFrom: readonly LearntSpan[]
+  #learntUntilNs: Ns
+  /** The part of `learntFrom` that the next run goes on from. */
+  #settledFrom: readonly LearntSpan[]
+
+  constructor(
+    evaluations: Evaluations,
+    { course, plan, run }: { readonly course: Course; readonly plan: RunPlan; readonly run: CourseRun },
+  ) {
+    this.#evaluations = evaluations
+    this.#run = run
+    this.#plan = plan
+    this.#course = course
+    this.#begun = new Set(course.begun)
+    this.#isCounting = course.isCounting
+    this.#values = course.values
+    this.#learntFrom = course.learntFrom
+    this.#learntUntilNs = course.settledNs
+    this.#settledFrom = course.learntFrom
+  }
+
+  /** Everything that was learnt from so far. */
+  get learntFrom(): readonly LearntSpan[] {
+    return this.#learntFrom
+  }
+
+  /**
+   * The series of this run. Those that are not among them any more begin again if they come back. A method
+   * that compares series begins again where they are not the same.
+   */
+  membersOf({ groups }: SeriesSet): Member[] {
+    const { definition, choice } = this.#run
+    const groupBy = definition.scope.group_by
+    const members = (groupBy === undefined ? [null] : groups.map(({ group }) => group)).map((group) => ({
+      group,
+      groupKey: groupKeyOf(groupBy, group),
+    }))
+    const keys = new Set(members.map(({ groupKey }) => groupKey))
+    const isSame = keys.size === this.#begun.size && [...keys].every((key) => this.#begun.has(key))
+    for (const key of this.#begun) {
+      if (!keys.has(key) || (comparesPeers(choice.method_key) && !isSame)) this.#begun.delete(key)
+    }
+    const { settledNs, values } = this.#course
+    for (const { groupKey } of members) {
+      // Where nothing had a value, there is nothing to read again.
+      if (this.#begun.has(groupKey) || values === 0) this.#reached.set(groupKey, settledNs)
+    }
+    return members
+  }
+
+  /** The first time that is new to some of these series. */
+  nextNs(members: readonly Member[]): Ns {
+    const isKnown = members.every(({ groupKey }) => this.#reached.has(groupKey))
+    return isKnown ? this.#course.settledNs : this.#course.startNs
+  }
+
+  /**
+   * Evaluates what a read has of the members. Returns what to report of the newest buckets in the last read.
+   */
+  async go(set: SeriesSet, members: readonly Member[], isLast: boolean): Promise<JudgedGroup[]> {
+    this.#isCounting ||= set.counting
+    const settledNs = isLast ? this.#plan.settledNs : endOf(set)
+    this.#learn(set, settledNs)
+    this.#settledFrom = this.#learntFrom
+    const found = new Map(set.groups.map((each) => [each.group, each]))
+    const pieces = members.map((member) => ({
+      member,
+      piece: this.#pieceOf(set, member, found.get(member.group)),
+    }))
+    const starting = this.#trimmed(pieces.filter(({ member }) => !this.#begun.has(member.groupKey)))
+    const going = pieces.filter(({ member }) => this.#begun.has(member.groupKey))
+    const windows = new Map<string, JudgedWindow>()
+    for (const [some, isStart] of [
+      [starting, true],
+      [going, false],
+    ] as const) {
+      await this.#evaluate(some, { isStart, isLast, settledNs, windows })
+    }
+    for (const { member } of starting) this.#begun.add(member.groupKey)
+    for (const { member, piece } of pieces) {
+      this.#values += countValues(piece, settledNs)
+      this.#reached.set(member.groupKey, settledNs)
+    }
+    this.#learn(set, endOf(set))
+    return members.flatMap((member) => {
+      const judged = windows.get(member.groupKey)
+      return judged === undefined ? [] : [{ ...member, ...judged }]
+    })
+  }
+
+  /** The course once the last read is evaluated. */
+  settled(): Course {
+    return {
+      ...this.#course,
+      settledNs: this.#plan.settledNs,
+      begun: this.#begun,
+      isCounting: this.#isCounting,
+      learntFrom: this.#settledFrom,
+      values: this.#values,
+    }
+  }
+
+  async #evaluate(
+    some: readonly { readonly member: Member; readonly piece: Series }[],
+    how: {
+      readonly isStart: boolean
+      readonly isLast: boolean
+      readonly settledNs: Ns
+      readonly windows: Map<string, JudgedWindow>
+    },
+  ): Promise<void> {
+    if (some.length === 0) return
+    const { hidings } = this.#course
+    const { choice, share, source, widenings } = this.#run
+    const { endNs, startNs, stepMinutes, windowStartNs } = this.#plan
+    const bucketsIn = (spanNs: Ns) => Number(spanNs / (BigInt(stepMinutes) * nsPerMinute))
+    const keptBuckets = bucketsIn(endNs - windowStartNs)
+    const task = {
+      tenantId: share.tenantId,
+      course: this.#course.name,
+      choice,
+      isStart: how.isStart,
+      settledUntilNs: how.settledNs,
+      reportBuckets: how.isLast ? keptBuckets : 0,
+      keptBuckets,
+      spanBuckets: bucketsIn(endNs - startNs),
+      members: some.map(({ member: { groupKey }, piece }) => {
+        const widening = widenings.get(groupKey)
+        const factors = widening && { above: widening.above, below: widening.below }
+        return { groupKey, piece, widening: factors }
+      }),
+    }
+    for (const part of tasksOf(task)) {
+      const isCurrent = () => source.hidings() === hidings
+      const judged = await this.#evaluations.evaluate(part, { ...share, isCurrent })
+      if (judged === null) throw new CourseLost()
+      for (const [i, { groupKey }] of part.members.entries()) {
+        const window = judged[i]
+        if (window !== undefined) how.windows.set(groupKey, window)
+      }
+      await yieldToOthers()
+    }
+  }
+
+  /** What a read has of a series and is new to it. */
+  #pieceOf(set: SeriesSet, member: Member, group: SeriesGroup | undefined): Series {
+    const reachedNs = this.#reached.get(member.groupKey) ?? this.#course.startNs
+    const stepNs = BigInt(set.stepSeconds) * nsPerSecond
+    const first = reachedNs > set.startNs ? Number((reachedNs - set.startNs) / stepNs) : 0
+    const from = Math.min(first, set.steps)
+    const unknown = set.unknown.slice(from)
+    const values = new Float64Array(unknown.length).fill(Number.NaN)
+    if (group !== undefined) {
+      for (let i = 0; i < values.length; i++) values[i] = bounded(group.values[from + i] ?? Number.NaN)
+    }
+    // A read counts nothing before the first event that it has, but this series was counted before.
+    const isCut = group === undefined && set.truncatedGroups > 0
+    if (this.#isCounting && this.#begun.has(member.groupKey) && !isCut) {
+      for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i]) && unknown[i] === 0) values[i] = 0
+    }
+    const volumes = group?.volume.slice(from) ?? new Float64Array(values.length)
+    return {
+      startNs: set.startNs + BigInt(from) * stepNs,
+      stepMinutes: set.stepSeconds / 60,
+      ...{ values, unknown, volumes },
+    }
+  }
+
+  /**
+   * The pieces with which series begin: at their first value, or where they are compared all at the first
+   * value of any. Without one they do not begin.
+   */
+  #trimmed<T extends { readonly piece: Series }>(pieces: readonly T[]): T[] {
+    const firsts = pieces.map(({ piece }) => piece.values.findIndex((value) => !Number.isNaN(value)))
+    const known = firsts.filter((first) => first >= 0)
+    const least = Math.min(...known)
+    return pieces.flatMap((each, i) => {
+      const own = firsts[i] ?? -1
+      const first = comparesPeers(this.#run.choice.method_key) ? least : own
+      return known.length === 0 || first < 0 ? [] : [{ ...each, piece: withoutFirst(each.piece, first) }]
+    })
+  }
+
+  /** Adds what a read has until a time, in so far as it is not unknown. */
+  #learn(set: SeriesSet, untilNs: Ns): void {
+    const stepNs = BigInt(set.stepSeconds) * nsPerSecond
+    const spans = [...this.#learntFrom]
+    for (let i = 0; i < set.steps; i++) {
+      const startNs = set.startNs + BigInt(i) * stepNs
+      const endNs = startNs + stepNs
+      if (set.unknown[i] === 1 || startNs < this.#learntUntilNs || endNs > untilNs) continue
+      const last = spans.at(-1)
+      if (last?.endNs === startNs) spans[spans.length - 1] = { startNs: last.startNs, endNs }
+      else spans.push({ startNs, endNs })
+    }
+    this.#learntFrom = spans
+    if (untilNs > this.#learntUntilNs) this.#learntUntilNs = untilNs
+  }
+}
+
+function withoutFirst(piece: Series, count: number): Series {
+  if (count === 0) return piece
+  return {
+    startNs: bucketStartNs(piece, count),
+    stepMinutes: piece.stepMinutes,
+    values: piece.values.slice(count),
+    unknown: piece.unknown.slice(count),
+    volumes: piece.volumes?.slice(count) ?? null,
+  }
+}
+
+function bounded(value: number): number {
+  return Math.max(-largestValue, Math.min(largestValue, value))
+}
+
+function endOf({ startNs, stepSeconds, steps }: SeriesSet): Ns {
+  return startNs + BigInt(steps) * BigInt(stepSeconds) * nsPerSecond
+}
+
+function countValues(piece: Series, untilNs: Ns): number {
+  let count = 0
+  for (const [i, value] of piece.values.entries()) {
+    if (!Number.isNaN(value) && bucketStartNs(piece, i) < untilNs) count++
+  }
+  return count
+}

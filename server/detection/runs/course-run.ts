@@ -1,0 +1,55 @@
+// What a run of a detector is given: the definition, where its series are read, and who evaluates for whom.
+// The same for scheduled runs, previews and files, so that all of them do the same.
+
+import type { Ns } from '../../../contract/instant.ts'
+import type { SeriesSet } from '../../series/series.ts'
+import { type GroupBy, labelsOf } from '../../series/series-statement.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
+import type { Widening } from '../anomalies/feedback.ts'
+import type { DetectorDefinition } from '../detectors/detector.ts'
+import type { MethodChoice } from '../methods/catalogue.ts'
+import type { EvaluationShare } from './evaluation-pool.ts'
+
+export interface LearntSpan {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+/** A read of the series of a detector. */
+export interface SeriesRead extends LearntSpan {
+  readonly stepMinutes: number
+  readonly maxGroups: number
+  /** Whether what is counted is known to have been alive before. */
+  readonly isBorn: boolean
+}
+
+/** Where a run reads its series, and how it knows what must not be used. */
+export interface SeriesSource {
+  read(read: SeriesRead): Promise<SeriesSet>
+  /** Changes when something of the organisation is hidden. */
+  hidings(): number
+  /** Erased or hidden time of a signal. */
+  unknownTime(signal: Signal, span: LearntSpan): readonly unknown[]
+}
+
+export interface CourseRun {
+  readonly detectorId: string
+  /** Everything of the definition that results depend on. */
+  readonly version: string
+  readonly definition: DetectorDefinition
+  readonly choice: MethodChoice
+  readonly nowMs: number
+  readonly source: SeriesSource
+  readonly share: EvaluationShare
+  /** By `groupKey`. */
+  readonly widenings: ReadonlyMap<string, Pick<Widening, 'above' | 'below'>>
+  /** Whether the last run judged nothing; history may have been loaded since. */
+  readonly judgedNothing: boolean
+  /** Whether telemetry may still arrive late. A replay of the past has all of it. */
+  readonly mayBeLate: boolean
+}
+
+/** JSON of the labels of `group_by`. */
+export function groupKeyOf(groupBy: GroupBy | undefined, group: string | null): string {
+  return JSON.stringify(Object.fromEntries(labelsOf(groupBy, group)))
+}

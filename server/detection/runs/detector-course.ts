@@ -1,0 +1,210 @@
+// What the runs of a detector go on from: for each of its series, the evaluation of all that came before. A
+// run then reads only what is new, and the last hour again, because telemetry may be late. A run that has
+// nothing to go on from reads the past, and comes to the same result: after a restart, an erasure, a change
+// of the definition or of feedback, and every few weeks, when the past moves on (run-plan.ts).
+//
+// Courses are learnt from telemetry and live in memory only. They are dropped as soon as anything of the
+// organisation is hidden, and what was read before cannot become a course after it.
+
+import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { eventSeriesOf } from '../../series/event-series.ts'
+import type { SeriesSet } from '../../series/series.ts'
+import { BucketWidths } from './bucket-widths.ts'
+import { type Course, CourseInProgress, CourseLost, type JudgedGroup } from './course-in-progress.ts'
+import type { CourseRun, LearntSpan, SeriesRead } from './course-run.ts'
+import type { Evaluations } from './evaluation-pool.ts'
+import { planRun, type RunPlan } from './run-plan.ts'
+
+export interface JudgedRun {
+  readonly plan: RunPlan
+  readonly groups: readonly JudgedGroup[]
+  /** Of the last read. */
+  readonly set: Pick<SeriesSet, 'signals' | 'unit' | 'truncatedGroups'>
+  /** Everything that was learnt from and is not unknown, in order of time. */
+  readonly learntFrom: readonly LearntSpan[]
+}
+
+/** Series that a detector evaluates at most: the busiest. */
+export const groupsMax = 50
+/** Series of the past that are read to find those of the window among them. */
+const pastGroupsMax = 200
+/** Steps of one read; below what a read allows. */
+const readSteps = 10_080
+/** A series with fewer values costs little to begin again. */
+const fewValues = 3000
+const hourMs = 3_600_000
+/** A course is kept for this many schedules, and a day, after its last run. */
+const keptSchedules = 3
+const keptMs = 24 * hourMs
+
+/** What a run reads first, and what it can go on from. */
+export interface PreparedRun {
+  readonly run: CourseRun
+  readonly plan: RunPlan
+  /** The newest buckets; the past before them is read only where something begins. */
+  readonly first: SeriesRead
+  readonly course: Course
+  /** Whether the past need not be read. */
+  readonly goesOn: boolean
+}
+
+export class DetectorCourses {
+  readonly #evaluations: Evaluations
+  readonly #widths: BucketWidths
+  readonly #courses = new Map<string, Course>()
+  #ordinal = 0
+
+  constructor(evaluations: Evaluations) {
+    this.#evaluations = evaluations
+    this.#widths = new BucketWidths()
+  }
+
+  /** Drops all of an organisation. */
+  forget(tenantId: string): void {
+    for (const [id, course] of this.#courses) if (course.tenantId === tenantId) this.#courses.delete(id)
+    this.#widths.forget(tenantId)
+    this.#evaluations.forget(tenantId)
+  }
+
+  /** Drops the courses of detectors that have not run for some of their schedules: they may be deleted. */
+  forgetUnused(nowMs: number): void {
+    for (const [id, { everyMs, usedMs }] of this.#courses) {
+      if (nowMs - usedMs > keptSchedules * everyMs + keptMs) this.end(id)
+    }
+  }
+
+  /** Drops the course of a detector. */
+  end(detectorId: string): void {
+    const course = this.#courses.get(detectorId)
+    this.#courses.delete(detectorId)
+    if (course !== undefined) this.#evaluations.end(course.name)
+  }
+
+  async prepare(run: CourseRun): Promise<PreparedRun> {
+    const stepMinutes = await this.#widths.widthFor(run)
+    const plan = planRun(run.definition, stepMinutes, run.nowMs)
+    return this.#preparedWith(run, run.mayBeLate ? plan : { ...plan, settledNs: plan.endNs })
+  }
+
+  /**
+   * Evaluates what is new, and the past where there is nothing to go on from. `first` is what
+   * {@link PreparedRun.first} names.
+   */
+  async judge(prepared: PreparedRun, first?: SeriesSet): Promise<JudgedRun> {
+    const { run } = prepared
+    let last = prepared
+    let set = first ?? (await run.source.read(prepared.first))
+    const { course } = prepared
+    if (course.values === 0 && course.settledNs > course.startNs && hasValues(set)) {
+      // Of a series without any data neither the width of buckets nor the past is known.
+      this.end(run.detectorId)
+      this.#widths.forgetDetector(run.detectorId)
+      last = await this.prepare(run)
+      set = await run.source.read(last.first)
+    }
+    try {
+      return await this.#judgeFrom(last, set)
+    } catch (err) {
+      if (!(err instanceof CourseLost)) throw err
+      this.end(run.detectorId)
+      last = this.#preparedWith(run, prepared.plan)
+      return await this.#judgeFrom(last, await run.source.read(last.first))
+    }
+  }
+
+  #preparedWith(run: CourseRun, plan: RunPlan): PreparedRun {
+    const course = this.#usable(run, plan) ?? this.#begin(run, plan)
+    const isGrouped = run.definition.scope.group_by !== undefined
+    const isShort = plan.settledNs < plan.windowStartNs
+    const newest = isShort ? plan.settledNs : plan.windowStartNs
+    // The busiest groups are those of the whole window.
+    const isWhole = isGrouped || course.values === 0 || course.settledNs < newest
+    const startNs = isWhole ? newest : course.settledNs
+    const stepNs = BigInt(plan.stepMinutes) * nsPerMinute
+    const isBorn = course.isCounting && course.begun.size > 0
+    const { endNs, stepMinutes } = plan
+    // At least one bucket is read, also where none is new.
+    const fromNs = startNs < endNs ? startNs : endNs - stepNs
+    const first = { startNs: fromNs, endNs, stepMinutes, maxGroups: groupsMax, isBorn }
+    return { run, plan, course, first, goesOn: fromNs <= course.settledNs }
+  }
+
+  #usable(run: CourseRun, plan: RunPlan): Course | null {
+    const course = this.#courses.get(run.detectorId)
+    if (course === undefined) return null
+    const isYoung = run.nowMs - course.begunMs < hourMs && course.values >= fewValues
+    const isSame =
+      course.version === run.version &&
+      course.stepMinutes === plan.stepMinutes &&
+      course.startNs === plan.startNs &&
+      course.settledNs <= plan.settledNs &&
+      course.hidings === run.source.hidings() &&
+      course.unknown === unknownText(run, course.startNs, course.settledNs)
+    if (isSame && (!run.judgedNothing || course.values === 0 || isYoung)) return course
+    this.end(run.detectorId)
+    return null
+  }
+
+  #begin(run: CourseRun, plan: RunPlan): Course {
+    return {
+      name: `${run.detectorId}#${this.#ordinal++}`,
+      tenantId: run.share.tenantId,
+      version: run.version,
+      hidings: run.source.hidings(),
+      startNs: plan.startNs,
+      stepMinutes: plan.stepMinutes,
+      begunMs: run.nowMs,
+      everyMs: run.definition.schedule_minutes * 60_000,
+      settledNs: plan.startNs,
+      begun: new Set(),
+      isCounting: false,
+      learntFrom: [],
+      values: 0,
+      unknown: '',
+      usedMs: run.nowMs,
+    }
+  }
+
+  async #judgeFrom(prepared: PreparedRun, last: SeriesSet): Promise<JudgedRun> {
+    const going = new CourseInProgress(this.#evaluations, prepared)
+    const { plan, run } = prepared
+    const members = going.membersOf(last)
+    for (let startNs = going.nextNs(members); startNs < last.startNs; ) {
+      const longNs = BigInt(readSteps * plan.stepMinutes) * nsPerMinute
+      const endNs = startNs + longNs < last.startNs ? startNs + longNs : last.startNs
+      const read = { startNs, endNs, stepMinutes: plan.stepMinutes, isBorn: false }
+      const set = await run.source.read({ ...read, maxGroups: pastGroupsMax })
+      await going.go(set, members, false)
+      startNs = endNs
+    }
+    const groups = await going.go(last, members, true)
+    this.#keep(run, plan, going)
+    const { signals, truncatedGroups, unit } = last
+    return { plan, groups, set: { signals, truncatedGroups, unit }, learntFrom: going.learntFrom }
+  }
+
+  /** What was learnt before something was hidden is not kept. */
+  #keep(run: CourseRun, plan: RunPlan, going: CourseInProgress): void {
+    const course = going.settled()
+    if (course.hidings !== run.source.hidings()) {
+      this.#evaluations.end(course.name)
+      this.#courses.delete(run.detectorId)
+      return
+    }
+    const before = this.#courses.get(run.detectorId)
+    if (before !== undefined && before.name !== course.name) this.#evaluations.end(before.name)
+    const unknown = unknownText(run, plan.startNs, course.settledNs)
+    this.#courses.set(run.detectorId, { ...course, unknown, usedMs: run.nowMs })
+  }
+}
+
+function hasValues({ groups }: SeriesSet): boolean {
+  return groups.some(({ values }) => values.some((value) => !Number.isNaN(value)))
+}
+
+function unknownText({ definition, source }: CourseRun, startNs: Ns, endNs: Ns): string {
+  if (startNs >= endNs) return ''
+  const signals = eventSeriesOf(definition.metric_key)?.signals ?? (['metrics'] as const)
+  const ranges = signals.map((signal) => source.unknownTime(signal, { startNs, endNs }))
+  return JSON.stringify(ranges, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+}

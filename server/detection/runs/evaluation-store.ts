@@ -1,0 +1,236 @@
+// The courses of series that runs go on from, in the memory of one thread and nowhere else. They are learnt
+// from telemetry, so an erasure drops all of the organisation (`forget`), and their number is bounded by the
+// bytes they take. A course that is not here any more is no error: the caller reads the past again.
+//
+// What may still change because telemetry arrives late is evaluated on a copy of the course, which is then
+// dropped. So the course itself only ever contains time that is settled.
+
+import { comparesPeers } from '../../../contract/detection-methods.ts'
+import type { AlarmPolicy } from '../alarms/alarm.ts'
+import type { MethodChoice } from '../methods/catalogue.ts'
+import { copyState, stateBytes } from '../methods/copy-state.ts'
+import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { peersOf } from './evaluate.ts'
+import { type JudgedWindow, SeriesCourse } from './series-course.ts'
+
+/** The next buckets of one series. */
+interface EvaluationMember {
+  /** Names the series among those of its detector. */
+  readonly groupKey: string
+  readonly piece: Series
+  /** Undefined where there is no feedback. */
+  readonly widening: AlarmPolicy['widening']
+}
+
+/**
+ * The next buckets of series of one detector: all of its series where its method compares them, otherwise any
+ * number.
+ */
+export interface EvaluationTask {
+  readonly tenantId: string
+  /** Names the detector and the version of everything that its courses depend on. */
+  readonly course: string
+  readonly choice: MethodChoice
+  /** All pieces have the same buckets where the method compares series. */
+  readonly members: readonly EvaluationMember[]
+  /** Whether the courses begin with these pieces. Otherwise they go on from the pieces before. */
+  readonly isStart: boolean
+  /** Buckets from here on may still change and are not kept. */
+  readonly settledUntilNs: bigint
+  /** How many of the newest buckets to report on; 0 where the pieces are only learnt from. */
+  readonly reportBuckets: number
+  /** How many of them later tasks may ask for. */
+  readonly keptBuckets: number
+  /** How many buckets the detector looks at in all, once there is data for all of them. */
+  readonly spanBuckets: number
+}
+
+/** What a task comes to, in the order of its members; null where a course is missing and must begin again. */
+export type EvaluationResult = readonly JudgedWindow[] | null
+
+/** About a thousand series of minutes with the most expensive method. */
+const usualBytesMax = 384 * 1024 * 1024
+/** A series is not used any more if others were so many times in the meantime, on average. */
+const longUnused = 4
+/** Sizes grow slowly, so they are measured at each of so many tasks. */
+const measuredEvery = 64
+
+interface Kept {
+  readonly tenantId: string
+  readonly course: string
+  readonly series: SeriesCourse
+  bytes: number
+  tasks: number
+  /** Number of the last task, of all of the store. */
+  lastTask: number
+}
+
+export class EvaluationStore {
+  private readonly bytesMax: number
+  private readonly kept = new Map<string, Kept>()
+  private bytes = 0
+  private tasks = 0
+
+  constructor(bytesMax = usualBytesMax) {
+    this.bytesMax = bytesMax
+  }
+
+  /** How many series it keeps. */
+  get size(): number {
+    return this.kept.size
+  }
+
+  /** Evaluates a task. The columns of the result are valid until the next task of the same series. */
+  evaluate(task: EvaluationTask): EvaluationResult {
+    const courses: SeriesCourse[] = []
+    for (const member of task.members) {
+      const course = task.isStart ? this.start(task, member) : this.find(task, member)
+      if (course === null) return null
+      courses.push(course)
+    }
+    const settled = task.members.map(({ piece }) => firstBuckets(piece, task.settledUntilNs))
+    this.advance(task, courses, settled)
+    for (const member of task.members) this.measure(keyOf(task, member))
+    const rest = task.members.map(({ piece }, i) => without(piece, settled[i]?.values.length ?? 0))
+    if (task.reportBuckets === 0) return []
+    const isAllSettled = rest.every(({ values }) => values.length === 0)
+    const shown = isAllSettled ? courses : courses.map(copyState)
+    if (!isAllSettled) this.advance(task, shown, rest)
+    return this.report(task, shown)
+  }
+
+  /** Drops everything of an organisation. */
+  forget(tenantId: string): void {
+    for (const [key, kept] of this.kept) if (kept.tenantId === tenantId) this.drop(key, kept)
+  }
+
+  /** Drops the series of one course. */
+  end(course: string): void {
+    for (const [key, kept] of this.kept) if (kept.course === course) this.drop(key, kept)
+  }
+
+  private start(task: EvaluationTask, member: EvaluationMember): SeriesCourse {
+    const { choice, course, keptBuckets, tenantId } = task
+    const key = keyOf(task, member)
+    const before = this.kept.get(key)
+    if (before !== undefined) this.drop(key, before)
+    const { piece, widening } = member
+    const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, widening, keptBuckets })
+    this.kept.set(key, { tenantId, course, series, bytes: 0, tasks: 0, lastTask: 0 })
+    return series
+  }
+
+  private find(task: EvaluationTask, member: EvaluationMember): SeriesCourse | null {
+    const key = keyOf(task, member)
+    const found = this.kept.get(key)
+    if (found === undefined) return null
+    const { above = 1, below = 1 } = found.series.widening ?? {}
+    const isSameFeedback = above === (member.widening?.above ?? 1) && below === (member.widening?.below ?? 1)
+    if (isSameFeedback && found.series.endNs === member.piece.startNs) return found.series
+    this.drop(key, found)
+    return null
+  }
+
+  private advance(
+    { choice }: EvaluationTask,
+    courses: readonly SeriesCourse[],
+    pieces: readonly Series[],
+  ): void {
+    const peers = peersOf(pieces, choice)
+    for (const [i, course] of courses.entries()) {
+      const piece = pieces[i]
+      if (piece !== undefined && piece.values.length > 0) course.advance(piece, peers[i])
+    }
+  }
+
+  private report(task: EvaluationTask, courses: readonly SeriesCourse[]): JudgedWindow[] {
+    const { choice, reportBuckets, spanBuckets } = task
+    const newest = courses.map((course) => course.newestBuckets(reportBuckets, spanBuckets))
+    if (!comparesPeers(choice.method_key)) return newest
+    const peers = peersOf(
+      newest.map(({ series }) => series),
+      choice,
+    )
+    return courses.map((course, i) => course.newestBuckets(reportBuckets, spanBuckets, peers[i]))
+  }
+
+  /**
+   * Notes the size of a series. Where all are too large together, those go that were not used for long, or
+   * else this one: detectors run one after the other, so to drop those that wait for their turn would drop
+   * all.
+   */
+  private measure(key: string): void {
+    const kept = this.kept.get(key)
+    if (kept === undefined) return
+    kept.lastTask = ++this.tasks
+    // The one that was used longest ago is the first in the order of the map.
+    this.kept.delete(key)
+    this.kept.set(key, kept)
+    if (kept.tasks++ % measuredEvery !== 0) return
+    const bytes = stateBytes(kept.series)
+    this.bytes += bytes - kept.bytes
+    kept.bytes = bytes
+    while (this.bytes > this.bytesMax) {
+      const [oldest] = this.kept
+      if (oldest === undefined) return
+      const isForgotten = this.tasks - oldest[1].lastTask > longUnused * this.kept.size
+      if (isForgotten) this.drop(...oldest)
+      else this.drop(key, kept)
+      if (!isForgotten) return
+    }
+  }
+
+  private drop(key: string, kept: Kept): void {
+    this.kept.delete(key)
+    this.bytes -= kept.bytes
+  }
+}
+
+const keyOf = ({ course }: EvaluationTask, { groupKey }: EvaluationMember) => `${course} ${groupKey}`
+
+/** The buckets that end no later than a time. */
+function firstBuckets(piece: Series, untilNs: bigint): Series {
+  const stepNs = bucketStartNs(piece, 1) - piece.startNs
+  const count = Number((untilNs - piece.startNs) / stepNs)
+  return partOf(piece, 0, Math.max(0, Math.min(piece.values.length, count)))
+}
+
+function without(piece: Series, first: number): Series {
+  return partOf(piece, first, piece.values.length)
+}
+
+function partOf(piece: Series, from: number, to: number): Series {
+  if (from === 0 && to === piece.values.length) return piece
+  return {
+    startNs: bucketStartNs(piece, from),
+    stepMinutes: piece.stepMinutes,
+    values: piece.values.slice(from, to),
+    unknown: piece.unknown.slice(from, to),
+    volumes: piece.volumes?.slice(from, to) ?? null,
+  }
+}
+
+/** Points of one task: many small series make few tasks, and a long piece is divided. */
+const taskPoints = 8192
+
+/**
+ * Divides the members of a task into tasks of bounded size. Those that their method compares stay
+ * together.
+ */
+export function tasksOf(task: EvaluationTask): EvaluationTask[] {
+  if (comparesPeers(task.choice.method_key)) return [task]
+  const tasks: { members: EvaluationMember[] }[] = []
+  let room = 0
+  for (const member of task.members) {
+    const points = member.piece.values.length
+    const last = tasks.at(-1)
+    if (last === undefined || room < points) {
+      tasks.push({ members: [member] })
+      room = taskPoints - points
+    } else {
+      last.members.push(member)
+      room -= points
+    }
+  }
+  return tasks.map(({ members }) => ({ ...task, members }))
+}

@@ -1,0 +1,127 @@
+// The evaluation of one series that goes on from run to run: policies on missing data, then the method, then
+// the alarm layer, each with what it learnt so far. It depends on the series alone, not on how it was divided
+// into pieces, so a course that was lost is computed again from the past and gives the same. Beside the state
+// of method and alarms it keeps the newest buckets, which a run reports on.
+
+import { AlarmLayer, type AlarmPolicy, countLately, type Evaluation } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/episode-tracker.ts'
+import { evidenceOf } from '../alarms/evidence.ts'
+import { stateAmongPeers } from '../alarms/peer-state.ts'
+import { type MethodChoice, startScorer } from '../methods/catalogue.ts'
+import type { Scorer, Scores } from '../methods/method.ts'
+import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { alarmPolicy } from './alarm-policy.ts'
+import { NewestRows } from './newest-rows.ts'
+
+/** A series over the time that a run judges, and what was made of it. Indexes are those of this series. */
+export interface JudgedWindow {
+  readonly series: Series
+  readonly evaluation: Evaluation
+}
+
+/** What `advance` adds to the newest rows. */
+interface NewestColumns extends Scores {
+  readonly values: Float64Array
+  readonly unknown: Uint8Array
+  readonly kinds: Uint8Array
+  readonly volumes?: Float64Array
+}
+
+interface CourseOptions {
+  readonly choice: MethodChoice
+  readonly stepMinutes: number
+  readonly widening: AlarmPolicy['widening']
+  /** How many of the newest buckets a run may report on. */
+  readonly keptBuckets: number
+}
+
+export class SeriesCourse {
+  readonly widening: AlarmPolicy['widening']
+  private readonly choice: MethodChoice
+  private readonly stepMinutes: number
+  private readonly policy: AlarmPolicy
+  private readonly scorer: Scorer
+  private readonly alarms: AlarmLayer
+  private readonly newest: NewestRows
+  private startNs: bigint | null = null
+  private buckets = 0
+
+  constructor({ choice, keptBuckets, stepMinutes, widening }: CourseOptions) {
+    const policy = alarmPolicy(choice.params, stepMinutes)
+    this.choice = choice
+    this.stepMinutes = stepMinutes
+    this.widening = widening
+    this.policy = widening === undefined ? policy : { ...policy, widening }
+    this.scorer = startScorer(choice.method_key, choice.params, stepMinutes)
+    this.alarms = new AlarmLayer(this.policy)
+    this.newest = new NewestRows(keptBuckets)
+  }
+
+  /** End of the newest bucket; null before the first. */
+  get endNs(): bigint | null {
+    if (this.startNs === null) return null
+    return bucketStartNs({ startNs: this.startNs, stepMinutes: this.stepMinutes }, this.buckets)
+  }
+
+  /**
+   * Evaluates the next buckets; the piece begins where the one before ended. `peers`: the same
+   * buckets of the other series of its group, as {@link peersOf} makes them.
+   */
+  advance(piece: Series, peers: readonly Series[] = []): void {
+    this.startNs ??= piece.startNs
+    const evidence = evidenceOf(piece, this.choice.params)
+    const scores = this.scorer.score(evidence.series, peers)
+    const edges = this.alarms.judge(evidence, scores)
+    this.newest.add(piece.values.length, {
+      ...edges,
+      values: piece.values,
+      unknown: piece.unknown,
+      kinds: evidence.kinds,
+      ...(piece.volumes === null ? {} : { volumes: piece.volumes }),
+    })
+    this.buckets += piece.values.length
+    this.alarms.forgetBefore(this.buckets - this.newest.length)
+  }
+
+  /**
+   * What there is to report of the newest buckets. `spanBuckets`: how many buckets the detector looks at in
+   * all, once there is data for all of them. The columns of the result are valid until the next call of
+   * `advance`.
+   */
+  newestBuckets(count: number, spanBuckets: number, peers: readonly Series[] = []): JudgedWindow {
+    const { alarms, newest } = this
+    const rows = Math.min(count, newest.length)
+    const first = this.buckets - rows
+    const { kinds, unknown, values, volumes, ...scores } = newest.last(rows) as unknown as NewestColumns
+    const series: Series = {
+      startNs: bucketStartNs({ startNs: this.startNs ?? 0n, stepMinutes: this.stepMinutes }, first),
+      stepMinutes: this.stepMinutes,
+      values,
+      unknown,
+      volumes: volumes ?? null,
+    }
+    const lately = countLately(kinds, scores.score, this.policy)
+    const needed = this.scorer.pointsNeeded?.() ?? 1
+    const state = alarms.stateAfter({ ...lately, spanBuckets, pointsNeeded: Math.max(1, needed) })
+    const episodes = alarms.episodes
+      .filter(({ lastIndex }) => lastIndex >= first)
+      .map((episode) => movedBy(episode, -first))
+    const evaluation: Evaluation = { episodes, state, scores }
+    if (this.choice.method_key !== 'peer_outlier') return { series, evaluation }
+    const judged = { peers, score: scores.score, series: evidenceOf(series, this.choice.params).series }
+    const amongPeers = stateAmongPeers(state, judged, this.choice.params)
+    return { series, evaluation: { ...evaluation, state: amongPeers } }
+  }
+}
+
+function movedBy(episode: Episode, buckets: number): Episode {
+  const { endIndex, lastIndex, openedIndex, peakIndex, startIndex } = episode
+  return {
+    ...episode,
+    startIndex: startIndex + buckets,
+    openedIndex: openedIndex + buckets,
+    lastIndex: lastIndex + buckets,
+    endIndex: endIndex === null ? null : endIndex + buckets,
+    peakIndex: peakIndex + buckets,
+  }
+}
