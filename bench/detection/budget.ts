@@ -1,9 +1,9 @@
 // Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every
 // alarm is a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar
-// is 1.5. Three ways of running: one long evaluation after a first week to learn from; *served*, a
-// detector of the service with the defaults of its creation, run after run at its true schedule; and the first
-// four days of a series, with nothing to learn from before them. Where few alarms are expected a
-// ratio is rough, so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
+// is 1.5. Three ways of running: one long evaluation after a first week to learn from; *served*, a detector
+// of the service with the defaults of its creation, run after run at its true schedule; and the first four
+// days of a series, with nothing to learn from before them. Where few alarms are expected a ratio is rough,
+// so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
 //
 // Beside it recall: the share of planted incidents that open an alarm at the same budget, in series otherwise
 // alike. Five incidents a week ("often") are more than a small budget asks to hear of; one a week ("rare") is
@@ -99,8 +99,8 @@ function isCalm(family: Family, bucket: number): boolean {
 }
 
 /**
- * Steps at which an alarm opens in a detector of the service, run after run; of a method that compares series in
- * one pass over the group.
+ * Steps at which an alarm opens in a detector of the service, run after run; of a method that compares series
+ * in one pass over the group.
  */
 async function openingsServed(group: readonly Float64Array[], key: MethodKey): Promise<number[]> {
   const choice = choiceOf(key)

@@ -1,9 +1,9 @@
 // A round of detectors that are all due, over a store of many organisations: the first after a start of the
-// service, in which every detector reads its past of weeks; then rounds that go on, read together, against each
-// on its own, in the same process on the same rows. The detectors are spread evenly over the twenty largest
-// organisations and watch a day each: gauges, counters, histograms and error ratios of
-// single services, and one detector by service. What is timed is a whole round of the worker: definitions,
-// reading, judging, recording.
+// service, in which every detector reads its past of weeks; then rounds that go on, read together, against
+// each on its own, in the same process on the same rows. The detectors are spread evenly over the twenty
+// largest organisations and watch a day each: gauges, counters, histograms and error ratios of single
+// services, and one detector by service. What is timed is a whole round of the worker: definitions, reading,
+// judging, recording.
 //
 //   npm run bench -- detection/due [--folder PATH] [--rows 10000000] [--detectors 1000]
 

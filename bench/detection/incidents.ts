@@ -1,9 +1,10 @@
-// What methods find in made-up telemetry (lifelike.ts, or varied.ts), by the runs of the service at their true schedule:
-// the share of planted incidents that open an alarm, how many of the alarms are about one, and the alarms a
-// series and week that are not, at stated budgets; recall by kind of incident; and what the scores are worth
-// without the budget: the share found at one threshold for all series that gives so many false alarms a
-// series and week, and VUS-PR. An alarm is about an incident if it opens while that lasts or within the hour;
-// in the eight hours after that, while the method's own past recovers, neither right nor wrong.
+// What methods find in made-up telemetry (lifelike.ts, or varied.ts), by the runs of the service at their
+// true schedule: the share of planted incidents that open an alarm, how many of the alarms are about one, and
+// the alarms a series and week that are not, at stated budgets; recall by kind of incident; and what the
+// scores are worth without the budget: the share found at one threshold for all series that gives so many
+// false alarms a series and week, and VUS-PR. An alarm is about an incident if it opens while that lasts or
+// within the hour; in the eight hours after that, while the method's own past recovers, neither right nor
+// wrong.
 //
 //   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
 //     [--only lifelike|varied] [--from seed, 1] [--report FILE]

@@ -1,4 +1,5 @@
-// When a detector of the service would have raised its alarms on made-up values, run after run on its schedule.
+// When a detector of the service would have raised its alarms on made-up values, run after run on its
+// schedule.
 
 import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
