@@ -5,7 +5,7 @@
 // is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts against both.
 // Each is asked again with all spans hidden.
 //
-//   npm run bench -- detection/origin [seeds, 1] [--services 4] [--show]
+//   npm run bench -- detection/origin [seeds, 1] [--services 8] [--show]
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -43,7 +43,7 @@ import {
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { services: { type: 'string', default: '4' }, show: { type: 'boolean', default: false } },
+  options: { services: { type: 'string', default: '8' }, show: { type: 'boolean', default: false } },
 })
 const seeds = Array.from({ length: Number(positionals[0] ?? 1) }, (_, i) => i + 1)
 const servicesEach = Number(options.services)

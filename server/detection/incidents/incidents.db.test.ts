@@ -197,6 +197,19 @@ test('an incident of muted anomalies is muted and was not told; one that alarms 
   assert.deepEqual([told.muted, told.told_at], [false, '2026-09-11T12:40:00.000Z'])
 })
 
+test('an incident of days is whole, from whichever of its anomalies it is asked for', async () => {
+  const all = Array.from({ length: 6 }, (_, i) => ({
+    id: `d${i}`,
+    service: 'payments',
+    from: i * 600 - 4000,
+  }))
+  await record(acme, ...all.map((one) => ({ ...one, until: one.from + 601 })))
+  for (const { id } of all) {
+    const incident = await found(`inc_${id}`)
+    assert.deepEqual([incident.id, incident.anomaly_count], ['inc_d0', 6], id)
+  }
+})
+
 test('a verdict on an anomaly is said of its incident, and takes it out of the search for the origin', async () => {
   await record(acme, { id: 'a', service: 'payments', from: 0, until: 30 })
   await record(acme, { id: 'b', service: 'checkout', from: 5, until: 30 })

@@ -56,8 +56,9 @@ test('traffic comes from callers, so the first caller leads', () => {
 })
 
 test('use of a resource is a service’s own, and is named as what shows the cause', () => {
-  const memory = timed('checkout', 0, { metric_key: 'system.memory.utilization' })
-  const [first] = ranked([memory, timed('payments', 0), timed('checkout', 5)], [])
+  const memory = timed('checkout', 0, { metric_key: 'system.memory.utilization', score: 4 })
+  const farther = timed('checkout', 0, { score: 6 })
+  const [first] = ranked([memory, farther, timed('payments', 0)], [])
   assert.deepEqual([first?.service, first?.metric_key], ['checkout', 'system.memory.utilization'])
 })
 

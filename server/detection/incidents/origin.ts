@@ -23,8 +23,9 @@ interface OriginRequest {
 
 /** Being first counts half after this time, minutes. */
 const fadingMinutes = 15
-/** What is left of a deviation that a neighbour explains. */
+/** What is left of a deviation that a neighbour explains, and of lower traffic where something fails. */
 const inheritedShare = 0.25
+const lowTrafficShare = 0.5
 /** What anomalies weigh beside spans, and alone. */
 const besideTraces = 0.6
 const deployGravity = 0.25
@@ -77,12 +78,13 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
   const counted = members.filter(({ anomaly }) => anomaly.feedback?.verdict !== 'not_an_anomaly')
   const all = counted.length === 0 ? members : counted
   const firstNs = earliest(endOfTime, ...all.map(({ startedNs }) => startedNs))
+  const isFailing = all.some(({ anomaly }) => classOf(anomaly.metric_key) === 'failures')
   const hints = all.map((member): Hint => {
     const { anomaly, service, startedNs } = member
     const minutes = Number((startedNs - firstNs) / nsPerMinute)
     const size =
       Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000)) + (hasStopped(anomaly) ? goneSize : 0)
-    const share = isExplained(member, all, graph) ? inheritedShare : 1
+    const share = isExplained(member, all, graph) ? inheritedShare : shareOf(anomaly, isFailing)
     const when =
       minutes === 0 ? 'was among the first to deviate' : `deviated ${minutes} minutes after the first`
     return {
@@ -104,6 +106,14 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
 }
 
 const endOfTime: Ns = 2n ** 63n
+
+/** Lower traffic is more often a consequence of failures than their cause. */
+function shareOf(anomaly: Anomaly, isFailing: boolean): number {
+  const { expected, metric_key, value } = anomaly
+  const isLow = value !== null && expected !== null && value < expected
+  const isConsequence = isFailing && isLow && classOf(metric_key) === 'traffic' && !hasStopped(anomaly)
+  return isConsequence ? lowTrafficShare : 1
+}
 
 /** Whether a series ended, or hardly any of its traffic is left: failures elsewhere may come from that. */
 function hasStopped({ expected, metric_key, value }: Anomaly): boolean {

@@ -95,7 +95,7 @@ function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'
     calls.filter(({ callee }) => callee !== null),
     ({ callee, caller }) => JSON.stringify([caller, callee]),
   )
-  return [...edges.values()].flatMap((rows): CallRate[] => {
+  const rates = [...edges.values()].flatMap((rows): CallRate[] => {
     const [first] = rows
     const caller = byName.get(first?.caller ?? '')
     const callee = first?.callee ?? null
@@ -113,9 +113,15 @@ function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'
       },
     ]
   })
+  // A caller that stopped to call any of several callees is itself what changed.
+  return [...Map.groupBy(rates, ({ caller }) => caller).values()].flatMap((own) =>
+    own.length > 1 && own.every(({ isStopped }) => isStopped)
+      ? own.map((rate) => ({ ...rate, isStopped: false }))
+      : own,
+  )
 }
 
-function failureClues({ services }: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
+function failureClues({ calls, services }: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
   const own = services.map((service) => {
     const moved = sum(unanswered.filter(({ caller }) => caller === service.service).map((one) => one.failed))
     return { service, excess: Math.max(0, excessFailures(service) - moved) }
@@ -134,12 +140,21 @@ function failureClues({ services }: TraceEvidence, unanswered: readonly Unanswer
     const text = `${numberText(amount)} calls to ${service} failed without an answer.`
     hints.push({ kind: 'unanswered', service, metricKey: 'spans.rate', amount, text })
   }
+  for (const { before, callee, caller, during } of calls) {
+    const excess = callee === null ? 0 : excessFailures({ before, during })
+    if (callee === null || excess === 0) continue
+    const about = { kind: 'unanswered', metricKey: 'spans.error_ratio' } as const
+    const text = `${numberText(excess)} calls of ${caller} to ${callee} failed, though ${callee} did not fail: the way between them.`
+    // The failure may be at either end of the connection.
+    hints.push({ ...about, service: callee, amount: 0.6 * excess, text })
+    hints.push({ ...about, service: caller, amount: 0.4 * excess, text })
+  }
   const worst = Math.max(0, ...services.map(({ before, during }) => ratioOf(during) - ratioOf(before)))
   return weighed(hints, Math.min(1, worst / graveFailures))
 }
 
 /** Own failures beyond what the ratio before explains; 0 where chance may have made them. */
-function excessFailures({ before, during }: ServiceReading): number {
+function excessFailures({ before, during }: Pick<ServiceReading, 'before' | 'during'>): number {
   const expected = ((before.ownFailed + 0.5) / (before.count + 1)) * during.count
   const excess = during.ownFailed - expected
   return excess > sureErrors * Math.sqrt(expected + 1) ? excess : 0
@@ -151,8 +166,8 @@ function timeClues({ calls, services }: TraceEvidence, unanswered: readonly Unan
   for (const { before, during, service } of services) {
     const slower = slowness(before, during)
     const moved = sum(unanswered.filter(({ caller }) => caller === service).map((one) => one.waitedMs))
-    const amount = Math.max(0, slower.ms * during.count - moved)
     if (slower.ms === 0) continue
+    const amount = Math.max(0, slower.ms * during.count - moved) * Math.min(1, slower.share)
     gravity = Math.max(gravity, slower.share / graveSlowness)
     const text = `Requests took ${msText(during.ownMs)} in ${service} itself on average, before ${msText(before.ownMs)}.`
     hints.push({ kind: 'time', service, metricKey: 'spans.latency_p95', amount, text })
@@ -167,7 +182,7 @@ function timeClues({ calls, services }: TraceEvidence, unanswered: readonly Unan
     if (callee === null || slower.ms === 0) continue
     gravity = Math.max(gravity, Math.min(1, slower.share / graveSlowness) / 2)
     const text = `Between ${caller} and ${callee} a call waited ${msText(during.ownMs)}, before ${msText(before.ownMs)}.`
-    const waited = slower.ms * during.count
+    const waited = slower.ms * during.count * Math.min(1, slower.share)
     // The wait may be at either end of the connection; most often it is a callee that accepts late.
     hints.push({
       kind: 'waiting',

@@ -150,6 +150,32 @@ test('a call to a wrong address is a failure of the caller', async () => {
   )
 })
 
+test('a call that fails though its callee did not points to both ends, to the callee more', async () => {
+  await insert(shop(), -40, -5)
+  const lost = client('checkout', server('payments', 20), { isFailed: true })
+  await insert(server('checkout', 30, { isFailed: true, calls: [lost] }), 0, 20)
+  const failures = cluesOf(await evidence()).filter(({ metricKey }) => metricKey === 'spans.error_ratio')
+  assert.deepEqual(
+    failures.map(({ service }) => service),
+    ['payments', 'checkout'],
+  )
+})
+
+test('spans of no stated kind are requests too, one for each trace and service', async () => {
+  const unstated = (isFailed: boolean): SpanGiven => ({
+    ...{ service: 'checkout', kind: 'Internal', ms: 30, isFailed },
+    calls: [{ service: 'payments', kind: 'Internal', ms: 20, isFailed }],
+  })
+  await insert(unstated(false), -40, -5)
+  await insert(unstated(true), 0, 20)
+  const found = await evidence()
+  assert.ok(graphOf(found).isCall('checkout', 'payments'))
+  assert.deepEqual(
+    cluesOf(found).map(({ kind, service }) => [kind, service]),
+    [['failures', 'payments']],
+  )
+})
+
 test('work that a message causes is a call, and takes no time of the sender', async () => {
   const settle: SpanGiven = { service: 'inventory', kind: 'Consumer', ms: 500 }
   const send: SpanGiven = { service: 'checkout', kind: 'Producer', ms: 3, peer: 'orders', causes: settle }
@@ -158,6 +184,9 @@ test('work that a message causes is a call, and takes no time of the sender', as
   assert.ok(graphOf(found).isCall('checkout', 'inventory'))
   const own = found.services.find(({ service }) => service === 'checkout')
   assert.equal(own?.during.ownMs, 7, 'the time until the message is taken belongs to nobody')
+  await engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await insert(server('checkout', 10, { causes: settle }), 0, 10)
+  assert.equal((await evidence()).services.find(({ service }) => service === 'checkout')?.during.ownMs, 10)
 })
 
 test('services that answer through a proxy without client spans are called by it', async () => {
@@ -170,6 +199,17 @@ test('services that answer through a proxy without client spans are called by it
     clues.map(({ service }) => service),
     ['search'],
     'its requests stopped when those of its caller began to fail',
+  )
+})
+
+test('a proxy that calls none of its callees any more is what fails itself', async () => {
+  const callees = [server('search', 10), server('cart', 10)]
+  await insert(server('gateway', 30, { calls: callees }), -40, -5)
+  await insert(server('gateway', 5, { isFailed: true }), 0, 20)
+  const clues = cluesOf(await evidence()).filter(({ kind }) => kind === 'failures' || kind === 'unanswered')
+  assert.deepEqual(
+    clues.map(({ service }) => service),
+    ['gateway'],
   )
 })
 

@@ -23,7 +23,7 @@ export interface Reading {
   /** What the others are of: requests of a service, or calls. */
   readonly count: number
   readonly failed: number
-  /** Of the failures, those below which nothing failed. Of calls, those without an answer that failed. */
+  /** Of the failures, those below which nothing failed. Of calls, those with a span of the caller. */
   readonly ownFailed: number
   /** Mean and standard deviation of the time spent there itself, ms. Of calls, between caller and callee. */
   readonly ownMs: number
@@ -183,7 +183,8 @@ FROM (${spans}) AS spans LEFT JOIN (
 function servicesStatement(from: From, window: EvidenceWindow, every: number): Sql {
   const isAnswered = sql`kind IN ('Client', 'Producer') AND arrayExists(one -> one != service, callees)`
   const requests = sql`SELECT toString(service) AS name, is_during, trace,
-  greatest(1, countIf(kind IN ('Server', 'Consumer'))) AS entries, countIf(is_failed AND kind IN ('Server', 'Consumer')) AS failed,
+  countIf(kind IN ('Server', 'Consumer')) AS entered, greatest(1, entered) AS entries,
+  if(entered = 0, toUInt64(max(is_failed)), countIf(is_failed AND kind IN ('Server', 'Consumer'))) AS failed,
   least(entries, countIf(is_origin AND kind NOT IN ('Client', 'Producer') OR is_origin AND empty(callees))) AS own_failed,
   sumIf(own_ms, NOT (${isAnswered})) / entries AS own_ms
 FROM (${joinedSpans(from, window, every)}) WHERE service != '' GROUP BY service, is_during, trace`
@@ -198,11 +199,11 @@ function callsStatement(from: From, window: EvidenceWindow, every: number): Sql 
   const outgoing = sql`SELECT toString(service) AS caller, peer, is_during, is_failed, is_origin, own_ms,
   arrayFilter(one -> one != service, callees) AS others, kind IN ('Client', 'Producer') AS is_client
 FROM (${joinedSpans(from, window, every)})`
-  const calls = sql`SELECT caller, if(is_client, peer, '') AS peer, is_during, is_failed, is_origin, own_ms,
+  const calls = sql`SELECT caller, if(is_client, peer, '') AS peer, is_client, is_during, is_failed, is_origin, own_ms,
   arrayJoin(if(empty(others), [''], others)) AS callee
 FROM (${outgoing}) WHERE caller != '' AND (notEmpty(others) OR (is_client AND peer != ''))`
   return sql`SELECT caller, peer, callee, toUInt8(is_during) AS "isDuring", toFloat64(count()) AS count,
-  toFloat64(countIf(is_failed)) AS failed, toFloat64(countIf(is_origin)) AS "ownFailed",
+  toFloat64(countIf(is_failed)) AS failed, toFloat64(countIf(is_origin AND is_client)) AS "ownFailed",
   avg(own_ms) AS "ownMs", stddevPop(own_ms) AS "ownSpreadMs"
 FROM (${calls}) GROUP BY caller, peer, callee, is_during ORDER BY count DESC, caller, peer, callee, is_during LIMIT ${uint(2 * callsMax)}`
 }
