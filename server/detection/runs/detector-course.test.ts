@@ -1,5 +1,5 @@
-// Runs that go on: the same results as a run that reads the whole past, with late telemetry too, and nothing of
-// what was hidden.
+// Runs that go on: the same results as a run that reads the whole past, with late telemetry too, and nothing
+// of what was hidden.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
