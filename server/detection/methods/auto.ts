@@ -23,10 +23,14 @@ import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
 /** Lowest edges of the views, for scores that are means and quadratic means of digits. */
-const glanceFloor = { base: 0.9, perDigit: 0.38 }
-const noveltyFloor = { base: 0.35, perDigit: 0.3 }
-/** Shares of the alarm budget. Together more than all of it, because both views notice much of the same. */
-const [glanceShare, noveltyShare] = [0.8, 0.4]
+const glanceFloor = { base: 1, perDigit: 0.38 }
+const noveltyFloor = { base: 0.5, perDigit: 0.3 }
+/**
+ * Shares of the alarm budget. Together more than all of it, because both views notice much of the same when it
+ * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ */
+const [glanceShare, noveltyShare] = [1, 0.6]
+const budgetExponent = 0.8
 /** Half-life of what was reported of the first view: a spike is over when it is over. */
 const glanceMemoryPoints = 8
 /** An incident is learnt as its first values: its length must not make its values usual. */
@@ -72,7 +76,10 @@ class AutoScorer implements Scorer {
   constructor(params: MethodParams<'auto'>, stepMinutes: number) {
     this.params = params
     this.deviations = new Deviations(stepMinutes, params.history_points)
-    const budget = (share: number) => ({ stepMinutes, budgetPerWeek: share * params.alarm_budget_per_week })
+    const budget = (share: number) => ({
+      stepMinutes,
+      budgetPerWeek: share * params.alarm_budget_per_week ** budgetExponent,
+    })
     this.glance = new View(
       new LearntEdge({ ...budget(glanceShare), ...glanceFloor }),
       Math.min(glanceMemoryPoints, params.memory_points),
