@@ -146,8 +146,9 @@ class AutoScorer implements Scorer {
     this.outside = isOutside ? this.outside + 1 : 0
     const isUsual = !isOutside || this.outsideShare > mostOutside
     this.outsideShare += ((isOutside ? 1 : 0) - this.outsideShare) / outsideMemory
-    this.deviations.learn(minute, isUsual ? 'usual' : this.outside <= startPoints ? 'start' : 'rest')
-    this.novelties.learn(isUsual)
+    const part = isUsual ? 'usual' : this.outside <= startPoints ? 'start' : 'rest'
+    this.deviations.learn(minute, part)
+    this.novelties.learn(part !== 'rest')
   }
 }
 

@@ -72,8 +72,9 @@ export class Novelties {
     this.digits[5] = Number.isNaN(this.deviation) ? 0 : this.rarity.digits(this.deviation)
   }
 
-  learn(isUsual: boolean): void {
-    if (!isUsual || Number.isNaN(this.spread)) return
+  /** Learns the spread compared last, unless it belongs to the rest of an incident. */
+  learn(isLearnt: boolean): void {
+    if (!isLearnt || Number.isNaN(this.spread)) return
     this.spreads.push(this.spread)
     if (!Number.isNaN(this.deviation)) this.rarity.learn(this.deviation)
   }

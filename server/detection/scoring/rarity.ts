@@ -26,6 +26,8 @@ const priorWeight = 16
 const fewestDeviations = 30
 /** One member may not outweigh all others, however far out it is. */
 const mostDigits = 8
+/** Nor is anything so much rarer than what the past could have shown once. */
+const digitsBeyondPast = 3
 /** When so many were learnt, all counts are halved: the past fades, over one to two times as many. */
 const fullWeight = 32_768
 /** A short past cannot tell how rare something is beyond this share of one deviation. */
@@ -58,7 +60,8 @@ export class Rarity {
           (isAbove ? this.shareAbove : 1 - this.shareAbove) *
           2 ** (-octaves * (isAbove ? this.shapeAbove : this.shapeBelow))
         : this.countedChance(isAbove ? this.above : this.below, binOf(deviation))
-    return Math.min(mostDigits, Math.max(0, -Math.log10(2 * chance)))
+    const most = Math.min(mostDigits, Math.log10(this.total) + digitsBeyondPast)
+    return Math.min(most, Math.max(0, -Math.log10(2 * chance)))
   }
 
   learn(deviation: number): void {
