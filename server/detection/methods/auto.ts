@@ -26,8 +26,8 @@ import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 const glanceFloor = { base: 1, perDigit: 0.38 }
 const noveltyFloor = { base: 0.5, perDigit: 0.3 }
 /**
- * Shares of the alarm budget. Together more than all of it, because both views notice much of the same when it
- * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ * Shares of the alarm budget. Together more than all of it, because both views notice much of the same when
+ * it is rare. Of a large budget each gets less: small deviations are noticed by one view only.
  */
 const [glanceShare, noveltyShare] = [1, 0.6]
 const budgetExponent = 0.8
