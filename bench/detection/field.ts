@@ -8,8 +8,9 @@
 //     [--only aiops|microsoft] [--series a,b] [--every n] [--report FILE]
 //
 // LETHE_FIELD_DIR names the folder of the data. --series keeps the series whose name contains one of these
-// texts; --every keeps each n-th series. --report writes a page for each way that shows each series with what
-// was found, missed and false. The method is that of *served* and *whole*.
+// texts; --every keeps each n-th series. --report writes a page for each way, of which the first has this
+// name, that shows each series with what was found, missed and false. The method is that of *served* and
+// *whole*.
 
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
@@ -185,7 +186,8 @@ for (const way of chosenWays) {
   const sums = sumsOf(way, judgements)
   report('The field', ...sums)
   if (options.report !== undefined) {
-    const path = options.report.replace(/(\.html)?$/, `-${way}.html`)
+    const isFirst = way === chosenWays[0]
+    const path = isFirst ? options.report : options.report.replace(/(\.html)?$/, `-${way}.html`)
     page.write(path, new Map([['The field', sums]]))
   }
 }

@@ -1,9 +1,10 @@
-// What methods find in made-up telemetry (lifelike.ts, or varied.ts), through the code that production runs:
-// the share of planted incidents that open an alarm, how many of the alarms are about one, and the alarms a
-// series and week that are not, at stated budgets; recall by kind of incident; and what the scores are worth
-// without the budget: the share found at one threshold for all series that gives so many false alarms a
-// series and week, and VUS-PR. An alarm is about an incident if it opens while that lasts or within the hour;
-// in the eight hours after that, while the method's own past recovers, neither right nor wrong.
+// What methods find in made-up telemetry (lifelike.ts, or varied.ts), by the runs of the service at their
+// true schedule: the share of planted incidents that open an alarm, how many of the alarms are about one, and
+// the alarms a series and week that are not, at stated budgets; recall by kind of incident; and what the
+// scores are worth without the budget: the share found at one threshold for all series that gives so many
+// false alarms a series and week, and VUS-PR. An alarm is about an incident if it opens while that lasts or
+// within the hour; in the eight hours after that, while the method's own past recovers, neither right nor
+// wrong.
 //
 //   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
 //     [--only lifelike|varied] [--from seed, 1] [--report FILE]
@@ -21,6 +22,7 @@ import { rounded } from '../samples.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
 import { colourText, ReportPage } from './report-page.ts'
+import { servedOpenings } from './served-openings.ts'
 import { variedSeries } from './varied.ts'
 import { vusPr } from './vus.ts'
 
@@ -69,14 +71,14 @@ function weigh(labelled: LabelledSeries, opened: readonly number[]) {
   return { found: new Set(about), right, wrong }
 }
 
-function measure(corpus: Corpus, key: MethodKey, budget: number) {
+async function measure(corpus: Corpus, key: MethodKey, budget: number) {
   const choice = choiceOf(key, budget)
   const byKind = new Map<string, { planted: number; found: number }>()
   let right = 0
   let wrong = 0
   for (const labelled of corpus) {
-    const { episodes } = evaluateSeries(seriesOf(labelled), choice)
-    const opened = episodes.map(({ openedIndex }) => openedIndex).filter((at) => at >= labelled.judgedFrom)
+    const all = await servedOpenings(labelled, choice.method_key, choice.params)
+    const opened = all.filter((at) => at >= labelled.judgedFrom)
     const weighed = weigh(labelled, opened)
     right += weighed.right
     wrong += weighed.wrong
@@ -149,7 +151,7 @@ for (const [made, make] of Object.entries(corpora)) {
   const corpus = make(seeds)
   for (const key of methods) {
     for (const budget of budgets) {
-      const { byKind, found } = measure(corpus, key, budget)
+      const { byKind, found } = await measure(corpus, key, budget)
       report(`Planted incidents, ${made} series`, found)
       report(`Recall by kind of incident, ${made} series`, byKind)
     }

@@ -53,6 +53,8 @@ interface ReplayWindow {
  */
 const groupsMax = 200
 const groupsMin = 50
+/** Steps of one read of many groups: what it answers is unpacked in one go. */
+const groupedSteps = 2016
 const groupStepsMax = 6_000_000
 
 /**
@@ -153,7 +155,7 @@ async function readStretches(
 ): Promise<Stretches> {
   const groups = new Map<string, GroupSteps>()
   let isCut = false
-  const span = stepNs(whole) * BigInt(maxSteps)
+  const span = stepNs(whole) * BigInt(whole.groupBy === undefined ? maxSteps : groupedSteps)
   for (let startNs = whole.startNs; startNs < whole.endNs; startNs += span) {
     const endNs = startNs + span < whole.endNs ? startNs + span : whole.endNs
     const offset = Number((startNs - whole.startNs) / stepNs(whole))

@@ -44,15 +44,19 @@ function denseShare({ stepMinutes, volume }: Volumes, widthMinutes: number, leas
   const last = volume.findLastIndex((events) => events > 0)
   if (first < 0) return Number.NaN
   let [buckets, dense] = [0, 0]
-  for (let from = first - (first % perBucket); from <= last; from += perBucket) {
-    const hour = from - (from % perHour)
-    if (!volume.subarray(hour, hour + perHour).some((events) => events > 0)) continue
-    buckets++
-    if (sumOf(volume.subarray(from, from + perBucket)) >= least) dense++
+  for (let hour = first - (first % perHour); hour <= last; hour += perHour) {
+    if (sumOf(volume.subarray(hour, hour + perHour)) === 0) continue
+    const until = Math.min(hour + perHour, last + 1)
+    for (let from = Math.max(hour, first - (first % perBucket)); from < until; from += perBucket) {
+      buckets++
+      if (sumOf(volume.subarray(from, from + perBucket)) >= least) dense++
+    }
   }
   return dense / buckets
 }
 
 function sumOf(volume: Float64Array): number {
-  return volume.reduce((sum, events) => sum + events, 0)
+  let sum = 0
+  for (let i = 0; i < volume.length; i++) sum += volume[i] ?? 0
+  return sum
 }

@@ -131,6 +131,7 @@ export class CourseInProgress {
       member,
       piece: this.#pieceOf(set, member, found.get(member.group)),
     }))
+    await yieldToOthers()
     const starting = this.#trimmed(pieces.filter(({ member }) => !this.#begun.has(member.groupKey)))
     const going = pieces.filter(({ member }) => this.#begun.has(member.groupKey))
     const windows = new Map<string, JudgedWindow>()
@@ -248,14 +249,19 @@ export class CourseInProgress {
   /** Adds what a read has until a time, in so far as it is not unknown. */
   #learn(set: SeriesSet, untilNs: Ns): void {
     const stepNs = BigInt(set.stepSeconds) * nsPerSecond
+    const stepsUntil = (ns: Ns) => Math.max(0, Math.min(set.steps, Number((ns - set.startNs) / stepNs)))
     const spans = [...this.#learntFrom]
-    for (let i = 0; i < set.steps; i++) {
-      const startNs = set.startNs + BigInt(i) * stepNs
-      const endNs = startNs + stepNs
-      if (set.unknown[i] === 1 || startNs < this.#learntUntilNs || endNs > untilNs) continue
+    const end = stepsUntil(untilNs)
+    for (let from = stepsUntil(this.#learntUntilNs); from < end; from++) {
+      if (set.unknown[from] === 1) continue
+      const hole = set.unknown.indexOf(1, from)
+      const to = hole < 0 ? end : Math.min(end, hole)
+      const startNs = set.startNs + BigInt(from) * stepNs
+      const endNs = set.startNs + BigInt(to) * stepNs
       const last = spans.at(-1)
       if (last?.endNs === startNs) spans[spans.length - 1] = { startNs: last.startNs, endNs }
       else spans.push({ startNs, endNs })
+      from = to
     }
     this.#learntFrom = spans
     if (untilNs > this.#learntUntilNs) this.#learntUntilNs = untilNs
@@ -282,9 +288,9 @@ function endOf({ startNs, stepSeconds, steps }: SeriesSet): Ns {
 }
 
 function countValues(piece: Series, untilNs: Ns): number {
-  let count = 0
-  for (const [i, value] of piece.values.entries()) {
-    if (!Number.isNaN(value) && bucketStartNs(piece, i) < untilNs) count++
-  }
-  return count
+  const stepNs = bucketStartNs(piece, 1) - piece.startNs
+  const settled = Math.max(0, Number((untilNs - piece.startNs) / stepNs))
+  return piece.values
+    .subarray(0, settled)
+    .reduce((count, value) => (Number.isNaN(value) ? count : count + 1), 0)
 }

@@ -28,8 +28,9 @@ export interface JudgedRun {
 export const groupsMax = 50
 /** Series of the past that are read to find those of the window among them. */
 const pastGroupsMax = 200
-/** Steps of one read; below what a read allows. */
+/** Steps of one read of the past; of many groups fewer, because a read is unpacked in one go. */
 const readSteps = 10_080
+const groupedReadSteps = 2016
 /** A series with fewer values costs little to begin again. */
 const fewValues = 3000
 const hourMs = 3_600_000
@@ -169,8 +170,9 @@ export class DetectorCourses {
     const going = new CourseInProgress(this.#evaluations, prepared)
     const { plan, run } = prepared
     const members = going.membersOf(last)
+    const stepsAtOnce = run.definition.scope.group_by === undefined ? readSteps : groupedReadSteps
     for (let startNs = going.nextNs(members); startNs < last.startNs; ) {
-      const longNs = BigInt(readSteps * plan.stepMinutes) * nsPerMinute
+      const longNs = BigInt(stepsAtOnce * plan.stepMinutes) * nsPerMinute
       const endNs = startNs + longNs < last.startNs ? startNs + longNs : last.startNs
       const read = { startNs, endNs, stepMinutes: plan.stepMinutes, isBorn: false }
       const set = await run.source.read({ ...read, maxGroups: pastGroupsMax })

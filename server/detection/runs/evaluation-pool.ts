@@ -39,6 +39,11 @@ export interface Evaluations {
 export class EvaluationsHere implements Evaluations {
   readonly #store = new EvaluationStore()
 
+  /** How many series it keeps. */
+  get size(): number {
+    return this.#store.size
+  }
+
   async evaluate(
     task: EvaluationTask,
     { isCurrent }: Partial<EvaluationShare> = {},

@@ -15,11 +15,20 @@ const timesUsual = 3
  * without a value neither start nor end a standstill. Uses no bucket after i.
  */
 export function standsStillAt(series: Series, i: number): boolean {
-  const past = series.values.subarray(0, i + 1).filter((value) => !Number.isNaN(value))
-  const value = at(past, past.length - 1)
-  const before = past.findLastIndex((each) => each !== value) + 1
-  const equal = past.length - before
-  if (equal < fewestEqual || before === 0) return false
-  const changes = past.subarray(0, before).reduce((sum, each, j) => (each === past[j - 1] ? sum : sum + 1), 0)
-  return equal >= (timesUsual * before) / changes
+  const { values } = series
+  // Most series do not stand still, which is seen from the newest values alone.
+  let equal = 0
+  let before = i
+  let value = Number.NaN
+  for (; before >= 0; before--) {
+    const each = at(values, before)
+    if (Number.isNaN(each)) continue
+    if (equal > 0 && each !== value) break
+    value = each
+    equal++
+  }
+  if (equal < fewestEqual || before < 0) return false
+  const past = values.subarray(0, before + 1).filter((each) => !Number.isNaN(each))
+  const changes = past.reduce((sum, each, j) => (each === past[j - 1] ? sum : sum + 1), 0)
+  return equal >= (timesUsual * past.length) / changes
 }

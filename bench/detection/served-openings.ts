@@ -1,0 +1,38 @@
+// When a detector of the service would have raised its alarms on made-up values, run after run on its
+// schedule.
+
+import { type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+
+/** Monday 2026-08-31. */
+const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
+
+interface ServedSeries {
+  /** One per step; NaN is missing. */
+  readonly values: Float64Array
+  readonly stepMinutes: number
+}
+
+/**
+ * The steps at which alarms were raised, in order, by a detector with the defaults of its creation and these
+ * params, created at the first value.
+ */
+export async function servedOpenings(
+  { stepMinutes, values }: ServedSeries,
+  method_key: string,
+  params: object,
+): Promise<number[]> {
+  const read = readDraft({ name: 'bench', metric_key: 'value', method_key, params })
+  if ('problems' in read) throw new Error(JSON.stringify(read.problems))
+  const stepNs = BigInt(stepMinutes) * nsPerMinute
+  const points = new FilePoints(
+    Array.from(values, (value, i) => ({ timeNs: startNs + BigInt(i) * stepNs, value })),
+  )
+  const { lastNs, startNs: firstNs } = points
+  if (firstNs === null || lastNs === null) return []
+  const { anomalies } = await replayPoints(points, read.value, { createdAtNs: firstNs, endNs: lastNs })
+  return anomalies
+    .map(({ finding }) => Number((finding.raisedNs - startNs) / stepNs) - 1)
+    .sort((a, b) => a - b)
+}

@@ -1,0 +1,169 @@
+// Runs that go on: the same results as a run that reads the whole past, with late telemetry too, and nothing
+// of what was hidden.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { methodParams } from '../../../contract/detection-methods.ts'
+import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { SeriesSet } from '../../series/series.ts'
+import { definitionOf } from '../detection-fixture.ts'
+import { methodChoiceOf } from '../detectors/detector.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
+import type { CourseRun, SeriesRead, SeriesSource } from './course-run.ts'
+import { DetectorCourses, type JudgedRun } from './detector-course.ts'
+import { EvaluationsHere } from './evaluation-pool.ts'
+import { FilePoints } from './file-replay.ts'
+
+const definition = definitionOf({
+  name: 'queue',
+  metric_key: 'queue.depth',
+  method_key: 'robust_band',
+  params: { min_rel_dev: 0 },
+  window_minutes: 240,
+  schedule_minutes: 5,
+})
+const choice = methodChoiceOf(definition)
+assert(choice !== null)
+const noonMs = Date.UTC(2026, 8, 11, 12)
+const days = 3
+
+/** Minutes of noise that end at noon, with an incident an hour before. */
+function points(seed: number): { timeNs: Ns; value: number }[] {
+  const noise = seededNormal(seed)
+  return Array.from({ length: days * 1440 + 300 }, (_, i) => ({
+    timeNs: BigInt(noonMs) * 1_000_000n + BigInt(i - days * 1440) * nsPerMinute,
+    value: 100 + noise() + (i > days * 1440 - 60 && i < days * 1440 - 50 ? 40 : 0),
+  }))
+}
+
+/** Telemetry that grows; `reads` lists what was asked for. */
+class Growing implements SeriesSource {
+  all = points(1)
+  readonly reads: SeriesRead[] = []
+  hideCount = 0
+  onRead: (() => void) | null = null
+
+  async read(read: SeriesRead): Promise<SeriesSet> {
+    this.reads.push(read)
+    const set = new FilePoints(this.all.filter(({ timeNs }) => timeNs < read.endNs)).read(read)
+    this.onRead?.()
+    return set
+  }
+
+  hidings(): number {
+    return this.hideCount
+  }
+
+  unknownTime(): [] {
+    return []
+  }
+}
+
+const runAt = (source: SeriesSource, minute: number): CourseRun => ({
+  detectorId: 'det_1',
+  version: '1',
+  definition,
+  choice,
+  nowMs: noonMs + minute * 60_000 + 30_000,
+  source,
+  share: { tenantId: 'acme', kind: 'asked' },
+  widenings: new Map(),
+  judgedNothing: false,
+  mayBeLate: true,
+})
+
+async function judge(courses: DetectorCourses, run: CourseRun): Promise<JudgedRun> {
+  return courses.judge(await courses.prepare(run))
+}
+
+const fresh = (source: SeriesSource, minute: number) =>
+  judge(new DetectorCourses(new EvaluationsHere()), runAt(source, minute))
+
+test('a run that goes on gives what a run that begins gives, and reads the last hour only', async () => {
+  const source = new Growing()
+  const courses = new DetectorCourses(new EvaluationsHere())
+  for (let minute = 0; minute <= 120; minute += 5) {
+    const { groups, learntFrom } = await judge(courses, runAt(source, minute))
+    const last = source.reads.at(-1)
+    if (minute > 0) assert.equal(Number((last?.endNs ?? 0n) - (last?.startNs ?? 0n)) / 6e10, 65)
+    const expected = await fresh(source, minute)
+    assert.deepEqual(groups, expected.groups, `after ${minute} minutes`)
+    assert.deepEqual(learntFrom, expected.learntFrom)
+  }
+  assert.equal((await fresh(source, 0)).groups[0]?.evaluation.episodes.length, 1)
+})
+
+test('telemetry that is late by less than an hour counts as if it had come in time', async () => {
+  const source = new Growing()
+  const whole = source.all
+  const courses = new DetectorCourses(new EvaluationsHere())
+  for (let minute = 0; minute <= 60; minute += 5) {
+    const untilNs = BigInt(noonMs + minute * 60_000) * 1_000_000n - 7n * nsPerMinute
+    source.all = whole.filter(({ timeNs }) => timeNs < untilNs)
+    const { groups } = await judge(courses, runAt(source, minute))
+    assert.deepEqual(groups, (await fresh(source, minute)).groups)
+  }
+})
+
+test('after something was hidden a run begins anew, and knows only what it reads then', async () => {
+  const source = new Growing()
+  const evaluations = new EvaluationsHere()
+  const courses = new DetectorCourses(evaluations)
+  await judge(courses, runAt(source, 0))
+  assert.equal(evaluations.size, 1)
+  source.hideCount++
+  courses.forget('acme')
+  assert.equal(evaluations.size, 0, 'nothing of it is in memory')
+  source.all = points(2)
+  const { groups } = await judge(courses, runAt(source, 5))
+  assert.deepEqual(groups, (await fresh(source, 5)).groups)
+})
+
+test('what was read before something was hidden is not used after it', async () => {
+  const source = new Growing()
+  const courses = new DetectorCourses(new EvaluationsHere())
+  await judge(courses, runAt(source, 0))
+  // The hiding comes between the read of the next run and its evaluation.
+  source.onRead = () => {
+    source.onRead = null
+    source.hideCount++
+    source.all = points(2)
+    courses.forget('acme')
+  }
+  const { groups } = await judge(courses, runAt(source, 5))
+  assert.deepEqual(groups, (await fresh(source, 5)).groups)
+  assert.deepEqual((await judge(courses, runAt(source, 10))).groups, (await fresh(source, 10)).groups)
+})
+
+test('another definition, other feedback, or a course that was dropped begins anew', async () => {
+  const source = new Growing()
+  const evaluations = new EvaluationsHere()
+  const courses = new DetectorCourses(evaluations)
+  await judge(courses, runAt(source, 0))
+  const widened = { ...runAt(source, 5), widenings: new Map([['{}', { above: 3, below: 1 }]]) }
+  const other = new DetectorCourses(new EvaluationsHere())
+  assert.deepEqual((await judge(courses, widened)).groups, (await judge(other, widened)).groups)
+  const params = methodParams.robust_band.parse({ k: 2, min_rel_dev: 0 })
+  const narrow = {
+    ...runAt(source, 10),
+    version: '2',
+    choice: { method_key: 'robust_band' as const, params },
+    definition: { ...definition, params },
+  }
+  const [again] = (await judge(courses, narrow)).groups
+  const [expected] = (await judge(new DetectorCourses(new EvaluationsHere()), narrow)).groups
+  assert.deepEqual(again, expected)
+  evaluations.forget('acme')
+  assert.deepEqual((await judge(courses, { ...narrow, nowMs: narrow.nowMs + 300_000 })).groups.length, 1)
+})
+
+test('a detector that does not run any more is dropped', async () => {
+  const source = new Growing()
+  const evaluations = new EvaluationsHere()
+  const courses = new DetectorCourses(evaluations)
+  await judge(courses, runAt(source, 0))
+  courses.forgetUnused(noonMs + 3_600_000)
+  assert.equal(evaluations.size, 1)
+  courses.forgetUnused(noonMs + 2 * 86_400_000)
+  assert.equal(evaluations.size, 0)
+})
