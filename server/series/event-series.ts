@@ -188,6 +188,15 @@ export function attributesColumn(table: TableSpec): string {
   return table.signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
 }
 
+/**
+ * Whether a series counts some of the events of its subject, such as the logs that are errors. Then no event
+ * is as well known as many: the usual value is zero, however long the step.
+ */
+export function countsSomeEvents(key: string): boolean {
+  const series = eventSeriesOf(key)
+  return series?.counting === true && series.counted !== every
+}
+
 /** Returns the built-in series of a key; undefined where the key is not built in. */
 export function eventSeriesOf(key: string): EventSeries | undefined {
   return eventSeries.find((series) => series.key === key)

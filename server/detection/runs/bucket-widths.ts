@@ -1,8 +1,10 @@
 // The width of the buckets of each detector, chosen once a day from how dense its data was on the seven days
 // before. A series that began later is looked at each hour, from its beginning. So the choice depends on the
-// data and the time only, whoever asks.
+// data and the time only, whoever asks. Where zero is the usual value, as of error logs, few events do not
+// mean few values: the width is the narrowest.
 
 import { nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
+import { countsSomeEvents } from '../../series/event-series.ts'
 import { densestWidth } from './bucket-width.ts'
 import type { CourseRun } from './course-run.ts'
 import { ingestLagMs, narrowestStep, type StepMinutes, spreadOf, stepsMinutes } from './run-plan.ts'
@@ -28,7 +30,7 @@ export class BucketWidths {
   /** The width of the buckets of a run, in minutes. */
   async widthFor(run: CourseRun): Promise<StepMinutes> {
     const narrowest = narrowestStep(run.definition.window_minutes)
-    if (narrowest === stepsMinutes.at(-1)) return narrowest
+    if (narrowest === stepsMinutes.at(-1) || countsSomeEvents(run.definition.metric_key)) return narrowest
     const offsetMs = spreadOf(run.definition, 24) * hourMs
     const day = Math.floor((run.nowMs - offsetMs) / dayMs)
     const hour = Math.floor(run.nowMs / hourMs)
