@@ -1,6 +1,7 @@
 // Examples of an organisation: the caller, its access tokens, its removal, what it stores and what it sends.
 
 import type { z } from 'zod'
+import type { Session } from '../session.ts'
 import type {
   AccessToken,
   CreateAccessToken,
@@ -18,6 +19,13 @@ export const meExample: Me = {
   organisation_name: 'Acme Shop',
   role: 'owner',
   requester: ada,
+}
+
+export const sessionExample: Session = {
+  id: 'ses_01m7yq0a5e2gk9w3v8c1n4r7tx',
+  ...meExample,
+  created_at: '2026-11-21T09:27:02.114Z',
+  ends_at: '2026-11-28T09:27:02.114Z',
 }
 
 export const createTokenExample: z.input<typeof CreateAccessToken> = {

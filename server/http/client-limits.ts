@@ -46,6 +46,9 @@ const sentences = {
   failing: 'Too many requests with a wrong access token from your address; repeat after Retry-After.',
 } as const
 
+/** Refusals before any secret is looked up. */
+const untried: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['unauthenticated', 'other_origin'])
+
 export class ClientLimits {
   readonly #options: ClientLimitsOptions
   readonly #limits: Readonly<Record<keyof typeof sentences, RateLimit>>
@@ -82,9 +85,10 @@ export class ClientLimits {
       if (caller === null) throw new AppError('token_unknown')
       return caller
     } catch (error) {
-      if (!(error instanceof AppError) || error.status !== 401) throw error
+      if (!(error instanceof AppError)) throw error
+      if (error.status !== 401 && error.code !== 'other_origin') throw error
       this.failures.set(error.code, (this.failures.get(error.code) ?? 0) + 1)
-      this.#require(error.code === 'unauthenticated' ? 'anonymous' : 'failing', request.address)
+      this.#require(untried.has(error.code) ? 'anonymous' : 'failing', request.address)
       throw error
     }
   }

@@ -157,12 +157,13 @@ function limitsOf({ authenticate, clock, connections, turns: shared }: HttpOptio
 }
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
-  const { access, isUnmetered, takesBasic } = request.routeOptions.config ?? {}
+  const { access, isUnmetered, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
   const head = {
     method: request.method,
     headers: request.headers,
     address: clients.addressOf(request.raw),
     takesBasic: takesBasic === true,
+    takesSignInCode: takesSignInCode === true,
   }
   if (access === undefined || access === 'public') {
     if (isUnmetered !== true) await clients.admit(head)
