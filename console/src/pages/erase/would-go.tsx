@@ -7,6 +7,7 @@ import type { DeletionPreview } from '../../../../contract/deletion.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { dayText } from '../../ui/instants.ts'
 import { useZone } from '../../ui/preferences.ts'
+import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Loading } from '../../ui/states.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
 import type { Preview } from './use-preview.ts'
@@ -79,7 +80,7 @@ function Counted({ preview }: { readonly preview: DeletionPreview }) {
 
 function SignalLines({ preview: { signals } }: { readonly preview: DeletionPreview }) {
   return (
-    <div className="table-scroll">
+    <Scrolling label="What would go, by signal">
       <table className="table">
         <thead>
           <tr>
@@ -108,7 +109,7 @@ function SignalLines({ preview: { signals } }: { readonly preview: DeletionPrevi
           ))}
         </tbody>
       </table>
-    </div>
+    </Scrolling>
   )
 }
 

@@ -11,6 +11,7 @@ import { erasuresQuery } from '../../api/storage.ts'
 import { useAddress } from '../../ui/address.ts'
 import { shortId } from '../../ui/chart/erased-spans.ts'
 import { Instant } from '../../ui/instant.tsx'
+import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { bytesText, countText } from '../../ui/units.ts'
 import { SelectionText } from './selection-text.tsx'
@@ -77,7 +78,7 @@ interface RequestTableProps {
 function RequestTable({ hasMore, requests }: RequestTableProps) {
   const { tenant_id: organisation } = useMe()
   return (
-    <div className="table-scroll">
+    <Scrolling label="Deletion requests">
       <table className="table">
         <thead>
           <tr>
@@ -123,6 +124,6 @@ function RequestTable({ hasMore, requests }: RequestTableProps) {
         </tbody>
       </table>
       {hasMore && <p className="muted">Older requests: choose a status, or use ./lethe deletions list.</p>}
-    </div>
+    </Scrolling>
   )
 }

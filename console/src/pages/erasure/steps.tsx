@@ -4,6 +4,7 @@ import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { Instant } from '../../ui/instant.tsx'
+import { Scrolling } from '../../ui/scrolling.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
 import { numberIn } from './status-text.ts'
 
@@ -52,7 +53,7 @@ export function Steps({ request }: { readonly request: DeletionRequest }) {
 
 function StepTable({ steps }: { readonly steps: readonly Step[] }) {
   return (
-    <div className="table-scroll">
+    <Scrolling label="Steps of the erasure">
       <table className="table">
         <thead>
           <tr>
@@ -83,6 +84,6 @@ function StepTable({ steps }: { readonly steps: readonly Step[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scrolling>
   )
 }

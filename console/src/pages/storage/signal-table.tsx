@@ -3,6 +3,7 @@
 import { nowMs } from '../../clock.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { agoText } from '../../ui/instants.ts'
+import { Scrolling } from '../../ui/scrolling.tsx'
 import { bytesText, countText, shareText } from '../../ui/units.ts'
 import type { Usage } from './usage-days.ts'
 
@@ -10,7 +11,7 @@ export function SignalTable({ usage }: { readonly usage: Usage }) {
   return (
     <section className="section">
       <h2>By signal</h2>
-      <div className="table-scroll">
+      <Scrolling label="Stored telemetry by signal">
         <table className="table">
           <thead>
             <tr>
@@ -41,7 +42,7 @@ export function SignalTable({ usage }: { readonly usage: Usage }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scrolling>
     </section>
   )
 }

@@ -1,5 +1,6 @@
 // The numbers of a chart of days as a table, newest day first, with the same selection.
 
+import { Scrolling } from '../scrolling.tsx'
 import type { DayBarsProps } from './day-chart.ts'
 
 export function DayTable({
@@ -12,8 +13,7 @@ export function DayTable({
 }: DayBarsProps & { readonly totals: readonly number[] }) {
   const rows = days.map((day, i) => ({ day, i })).toReversed()
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keys.
-    <section className="table-scroll chart-table" tabIndex={0} aria-label={`${title}, as a table`}>
+    <Scrolling className="chart-table" label={`${title}, as a table`}>
       <table className="table">
         <thead>
           <tr>
@@ -52,6 +52,6 @@ export function DayTable({
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrolling>
   )
 }
