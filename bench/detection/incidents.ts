@@ -73,7 +73,7 @@ function weigh(labelled: LabelledSeries, opened: readonly number[]) {
 
 async function measure(corpus: Corpus, key: MethodKey, budget: number) {
   const choice = choiceOf(key, budget)
-  const byKind = new Map<string, { planted: number; found: number }>()
+  const byKind = new Map<string, { planted: number; found: number; visible: number; seen: number }>()
   let right = 0
   let wrong = 0
   for (const labelled of corpus) {
@@ -83,24 +83,33 @@ async function measure(corpus: Corpus, key: MethodKey, budget: number) {
     right += weighed.right
     wrong += weighed.wrong
     for (const incident of labelled.incidents) {
-      const sum = byKind.get(incident.kind) ?? { planted: 0, found: 0 }
+      const sum = byKind.get(incident.kind) ?? { planted: 0, found: 0, visible: 0, seen: 0 }
+      const isFound = weighed.found.has(incident)
       sum.planted++
-      if (weighed.found.has(incident)) sum.found++
+      if (isFound) sum.found++
+      if (incident.isVisible) sum.visible++
+      if (incident.isVisible && isFound) sum.seen++
       byKind.set(incident.kind, sum)
     }
   }
   const sums = [...byKind.values()]
-  const planted = sums.reduce((sum, each) => sum + each.planted, 0)
+  const sumOf = (name: 'found' | 'planted' | 'seen' | 'visible') =>
+    sums.reduce((sum, each) => sum + each[name], 0)
   const found = {
     method: key,
     'budget a week': budget,
-    planted,
-    recall: rounded(sums.reduce((sum, each) => sum + each.found, 0) / planted),
+    planted: sumOf('planted'),
+    recall: rounded(sumOf('found') / sumOf('planted')),
+    visible: sumOf('visible'),
+    'recall of the visible': rounded(sumOf('seen') / sumOf('visible')),
     precision: rounded(right / Math.max(1, right + wrong)),
     'false a series and week': rounded(wrong / weeksOf(corpus)),
   }
   const kinds = Object.fromEntries(
-    [...byKind].map(([kind, each]) => [kind, rounded(each.found / each.planted)]),
+    [...byKind].map(([kind, { found, planted, seen, visible }]) => [
+      kind,
+      `${found} of ${planted}; visible ${seen} of ${visible}`,
+    ]),
   )
   return { found, byKind: { method: key, 'budget a week': budget, ...kinds } }
 }

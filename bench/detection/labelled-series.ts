@@ -5,6 +5,8 @@ export interface LabelledIncident {
   readonly from: number
   /** Exclusive. */
   readonly to: number
+  /** Whether a person who looks at the series sees it (visible.ts). */
+  readonly isVisible: boolean
 }
 
 export interface LabelledSeries {

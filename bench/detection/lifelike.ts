@@ -8,6 +8,7 @@
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
+import { isVisible } from './visible.ts'
 
 const stepMinutes = 5
 const perDay = 288
@@ -198,7 +199,8 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
   const sorted = values.slice().sort()
   const quantile = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
   const usual = { centre: quantile(0.5), swing: (quantile(0.95) - quantile(0.05)) / 2 }
-  const incidents: LabelledIncident[] = []
+  const clean = values.slice()
+  const incidents: Omit<LabelledIncident, 'isVisible'>[] = []
   for (let start = firstDay; start + 2 < days; start += daysBetween) {
     const kind = kinds[(turn + incidents.length) % kinds.length] ?? 'spike'
     const { lasts, apply } = incidentKinds[kind]
@@ -211,7 +213,8 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
     }
     incidents.push({ kind, from, to })
   }
-  return incidents
+  const planted = { clean, values, perDay }
+  return incidents.map((each) => ({ ...each, isVisible: isVisible(planted, each.from, each.to) }))
 }
 
 /**

@@ -7,7 +7,8 @@
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import type { LabelledSeries } from './labelled-series.ts'
+import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
+import { isVisible } from './visible.ts'
 
 /** What a series of one step is like: about as many values as people look at. */
 const cadences = [
@@ -208,7 +209,7 @@ function drawMaking(length: number, perDay: number, chance: Chance, seed: number
   }
 }
 
-function plant(making: Making, turn: number, chance: Chance): LabelledSeries['incidents'] {
+function plant(making: Making, turn: number, chance: Chance): Omit<LabelledIncident, 'isVisible'>[] {
   const { length } = making.level
   const count = Math.floor(chance.uniform() * (mostIncidents + 1))
   const visible = allKinds.filter(([, { ofRhythm }]) => ofRhythm !== true || making.height > 0)
@@ -237,20 +238,24 @@ export function variedSeries(seeds: readonly number[], perSeed = 26): LabelledSe
       const { days, stepMinutes } = cadences[ordinal % cadences.length] ?? cadences[0]
       const perDay = 1440 / stepMinutes
       const making = drawMaking(days * perDay, perDay, chance, own)
+      const calm = structuredClone(making)
       const incidents = plant(making, seed * 3 + ordinal, chance)
       const isCount = chance.uniform() < 0.3
       const unit = isCount ? between(0.3, 3, chance) : 1
-      const values = making.level.map((level, i) => {
-        const sum = level + (making.rhythm[i] ?? 0) + (making.noise[i] ?? 0)
-        const value = Math.max(0, sum * (making.factor[i] ?? 1)) * unit
-        return isCount ? Math.round(value) : value
-      })
+      const valuesOf = ({ factor, level, noise, rhythm }: Making) =>
+        level.map((each, i) => {
+          const sum = each + (rhythm[i] ?? 0) + (noise[i] ?? 0)
+          const value = Math.max(0, sum * (factor[i] ?? 1)) * unit
+          return isCount ? Math.round(value) : value
+        })
+      const values = valuesOf(making)
+      const planted = { clean: valuesOf(calm), values: values.slice(), perDay }
       for (let i = 0; i < values.length; i++) if (chance.uniform() < 0.002) values[i] = Number.NaN
       return {
         name: `every ${stepMinutes} min`,
         stepMinutes,
         values,
-        incidents,
+        incidents: incidents.map((each) => ({ ...each, isVisible: isVisible(planted, each.from, each.to) })),
         judgedFrom: Math.floor(0.25 * values.length),
       }
     }),

@@ -167,6 +167,8 @@ class PastSeries {
         const replay = await this.#replayOf(stepMinutes, startNs)
         return replay.window({ startNs, endNs, knownUntilNs, maxGroups })
       },
+      // The whole past is read in one go, so no part of it costs a read of its own.
+      hasRowsBefore: async () => true,
       hidings: () => gate.hidings(place.tenantId),
       unknownTime: (signal, range) => gate.unknownTime(place.tenantId, signal, range),
     }

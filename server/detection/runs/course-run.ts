@@ -26,6 +26,8 @@ export interface SeriesRead extends LearntSpan {
 /** Where a run reads its series, and how it knows what must not be used. */
 export interface SeriesSource {
   read(read: SeriesRead): Promise<SeriesSet>
+  /** False only where no series can have a value before the time. */
+  hasRowsBefore(endNs: Ns): Promise<boolean>
   /** Changes when something of the organisation is hidden. */
   hidings(): number
   /** Erased or hidden time of a signal. */

@@ -41,6 +41,8 @@ class Growing implements SeriesSource {
   all = points(1)
   readonly reads: SeriesRead[] = []
   hideCount = 0
+  /** Whether it is told how old the telemetry is. */
+  knowsFirst = true
   onRead: (() => void) | null = null
 
   async read(read: SeriesRead): Promise<SeriesSet> {
@@ -48,6 +50,10 @@ class Growing implements SeriesSource {
     const set = new FilePoints(this.all.filter(({ timeNs }) => timeNs < read.endNs)).read(read)
     this.onRead?.()
     return set
+  }
+
+  async hasRowsBefore(endNs: Ns): Promise<boolean> {
+    return this.knowsFirst ? this.all.some(({ timeNs }) => timeNs < endNs) : true
   }
 
   hidings(): number {
@@ -91,6 +97,19 @@ test('a run that goes on gives what a run that begins gives, and reads the last 
     assert.deepEqual(learntFrom, expected.learntFrom)
   }
   assert.equal((await fresh(source, 0)).groups[0]?.evaluation.episodes.length, 1)
+})
+
+test('the past of a young series is read from the week of its first row on, with the same result', async () => {
+  const [young, whole] = [new Growing(), new Growing()]
+  whole.knowsFirst = false
+  const { groups } = await fresh(young, 0)
+  assert.deepEqual(groups, (await fresh(whole, 0)).groups)
+  const weekNs = 10_080n * nsPerMinute
+  const earliest = ({ reads }: Growing) =>
+    reads.map(({ startNs }) => startNs).sort((a, b) => (a < b ? -1 : 1))[0] ?? 0n
+  const firstNs = young.all[0]?.timeNs ?? 0n
+  assert.ok(earliest(young) <= firstNs && firstNs - earliest(young) < weekNs)
+  assert.ok(firstNs - earliest(whole) > weekNs)
 })
 
 test('telemetry that is late by less than an hour counts as if it had come in time', async () => {

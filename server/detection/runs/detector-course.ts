@@ -31,6 +31,7 @@ const pastGroupsMax = 200
 /** Steps of one read of the past; of many groups fewer, because a read is unpacked in one go. */
 const readSteps = 10_080
 const groupedReadSteps = 2016
+const weekNs = 7n * 1440n * nsPerMinute
 /** A series with fewer values costs little to begin again. */
 const fewValues = 3000
 const hourMs = 3_600_000
@@ -171,8 +172,9 @@ export class DetectorCourses {
     const { plan, run } = prepared
     const members = going.membersOf(last)
     const stepsAtOnce = run.definition.scope.group_by === undefined ? readSteps : groupedReadSteps
-    for (let startNs = going.nextNs(members); startNs < last.startNs; ) {
-      const longNs = BigInt(stepsAtOnce * plan.stepMinutes) * nsPerMinute
+    const longNs = BigInt(stepsAtOnce * plan.stepMinutes) * nsPerMinute
+    const newNs = { startNs: going.nextNs(members), endNs: last.startNs }
+    for (let startNs = await firstWithRows(run.source, newNs, longNs); startNs < last.startNs; ) {
       const endNs = startNs + longNs < last.startNs ? startNs + longNs : last.startNs
       const read = { startNs, endNs, stepMinutes: plan.stepMinutes, isBorn: false }
       const set = await run.source.read({ ...read, maxGroups: pastGroupsMax })
@@ -198,6 +200,24 @@ export class DetectorCourses {
     const unknown = unknownText(run, plan.startNs, course.settledNs)
     this.#courses.set(run.detectorId, { ...course, unknown, usedMs: run.nowMs })
   }
+}
+
+/**
+ * Where the past of a young organisation begins: the last of whole weeks before its first row. A span that
+ * one read covers is read as it is.
+ */
+async function firstWithRows(
+  source: CourseRun['source'],
+  { endNs, startNs }: LearntSpan,
+  longNs: Ns,
+): Promise<Ns> {
+  let firstNs = startNs
+  while (endNs - firstNs > longNs) {
+    const nextNs = firstNs + weekNs
+    if (await source.hasRowsBefore(nextNs < endNs ? nextNs : endNs)) return firstNs
+    firstNs = nextNs
+  }
+  return firstNs
 }
 
 function hasValues({ groups }: SeriesSet): boolean {

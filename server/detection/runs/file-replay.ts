@@ -93,7 +93,12 @@ export class FilePoints {
   }
 
   source(): SeriesSource {
-    return { read: async (read) => this.read(read), hidings: () => 0, unknownTime: () => [] }
+    return {
+      read: async (read) => this.read(read),
+      hasRowsBefore: async (endNs) => this.startNs !== null && this.startNs < endNs,
+      hidings: () => 0,
+      unknownTime: () => [],
+    }
   }
 
   read({ endNs, startNs, stepMinutes }: SeriesRead): SeriesSet {

@@ -12,6 +12,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { readSeriesBatch } from '../../series/batched-read.ts'
+import { hasRowsBefore } from '../../series/earlier-rows.ts'
 import { readSeries, type SeriesSet } from '../../series/series.ts'
 import type { ReadShare, TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -124,6 +125,7 @@ export class DetectorRunner {
     const { tenantId } = reader.place
     const source: SeriesSource = {
       read: (read) => readSeries(reader, requestOf(run.detector.definition, read)),
+      hasRowsBefore: (endNs) => hasRowsBefore(reader, run.detector.definition.metric_key, endNs),
       hidings: () => gate.hidings(tenantId),
       unknownTime: (signal, range) => gate.unknownTime(tenantId, signal, range),
     }

@@ -1,0 +1,81 @@
+// Whether a person who looks at the chart of a made-up series sees a planted incident. The generators know
+// what the series would have been without it. An incident is visible where, over some minutes, hours or half
+// a day, it moves the mean of what the time of the day does not explain by half more than the largest of such
+// movements in the calm series, or makes it half more restless than ever, or half as restless as usual. No
+// method was asked.
+
+interface Planted {
+  /** The series without any incident, and with all. */
+  readonly clean: Float64Array
+  readonly values: Float64Array
+  readonly perDay: number
+}
+
+/** Values over which means and restlessness are compared. */
+const widths = [1, 3, 12, 48, 144]
+const fewestForSpread = 12
+/** Of the movements of a calm series, so many are ordinary; the rest are outliers that a person expects. */
+const ordinaryShare = 0.995
+const plainly = 1.5
+
+export function isVisible({ clean, perDay, values }: Planted, from: number, to: number): boolean {
+  const usual = usualByTime(clean, perDay)
+  const rest = (all: Float64Array) => all.map((value, i) => value - (usual[i % perDay] ?? 0))
+  const calm = rest(clean)
+  // A reading that stands still is restless beside its usual rhythm, so restlessness is compared in both.
+  const restless: readonly (readonly [Float64Array, Float64Array])[] = [
+    [calm, rest(values)],
+    [clean, values],
+  ]
+  return widths.some((width) => {
+    if (width > Math.max(1, to - from)) return false
+    const calmMeans = windowsOf(calm, width, 0, calm.length, meanOf).map(Math.abs)
+    const moved = windowsOf(
+      values.map((value, i) => value - (clean[i] ?? 0)),
+      ...([width, from, to, meanOf] as const),
+    )
+    if (Math.max(...moved.map(Math.abs)) > plainly * quantile(calmMeans, ordinaryShare)) return true
+    if (width < fewestForSpread) return false
+    return restless.some(([before, after]) => {
+      const usually = windowsOf(before, width, 0, before.length, restlessnessOf)
+      const now = windowsOf(after, width, from, to, restlessnessOf)
+      const calmest = Math.min(quantile(usually, 0.5) / 2, quantile(usually, 1 - ordinaryShare) / plainly)
+      return Math.max(...now) > plainly * quantile(usually, ordinaryShare) || Math.min(...now) < calmest
+    })
+  })
+}
+
+function usualByTime(clean: Float64Array, perDay: number): number[] {
+  return Array.from({ length: perDay }, (_, time) => {
+    const same: number[] = []
+    for (let i = time; i < clean.length; i += perDay) same.push(clean[i] ?? 0)
+    return quantile(same, 0.5)
+  })
+}
+
+type Measure = (window: Float64Array) => number
+
+/** Of windows that overlap by half. */
+function windowsOf(all: Float64Array, width: number, from: number, to: number, measure: Measure): number[] {
+  const found: number[] = []
+  const step = Math.max(1, width >> 1)
+  for (let i = from; i + width <= Math.max(to, from + width); i += step)
+    found.push(measure(all.subarray(i, i + width)))
+  return found
+}
+
+function meanOf(window: Float64Array): number {
+  return window.reduce((sum, value) => sum + value, 0) / window.length
+}
+
+/** Mean step from value to value. */
+function restlessnessOf(window: Float64Array): number {
+  let sum = 0
+  for (let i = 1; i < window.length; i++) sum += Math.abs((window[i] ?? 0) - (window[i - 1] ?? 0))
+  return sum / (window.length - 1)
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(share * (sorted.length - 1))] ?? 0
+}
