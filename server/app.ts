@@ -33,6 +33,7 @@ import { version } from './core/version.ts'
 import type { Failpoint } from './deletion/attempt/eraser.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import { readActiveHolds } from './deletion/governance/active-holds.ts'
+import { readKept } from './deletion/retention/kept.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
 import { createSystemDetectors } from './detection/detectors/system-detectors.ts'
 import { addFeedbackRoutes } from './detection/feedback-routes.ts'
@@ -61,6 +62,7 @@ import { addSessionRoutes } from './tenancy/session-routes.ts'
 import { SessionStore } from './tenancy/sessions.ts'
 import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { insertToken } from './tenancy/tokens.ts'
+import { RefusalCounts } from './usage/refusals.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
@@ -233,11 +235,11 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   let isReady = false
   const clients = wireClients(stores)
   const turns = new LoopTurns({ nowMs: elapsedMs })
+  const refusals = new RefusalCounts(clock)
+  const serving = { clients, turns, onRefusal: refusals.count.bind(refusals), isReady: () => isReady }
   const ingest = wireIngest({
     ...stores,
-    clients,
-    turns,
-    isReady: () => isReady,
+    ...serving,
     onLate: (late) => deletion.lateRows.add(late),
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
@@ -247,9 +249,9 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const front = wireHttp({ ...stores, clients, turns, isReady: () => isReady })
-  const rooms = { deletion, ingest, detectors, runner, evaluations }
-  await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
+  const front = wireHttp({ ...stores, ...serving })
+  const rooms = { deletion, ingest, detectors, runner, evaluations, refusals }
+  await addRoutes({ ...stores, ...rooms, ...serving, front })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
   addCertificateRoute(front.http, wireCertificates(issuing))
 
@@ -343,6 +345,7 @@ interface RouteNeeds {
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
   readonly evaluations: Evaluations
+  readonly refusals: RefusalCounts
   readonly isReady: () => boolean
 }
 
@@ -375,7 +378,8 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addSessionRoutes(http, needs.sessions)
   addRemovalRoute(http, wireRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })
-  addUsageRoutes(http, readerOf, weighingForAnswers(needs))
+  const keptFor = (tenantId: string, nowMs: number) => readKept(control, tenantId, nowMs)
+  addUsageRoutes(http, { ...needs, readerOf, weighRows: weighingForAnswers(needs), keptFor })
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })

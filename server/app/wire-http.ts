@@ -20,6 +20,7 @@ import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
+import type { OnRefusal } from '../http/refused-request.ts'
 import { createHttp, type HttpOptions, type WithReserve } from '../http/server.ts'
 import type { ServiceMetrics } from '../metrics.ts'
 import type { SessionStore } from '../tenancy/sessions.ts'
@@ -33,6 +34,7 @@ export interface HttpNeeds {
   readonly turns: LoopTurns
   readonly disk: { readonly withReserve: WithReserve }
   readonly isReady: () => boolean
+  readonly onRefusal: OnRefusal
 }
 
 export interface WiredHttp {
@@ -72,7 +74,9 @@ export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): 
   })
 }
 
-export function wireHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): WiredHttp {
+export function wireHttp(needs: HttpNeeds): WiredHttp {
+  const { clients, clock, config, disk, isReady, logger, onRefusal, turns } = needs
+
   const answers = new ResponsesInProgress(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
     createHttp({
@@ -84,6 +88,7 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
       connections,
       answers,
       turns,
+      onRefusal,
     })
   const connections = new Connections(config.connections, addressesOf(config), turns)
   const http = open(clients, connections)

@@ -93,6 +93,17 @@ export class ClientLimits {
     }
   }
 
+  /** Returns the caller of a request to an unknown address; null where there is none. Limits nothing. */
+  async find(request: RequestHead): Promise<Caller | null> {
+    if (!hasCredential(request)) return null
+    try {
+      return await this.#options.authenticate(request)
+    } catch (error) {
+      if (error instanceof AppError) return null
+      throw error
+    }
+  }
+
   /**
    * Admits a request to a public operation, or to an unknown address. Throws `too_many_requests` where the
    * address sends too many, unless the request has a valid token.
