@@ -44,8 +44,27 @@ const erasure = createRoute({
   })),
 })
 
+const holds = createRoute({
+  getParentRoute: () => organisation,
+  path: '/holds',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/governance/holds-page.tsx')).HoldsPage,
+  })),
+})
+const retention = createRoute({
+  getParentRoute: () => organisation,
+  path: '/retention',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/governance/retention-page.tsx')).RetentionPage,
+  })),
+})
+
 export const router = createRouter({
-  routeTree: root.addChildren([home, signIn, organisation.addChildren([storage, erase, erasures, erasure])]),
+  routeTree: root.addChildren([
+    home,
+    signIn,
+    organisation.addChildren([storage, erase, erasures, erasure, holds, retention]),
+  ]),
   basepath: '/console',
   parseSearch,
   stringifySearch,

@@ -2,10 +2,11 @@
 
 import type { Operation } from '../../../contract/operation.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
+import { holdOperations, retentionOperations } from '../../../contract/operations/governance.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to: '/$organisation/storage' | '/$organisation/erase' | '/$organisation/erasures'
+  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'holds' | 'retention'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -40,5 +41,19 @@ export const places: readonly Place[] = [
     says: 'all requests, their clocks and certificates',
     key: 'r',
     operation: deletionOperations.list,
+  },
+  {
+    to: '/$organisation/retention',
+    label: 'Retention',
+    says: 'how long each signal is kept',
+    key: 'k',
+    operation: retentionOperations.get,
+  },
+  {
+    to: '/$organisation/holds',
+    label: 'Legal holds',
+    says: 'what may not be erased',
+    key: 'h',
+    operation: holdOperations.list,
   },
 ]
