@@ -2,12 +2,21 @@
 // the real service. Two colour schemes; the second person and the changed count are people of their own.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { Role } from '../../contract/tenancy.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service } from '../scenario/service.ts'
-import { hasChromium, openBrowser, type Scheme, schemes, type Visitor, visit, widths } from './browser.ts'
+import {
+  hasChromium,
+  openBrowser,
+  type Scheme,
+  schemes,
+  screenshotPath,
+  type Visitor,
+  visit,
+  widths,
+} from './browser.ts'
 import { startShop } from './shop.ts'
 
 const [msPerHour, msPerDay] = [3_600_000, 86_400_000]
@@ -18,6 +27,13 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
   before(async () => {
     service = await startShop()
     browser = await openBrowser()
+  })
+  afterEach(async () => {
+    // What a person would see, where a test has failed and left its page open.
+    for (const [i, context] of browser.contexts().entries()) {
+      await context.pages()[0]?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
+      await context.close()
+    }
   })
   after(async () => {
     await browser.close()
@@ -42,6 +58,12 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.locator('#page').waitFor()
     return visitor
   }
+
+  /** The engine removes old files when it comes to it, which takes minutes on a busy machine. */
+  const untilVerified = (page: Page) =>
+    page
+      .getByText('Hidden, removed, and counted again: nothing of it is left.')
+      .waitFor({ timeout: 5 * 60_000 })
 
   const typeWord = (page: Page, word: string) => page.getByLabel('Type acme to erase').fill(word)
 
@@ -232,7 +254,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.checkAccess()
     await visitor.shoot('erase-changed')
     await page.getByRole('button', { name: /^Erase [\d,]+ rows$/ }).click()
-    await page.getByText('Hidden, removed, and counted again').waitFor()
+    await untilVerified(page)
     await visitor.leave()
   })
 
@@ -253,7 +275,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await visitor.shoot('erase-wrong-word')
       await typeWord(page, 'acme')
       await erase.click()
-      await page.getByText('Hidden, removed, and counted again: nothing of it is left.').waitFor()
+      await untilVerified(page)
       await page.getByText('checked in this browser').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erasure-completed')
@@ -294,8 +316,8 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await deciding.checkAccess()
     await deciding.shoot('erasure-to-approve')
     await deciding.page.getByRole('button', { name: 'Approve' }).click()
-    await deciding.page.getByText('Hidden, removed, and counted again').waitFor()
-    await page.getByText('Hidden, removed, and counted again').waitFor()
+    await untilVerified(deciding.page)
+    await untilVerified(page)
     await page.getByRole('link', { name: 'Storage' }).first().click()
     await page.getByText('Nothing is stored').waitFor()
     await asking.shoot('storage-all-erased')

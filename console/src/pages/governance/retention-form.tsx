@@ -10,7 +10,6 @@ import { retentionOperations } from '../../../../contract/operations/governance.
 import { call } from '../../api/client.ts'
 import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
-import { forgetAmounts } from '../../api/storage.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { bytesText, countOf } from '../../ui/units.ts'
@@ -85,7 +84,7 @@ function useSave(changes: readonly Change[], onSaved: () => void) {
       }),
     onSuccess: () => {
       onSaved()
-      forgetAmounts(client)
+      return client.invalidateQueries()
     },
   })
 }
