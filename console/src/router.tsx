@@ -44,8 +44,25 @@ const erasure = createRoute({
   })),
 })
 
+const ledger = createRoute({
+  getParentRoute: () => organisation,
+  path: '/ledger',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/evidence/ledger-page.tsx')).LedgerPage,
+  })),
+})
+const audit = createRoute({
+  getParentRoute: () => organisation,
+  path: '/audit',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/evidence/audit-page.tsx')).AuditPage,
+  })),
+})
+
+const pages = [storage, erase, erasures, erasure, ledger, audit]
+
 export const router = createRouter({
-  routeTree: root.addChildren([home, signIn, organisation.addChildren([storage, erase, erasures, erasure])]),
+  routeTree: root.addChildren([home, signIn, organisation.addChildren(pages)]),
   basepath: '/console',
   parseSearch,
   stringifySearch,

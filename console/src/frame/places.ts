@@ -1,11 +1,17 @@
 // The pages that rail, command palette and keys lead to.
 
 import type { Operation } from '../../../contract/operation.ts'
+import { auditOperations } from '../../../contract/operations/audit.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to: '/$organisation/storage' | '/$organisation/erase' | '/$organisation/erasures'
+  readonly to:
+    | '/$organisation/storage'
+    | '/$organisation/erase'
+    | '/$organisation/erasures'
+    | '/$organisation/ledger'
+    | '/$organisation/audit'
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -40,5 +46,19 @@ export const places: readonly Place[] = [
     says: 'all requests, their clocks and certificates',
     key: 'r',
     operation: deletionOperations.list,
+  },
+  {
+    to: '/$organisation/ledger',
+    label: 'Ledger',
+    says: 'every step of every deletion, verifiable',
+    key: 'l',
+    operation: auditOperations.ledger,
+  },
+  {
+    to: '/$organisation/audit',
+    label: 'Audit log',
+    says: 'who did what, verifiable',
+    key: 'a',
+    operation: auditOperations.auditLog,
   },
 ]
