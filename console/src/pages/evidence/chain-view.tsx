@@ -29,7 +29,7 @@ interface ChainViewProps {
 
 type Query = Readonly<Record<string, string | undefined>>
 
-export interface EntryPage {
+interface EntryPage {
   readonly entries: readonly ChainEntry[]
   readonly next: string | null
 }
