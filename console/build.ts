@@ -16,6 +16,7 @@ await build({
   root: import.meta.dirname,
   base: '/console/',
   logLevel: 'warn',
+  worker: { format: 'es' },
   plugins: [contractAsData(join(import.meta.dirname, '..', 'contract')), react()],
   build: {
     outDir: folder,

@@ -58,13 +58,25 @@ const retention = createRoute({
     default: (await import('./pages/governance/retention-page.tsx')).RetentionPage,
   })),
 })
+const ledger = createRoute({
+  getParentRoute: () => organisation,
+  path: '/ledger',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/evidence/ledger-page.tsx')).LedgerPage,
+  })),
+})
+const audit = createRoute({
+  getParentRoute: () => organisation,
+  path: '/audit',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/evidence/audit-page.tsx')).AuditPage,
+  })),
+})
+
+const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit]
 
 export const router = createRouter({
-  routeTree: root.addChildren([
-    home,
-    signIn,
-    organisation.addChildren([storage, erase, erasures, erasure, holds, retention]),
-  ]),
+  routeTree: root.addChildren([home, signIn, organisation.addChildren(pages)]),
   basepath: '/console',
   parseSearch,
   stringifySearch,

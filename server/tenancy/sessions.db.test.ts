@@ -11,7 +11,9 @@ import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
 import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { ClientLimits } from '../http/client-limits.ts'
 import { byCredential } from '../http/credentials.ts'
+import { ClientAddresses } from '../http/limits/client-address.ts'
 import { serve } from '../http/serve.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
@@ -31,10 +33,15 @@ const sessions = new SessionStore(control, clock)
 const http = createHttp({
   clock,
   logger: silent,
-  authenticate: byCredential({
-    ofToken: (secret) => store.findCaller(secret),
-    ofSession: (secret) => sessions.findCaller(secret),
-    ofSignInCode: (code) => sessions.findCallerOfCode(code),
+  authenticate: new ClientLimits({
+    clock,
+    refusalDelayMs: 0,
+    addresses: new ClientAddresses([], 'x-forwarded-for'),
+    authenticate: byCredential({
+      ofToken: (secret) => store.findCaller(secret),
+      ofSession: (secret) => sessions.findCaller(secret),
+      ofSignInCode: (code) => sessions.findCallerOfCode(code),
+    }),
   }),
   isReady: () => true,
 })

@@ -74,7 +74,7 @@ test('minutes of more than an hour ago are not listed, and a kind of more than a
   assert.deepEqual([items, since], [[], '2025-11-21T09:30:00.000Z'])
 })
 
-test('minutes are bounded where refusals never pause', async () => {
+test('the minutes of the last hour are listed where refusals never pause', async () => {
   const clock = new ManualClock(startMs)
   const counts = new RefusalCounts(clock)
   for (let i = 0; i < 200; i++) {

@@ -1,12 +1,13 @@
 // The pages that rail, command palette and keys lead to.
 
 import type { Operation } from '../../../contract/operation.ts'
+import { auditOperations } from '../../../contract/operations/audit.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { holdOperations, retentionOperations } from '../../../contract/operations/governance.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'holds' | 'retention'}`
+  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -55,5 +56,19 @@ export const places: readonly Place[] = [
     says: 'what may not be erased',
     key: 'h',
     operation: holdOperations.list,
+  },
+  {
+    to: '/$organisation/ledger',
+    label: 'Ledger',
+    says: 'every step of every deletion, verifiable',
+    key: 'l',
+    operation: auditOperations.ledger,
+  },
+  {
+    to: '/$organisation/audit',
+    label: 'Audit log',
+    says: 'who did what, verifiable',
+    key: 'a',
+    operation: auditOperations.auditLog,
   },
 ]

@@ -2,12 +2,12 @@
 // its certificate. It follows the request until its end by itself.
 
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { Refusal } from '../../api/client.ts'
-import { useMay } from '../../api/session.ts'
+import { useMay, useMe } from '../../api/session.ts'
 import { erasureQuery } from '../../api/storage.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
@@ -58,6 +58,7 @@ function Facts({ request }: { readonly request: DeletionRequest }) {
     textIn(request, name),
   )
   const holds = holdsIn(request)
+  const { tenant_id: organisation } = useMe()
   return (
     <section className="section">
       <h2>Request</h2>
@@ -70,6 +71,15 @@ function Facts({ request }: { readonly request: DeletionRequest }) {
         <dd>
           <Instant at={created_at} offset /> by <span className="break">{requested_by}</span>
         </dd>
+        <Fact name="Recorded">
+          <Link
+            to="/$organisation/ledger"
+            params={{ organisation }}
+            search={{ request_id: request.request_id } as never}
+          >
+            every step in the ledger
+          </Link>
+        </Fact>
         {approved_by !== null && <Fact name="Approved by">{approved_by}</Fact>}
         <Fact name="Reason">{reason === null ? 'none given' : reason.replaceAll('_', ' ')}</Fact>
         {note !== null && <Fact name="Note">{note}</Fact>}
