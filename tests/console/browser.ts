@@ -38,6 +38,8 @@ export interface Visitor {
   readonly context: BrowserContext
   /** Writes a screenshot to the folder that git ignores. */
   shoot(name: string): Promise<void>
+  /** Returns how much has moved without an input of the person: the score of Cumulative Layout Shift. */
+  layoutShift(): Promise<number>
   /** Fails where axe finds a violation of WCAG 2.2 AA. */
   checkAccess(): Promise<void>
   /** Fails where anything was logged as an error, or loaded from elsewhere. */
@@ -80,6 +82,16 @@ export async function visit(
     context,
     async shoot(name) {
       await page.screenshot({ path: screenshotPath(`${name}-${scheme}-${width}`), fullPage: true })
+    },
+    async layoutShift() {
+      const sum: unknown = await page.evaluate(`new Promise((resolve) => {
+        new PerformanceObserver((list) => {
+          const moves = list.getEntries().filter((entry) => !entry.hadRecentInput)
+          resolve(moves.reduce((score, entry) => score + entry.value, 0))
+        }).observe({ type: 'layout-shift', buffered: true })
+        requestAnimationFrame(() => requestAnimationFrame(() => resolve(0)))
+      })`)
+      return Number(sum)
     },
     async checkAccess() {
       // The label of a button that works is faint for a moment.

@@ -65,6 +65,18 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       .getByText('Hidden, removed, and counted again: nothing of it is left.')
       .waitFor({ timeout: 5 * 60_000 })
 
+  /** As on a phone, and as with 400 % zoom on a screen: nothing is cut off, and axe finds nothing. */
+  async function checkNarrow(visitor: Visitor, name: string): Promise<void> {
+    const { page } = visitor
+    const before = page.viewportSize() ?? assert.fail('no viewport')
+    await page.setViewportSize({ width: 320, height: 800 })
+    // The chart measures its place again, and then the page does not scroll sideways.
+    await page.waitForFunction('document.documentElement.scrollWidth === 320')
+    await visitor.checkAccess()
+    await visitor.shoot(name)
+    await page.setViewportSize(before)
+  }
+
   const typeWord = (page: Page, word: string) => page.getByLabel('Type acme to erase').fill(word)
 
   /** Selects two days, the later one so many days before today, by keys. */
@@ -119,6 +131,45 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.checkAccess()
     await page.getByRole('button', { name: 'As chart' }).click()
     await visitor.shoot('storage-by-service')
+    await visitor.leave()
+  })
+
+  test('days are selected by dragging over the chart, and nothing moves while the page loads', async () => {
+    const visitor = await arrive('storage')
+    const { page } = visitor
+    await page.getByRole('heading', { name: 'By service' }).waitFor()
+    const chart = page.getByRole('application', { name: 'Stored bytes' })
+    const box = (await chart.boundingBox()) ?? assert.fail('no chart')
+    await page.mouse.move(box.x + box.width - 20, box.y + 100)
+    await page.mouse.down()
+    await page.mouse.move(box.x + box.width - 120, box.y + 100, { steps: 5 })
+    await page.mouse.up()
+    await page.getByText(/^Selected: .* whole UTC days$/).waitFor()
+    assert.match(page.url(), /first=\d{4}-\d\d-\d\d&last=\d{4}-\d\d-\d\d/)
+    await chart.focus()
+    await page.keyboard.press('ArrowLeft')
+    await visitor.shoot('storage-dragged')
+    await page.keyboard.press('Escape')
+    await page.getByText('Drag over days').waitFor()
+    assert.ok((await visitor.layoutShift()) < 0.01)
+    await visitor.leave()
+  })
+
+  test('a refusal of the service is shown with its request id, until the selection is corrected', async () => {
+    const visitor = await visit(browser, { address: service.address, expects: /status of 4(?:01|22)/ })
+    const { page } = visitor
+    await page.goto(`${service.address}/console/globex/erase?to=2200-01-01T00:00:00Z`)
+    await page.getByLabel('Access token').fill(service.secretOf('globex/owner'))
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('It could not be counted').waitFor()
+    await page.getByText('Input is outside what can be stored').waitFor()
+    await page.getByText(/req_[0-9a-z]+/).waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('erase-refused')
+    await page.getByLabel('To', { exact: true }).fill(midnight(1))
+    await page.keyboard.press('Enter')
+    await page.getByText('Nothing that can be read is stored in this selection').waitFor()
+    await visitor.shoot('erase-nothing')
     await visitor.leave()
   })
 
@@ -268,6 +319,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await page.getByText('Nobody else has to approve it.').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erase')
+      await checkNarrow(visitor, 'erase-narrow')
       const erase = page.getByRole('button', { name: /^Erase [\d,]+ rows$/ })
       await typeWord(page, 'acne')
       await erase.click()
@@ -284,6 +336,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await page.getByText(/: 0 rows left in \d+ stores\./).waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erasure-steps')
+      await checkNarrow(visitor, 'erasure-narrow')
       await page.getByRole('link', { name: 'Erasures' }).first().click()
       await page.getByRole('cell', { name: 'completed' }).first().waitFor()
       await visitor.checkAccess()

@@ -3,7 +3,6 @@
 
 import { Checkbox, Radio } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useMe } from '../../api/session.ts'
 import { erasedQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
@@ -95,12 +94,11 @@ const shownDays = 120
 
 function RangeChart({ selection }: { readonly selection: Selection }) {
   const [, change] = useAddress()
-  const { tenant_id: organisation } = useMe()
   const storage = useQuery(storageQuery)
   const erased = useQuery(erasedQuery)
-  if (storage.data === undefined) {
+  if (storage.data === undefined || erased.isPending) {
     return storage.error === null ? (
-      <Loading height={250} label="Counting what is stored" />
+      <Loading height={260} label="Counting what is stored" />
     ) : (
       <Failure error={storage.error} what="The chart could not be loaded; type the range" />
     )
@@ -119,7 +117,7 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
       title="Stored bytes"
       days={days}
       series={series}
-      erased={erasedSpans(erased.data?.items ?? [], days, (id) => `/console/${organisation}/erasures/${id}`)}
+      erased={erasedSpans(erased.data?.items ?? [], days)}
       short={bytesText}
       exact={bytesText}
       selection={spanIn(days, selection)}

@@ -23,7 +23,6 @@ interface StorageChartProps {
 
 export function StorageChart({ days, erased, services, usage }: StorageChartProps) {
   const [state, change] = useAddress()
-  const { tenant_id: organisation } = useMe()
   const unit: Unit = state.unit === 'rows' ? 'rows' : 'bytes'
   const bySignal = seriesBySignal(usage, days, unit)
   const series = services === undefined ? bySignal : seriesByService(services, bySignal, days, unit)
@@ -35,7 +34,7 @@ export function StorageChart({ days, erased, services, usage }: StorageChartProp
         title={unit === 'bytes' ? 'Stored bytes' : 'Stored rows'}
         days={days}
         series={series}
-        erased={erasedSpans(erased, days, (id) => `/console/${organisation}/erasures/${id}`)}
+        erased={erasedSpans(erased, days)}
         short={unit === 'bytes' ? bytesText : shortCountText}
         exact={unit === 'bytes' ? bytesText : countText}
         selection={selection}

@@ -57,15 +57,20 @@ function Views({ usage }: { readonly usage: Usage }) {
   return (
     <>
       <ViewSwitches />
-      <StorageChart
-        usage={usage}
-        services={isByService ? services.data : undefined}
-        days={days}
-        erased={erased.data?.items ?? []}
-      />
+      {erased.isPending ? (
+        <Loading height={300} label="Reading what was erased" />
+      ) : (
+        <StorageChart
+          usage={usage}
+          services={isByService ? services.data : undefined}
+          days={days}
+          erased={erased.data?.items ?? []}
+        />
+      )}
       {erased.error !== null && (
         <Failure error={erased.error} what="Erased time is not shown: it could not be read" />
       )}
+      <SignalTable usage={usage} />
       {services.data !== undefined ? (
         <ServiceTable usage={services.data} totalBytes={usage.bytes} />
       ) : services.error !== null ? (
@@ -77,7 +82,6 @@ function Views({ usage }: { readonly usage: Usage }) {
       ) : (
         <Loading height={300} label="Counting the services" />
       )}
-      <SignalTable usage={usage} />
     </>
   )
 }

@@ -151,9 +151,9 @@ function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; read
           <line className="hatch-line" x1="0" y1="0" x2="0" y2="6" />
         </pattern>
       </defs>
-      {erased.map(({ first, href, last }) => (
+      {erased.map(({ first, last, requestId }) => (
         <rect
-          key={href}
+          key={requestId}
           fill={`url(#${id})`}
           x={left + first * step}
           width={(last - first + 1) * step}
@@ -191,8 +191,8 @@ function Values({
           total<span className="number">{exact(totals[at] ?? 0)}</span>
         </div>
       )}
-      {covering.map(({ href, label }) => (
-        <div key={href} className="muted">
+      {covering.map(({ label, requestId }) => (
+        <div key={requestId} className="muted">
           {label}
         </div>
       ))}

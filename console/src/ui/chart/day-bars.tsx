@@ -4,6 +4,7 @@
 import { Button } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
 import { type KeyboardEvent, useId, useState } from 'react'
+import { ErasureLink } from '../erasure-link.tsx'
 import { shortDayText } from '../instants.ts'
 import { BarPlot } from './bar-plot.tsx'
 import { type DayBarsProps, type DaySeries, totalsOf } from './day-chart.ts'
@@ -55,6 +56,7 @@ export function DayBars(props: DayBarsProps) {
           <BarPlot {...props} width={width} totals={totals} cursor={cursor} onCursor={setCursor} />
         </div>
       )}
+      <ErasedLinks {...props} />
       <p id={hintId} className="hidden-text">
         Arrow keys step through the days; with Shift they select days. Escape removes the selection.
       </p>
@@ -62,6 +64,26 @@ export function DayBars(props: DayBarsProps) {
         {cursor === null ? '' : readingOf(props, cursor, totals)}
       </p>
     </figure>
+  )
+}
+
+/** Erased time in words, each linked to its request; more than these are in the table. */
+const linksShown = 4
+
+function ErasedLinks({ days, erased }: DayBarsProps) {
+  if (erased.length === 0) return null
+  const more = erased.length - linksShown
+  return (
+    <p className="erased-links">
+      {erased.slice(0, linksShown).map(({ first, label, last, requestId }) => (
+        <span key={requestId}>
+          {shortDayText(days[first] ?? '')}
+          {last > first && ` to ${shortDayText(days[last] ?? '')}`}{' '}
+          <ErasureLink requestId={requestId}>{label}</ErasureLink>
+        </span>
+      ))}
+      {more > 0 && <span className="muted">and {more} more in the table</span>}
+    </p>
   )
 }
 

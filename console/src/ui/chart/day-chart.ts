@@ -15,7 +15,7 @@ export interface DaySeries {
 /** Days that an erasure covers. */
 export interface ErasedSpan extends Span {
   readonly label: string
-  readonly href: string
+  readonly requestId: string
 }
 
 export interface DayBarsProps {

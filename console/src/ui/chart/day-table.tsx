@@ -1,5 +1,6 @@
 // The numbers of a chart of days as a table, newest day first, with the same selection.
 
+import { ErasureLink } from '../erasure-link.tsx'
 import { Scrolling } from '../scrolling.tsx'
 import type { DayBarsProps } from './day-chart.ts'
 
@@ -42,10 +43,10 @@ export function DayTable({
               <td>
                 {erased
                   .filter(({ first, last }) => first <= i && i <= last)
-                  .map(({ href, label }) => (
-                    <a key={href} href={href}>
+                  .map(({ label, requestId }) => (
+                    <ErasureLink key={requestId} requestId={requestId}>
                       {label}
-                    </a>
+                    </ErasureLink>
                   ))}
               </td>
             </tr>

@@ -4,11 +4,7 @@ import type { ErasedTime } from '../../../../contract/usage.ts'
 import { utcDayOf } from '../instants.ts'
 import type { ErasedSpan } from './day-chart.ts'
 
-export function erasedSpans(
-  erased: readonly ErasedTime[],
-  days: readonly string[],
-  hrefOf: (requestId: string) => string,
-): ErasedSpan[] {
+export function erasedSpans(erased: readonly ErasedTime[], days: readonly string[]): ErasedSpan[] {
   const [firstDay, lastDay] = [days[0], days.at(-1)]
   if (firstDay === undefined || lastDay === undefined) return []
   return erased.flatMap(({ range_end, range_start, request_id, state }) => {
@@ -17,7 +13,7 @@ export function erasedSpans(
     if (to < firstDay || from > lastDay || to < from) return []
     const first = Math.max(0, days.indexOf(from))
     const last = to > lastDay ? days.length - 1 : days.indexOf(to)
-    return [{ first, last, label: `${state} by ${shortId(request_id)}`, href: hrefOf(request_id) }]
+    return [{ first, last, label: `${state} by ${shortId(request_id)}`, requestId: request_id }]
   })
 }
 
