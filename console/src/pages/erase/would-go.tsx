@@ -126,7 +126,11 @@ function consequences({ derived, held }: DeletionPreview): ReactNode[] {
   const { anomalies, anomalies_learned_from } = derived
   const lines: ReactNode[] = []
   if (anomalies > 0)
-    lines.push(<li key="anomalies">{countOf(anomalies, 'anomaly', 'anomalies')} of this time go too.</li>)
+    lines.push(
+      <li key="anomalies">
+        {countOf(anomalies, 'anomaly of this time goes', 'anomalies of this time go')} too.
+      </li>,
+    )
   if (anomalies_learned_from > 0) {
     lines.push(
       <li key="bands">

@@ -83,7 +83,7 @@ function SelectionBar({ days, selection }: SelectionBarProps) {
   }
   const search = { from: dayStart(first), to: dayStart(dayAfter(last)) }
   return (
-    <div className="row">
+    <div className="row under-chart">
       <span>
         Selected: {shortDayText(first)} to {shortDayText(last)}, whole UTC days
       </span>
