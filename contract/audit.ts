@@ -2,7 +2,9 @@
 // an entry or of the order is noticed; and the public keys that verify signatures.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
+import { cursorQuery, Instant, limitQuery, pageOf } from './common.ts'
+import { DeletionStatus, LedgerEntry } from './deletion.ts'
+import { MomentInput, momentForms } from './instant.ts'
 
 export const AuditEntry = z
   .object({
@@ -19,7 +21,50 @@ export const AuditEntry = z
   .describe('One act; entries of an organisation form a hash chain.')
   .meta({ id: 'AuditEntry' })
 
-export const ChainQuery = z.strictObject({ limit: limitQuery, cursor: cursorQuery })
+/** Longer than any actor, action or id of an entry. */
+const factText = z.string().min(1).max(300)
+
+const chainQuery = {
+  limit: limitQuery,
+  cursor: cursorQuery,
+  range_start: MomentInput.optional().describe(`Only entries at or after this time. ${momentForms}`),
+  range_end: MomentInput.optional().describe(`Only entries before this time. ${momentForms}`),
+  actor: factText.optional().describe('Only of this actor, exactly as entries have it.'),
+}
+
+export const AuditLogQuery = z.strictObject({
+  ...chainQuery,
+  action: factText
+    .regex(/^[a-z_]+(?:\.[a-z_]+)?$/, {
+      error: 'Write an action such as deletion.requested, or its noun alone',
+    })
+    .optional()
+    .describe('Only this action; a noun alone, such as `deletion`, selects all of its actions.'),
+  target: factText
+    .optional()
+    .describe('Only about this id: of a deletion request, a token, a hold or whatever `target` has.'),
+  outcome: z.enum(['accepted', 'refused']).optional(),
+})
+
+export const LedgerQuery = z.strictObject({
+  ...chainQuery,
+  request_id: z.string().max(100).optional().describe('Only of this deletion request.'),
+  to_status: DeletionStatus.optional().describe('Only changes to this status.'),
+})
+
+/** A page of a filtered chain: it may be empty and still have a cursor. */
+function chainPageOf<T extends z.ZodType>(entry: T) {
+  return pageOf(entry).extend({
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe(
+        'Pass it as `cursor` to get the next page, also after an empty one: with a filter, a page ends when it has searched as many entries as one page may. Null on the last page.',
+      ),
+  })
+}
+export const AuditPage = chainPageOf(AuditEntry).meta({ id: 'AuditLogPage' })
+export const LedgerPage = chainPageOf(LedgerEntry).meta({ id: 'LedgerPage' })
 
 export const Jwks = z
   .object({

@@ -1,5 +1,6 @@
 // Anomaly detectors and their anomalies, on the wire. The thirteen fields of `Detector` from `id` to
-// `created_at` were given with the requirements of the product; `last_note` adds a sentence to `last_status`.
+// `created_at` were given with the requirements of the product; `last_note` adds a sentence to `last_status`,
+// and `next_run_at` is the time beside `last_run_at`.
 //
 // The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter
 // schemas are in `detection-methods.ts`, and the server reports problems of both in one response.
@@ -140,6 +141,9 @@ export const Detector = z
     ),
     created_at: Instant,
     last_note: z.string().nullable().describe('An explanation of last_status, for people.'),
+    next_run_at: Instant.nullable().describe(
+      'Not before this time; a time in the past means that it is due. Null while it is disabled.',
+    ),
   })
   .describe('Evaluates a metric with a method over a window, on a schedule.')
   .meta({ id: 'Detector' })

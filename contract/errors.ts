@@ -30,6 +30,12 @@ export const errorCatalogue = {
   },
   token_expired: { status: 401, sentence: 'The access token has expired; create a new one.' },
   token_revoked: { status: 401, sentence: 'The access token was revoked; use another one.' },
+  session_ended: { status: 401, sentence: 'Your session has ended; sign in again.' },
+  other_origin: {
+    status: 403,
+    sentence:
+      'A request with a session cookie must come from a page of this service; programs send an access token.',
+  },
   role_not_permitted: { status: 403, sentence: 'Your role does not permit this operation.' },
   token_line_expired: {
     status: 403,

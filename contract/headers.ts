@@ -10,6 +10,7 @@ export const responseHeaders = {
   vary: 'Request headers that the form of the response depends on.',
   'cache-control': 'Who may cache the response, and for how long.',
   'content-disposition': 'The suggested file name.',
+  'set-cookie': 'The session of the console, for a browser to keep; no script can read it.',
   'x-prometheus-remote-write-samples-written': 'Samples that were stored.',
   'x-prometheus-remote-write-histograms-written': 'Native histograms that were stored.',
   'x-prometheus-remote-write-exemplars-written': 'Exemplars that were stored.',

@@ -92,6 +92,8 @@ export interface Operation<
   readonly rate?: Rate
   /** Whether a token may also be the password of Basic authentication, for senders without bearer tokens. */
   readonly takesBasic?: boolean
+  /** Whether it accepts a one-time sign-in code in place of an access token. */
+  readonly takesSignInCode?: boolean
   /**
    * Whether the rate limits don't apply. A probe may come from the same address as an attack and must still
    * get its response.

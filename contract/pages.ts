@@ -7,6 +7,7 @@ export const FrontPage = z
   .object({
     name: z.literal('Lethe'),
     version: z.string(),
+    console: z.string().describe('The console, for a browser.'),
     docs: z
       .string()
       .optional()

@@ -10,6 +10,7 @@ const bin = (name: string) => join(root, 'node_modules', '.bin', name)
 
 const steps: readonly (readonly [string, string, readonly string[]])[] = [
   ['types', bin('tsc'), ['--noEmit']],
+  ['types of the console', bin('tsc'), ['--noEmit', '-p', 'console']],
   ['lint and format', bin('biome'), ['check', '--error-on-warnings', '.']],
   ['fast tests', process.execPath, [join(root, 'scripts/test.ts'), 'fast']],
 ]

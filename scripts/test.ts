@@ -13,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
 /** These take minutes. They start first, so that the run does not wait for them alone at the end. */
 const isLong = (file: string) => file.startsWith('tests/simulation/')
-const found = globSync('{contract,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
+const found = globSync('{contract,console,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
 const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const opensControl = (file: string) =>

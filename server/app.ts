@@ -24,6 +24,7 @@ import type { Config } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
 import { openSqlite } from './control/sqlite/sqlite.ts'
+import type { Actor } from './core/actor.ts'
 import type { Caller } from './core/caller.ts'
 import { type Clock, elapsedMs } from './core/clock.ts'
 import { instanceOf } from './core/instance.ts'
@@ -32,6 +33,7 @@ import { version } from './core/version.ts'
 import type { Failpoint } from './deletion/attempt/eraser.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import { readActiveHolds } from './deletion/governance/active-holds.ts'
+import { readKept } from './deletion/retention/kept.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
 import { createSystemDetectors } from './detection/detectors/system-detectors.ts'
 import { addFeedbackRoutes } from './detection/feedback-routes.ts'
@@ -56,8 +58,11 @@ import { TelemetryGate } from './telemetry/gate.ts'
 import { memoryLocks } from './telemetry/placement-locks.ts'
 import { TenantReader } from './telemetry/tenant-reader.ts'
 import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
+import { addSessionRoutes } from './tenancy/session-routes.ts'
+import { SessionStore } from './tenancy/sessions.ts'
 import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
 import { insertToken } from './tenancy/tokens.ts'
+import { RefusalCounts } from './usage/refusals.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { ClockWatch } from './worker/clock-watch.ts'
 import { Leases } from './worker/lease.ts'
@@ -88,6 +93,13 @@ export interface App {
    * Creates an organisation with its first records in one transaction: its detectors and its owner's token.
    */
   createOrganisation(organisation: NewOrganisation, ownerSecret: string): Promise<TenantPlace>
+  /**
+   * Makes a one-time code that signs in to the console as the token with this secret. Throws where no valid
+   * token has it.
+   */
+  createSignInCode(secret: string, actor: Actor): Promise<string>
+  /** Builds the console before somebody opens it. Rejects where that fails; everything else works then. */
+  prepareConsole(): Promise<void>
   /**
    * Listens, runs `beforeReady`, becomes ready and starts the background work; returns the address. So
    * records of the first start are created after the address is taken and before anyone can send requests.
@@ -184,11 +196,12 @@ async function openShared(
   const trustedNowMs = () => watch.now()
   await trustedNowMs()
   const tenancy = new TenancyStore(control, clock)
+  const sessions = new SessionStore(control, clock)
   const folderSecret = readFolderSecret(config.dataDir)
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
-  const rooms = { disk, engine, files: engine.files, control, keys, tenancy }
+  const rooms = { disk, engine, files: engine.files, control, keys, tenancy, sessions }
   return {
     config,
     ...clocks,
@@ -211,22 +224,22 @@ interface OpenStores {
 
 async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> {
   const { control, disk } = opened
-  const { config, clock, logger } = options
+  const { clock, logger } = options
   const stores = await openShared(options, opened)
-  const { gate, leaseHolder, tenancy, trustedNowMs } = stores
+  const { gate, leaseHolder, trustedNowMs } = stores
   const deletion = wireDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = wireBackups(issuing)
   await backups.settle()
   await deletion.worker.restore()
   let isReady = false
-  const clients = wireClients(config, clock, tenancy)
+  const clients = wireClients(stores)
   const turns = new LoopTurns({ nowMs: elapsedMs })
+  const refusals = new RefusalCounts(clock)
+  const serving = { clients, turns, onRefusal: refusals.count.bind(refusals), isReady: () => isReady }
   const ingest = wireIngest({
     ...stores,
-    clients,
-    turns,
-    isReady: () => isReady,
+    ...serving,
     onLate: (late) => deletion.lateRows.add(late),
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
@@ -236,9 +249,9 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
-  const front = wireHttp({ ...stores, clients, turns, isReady: () => isReady })
-  const rooms = { deletion, ingest, detectors, runner, evaluations }
-  await addRoutes({ ...stores, ...rooms, clients, front, isReady: () => isReady })
+  const front = wireHttp({ ...stores, ...serving })
+  const rooms = { deletion, ingest, detectors, runner, evaluations, refusals }
+  await addRoutes({ ...stores, ...rooms, ...serving, front })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())
   addCertificateRoute(front.http, wireCertificates(issuing))
 
@@ -261,12 +274,9 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   return {
     http: front.http,
     adminAddress: front.adminAddress,
-    tenancy,
+    prepareConsole: front.prepareConsole,
+    ...accessOf(stores),
     grpcAddress: () => grpcAddress,
-    createOrganisation: (organisation, ownerSecret) =>
-      tenancy.createOrganisation(organisation, (trx, nowMs) =>
-        foundOrganisation(trx, organisation, ownerSecret, nowMs),
-      ),
     async start(beforeReady) {
       const address = await orClose(close, async () => {
         await disk.look()
@@ -293,6 +303,28 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   }
 }
 
+/** How organisations and those who act for them come to the service. */
+function accessOf({
+  sessions,
+  tenancy,
+}: Pick<RouteNeeds, 'sessions' | 'tenancy'>): Pick<
+  App,
+  'tenancy' | 'createOrganisation' | 'createSignInCode'
+> {
+  return {
+    tenancy,
+    createOrganisation: (organisation, ownerSecret) =>
+      tenancy.createOrganisation(organisation, (trx, nowMs) =>
+        foundOrganisation(trx, organisation, ownerSecret, nowMs),
+      ),
+    async createSignInCode(secret, actor) {
+      const caller = await tenancy.findCaller(secret)
+      if (caller === null) throw new Error('No access token has this secret.')
+      return sessions.createCode(caller, actor)
+    },
+  }
+}
+
 interface RouteNeeds {
   readonly front: WiredHttp
   readonly clients: ClientLimits
@@ -307,11 +339,13 @@ interface RouteNeeds {
   readonly gate: TelemetryGate
   readonly fences: Fences
   readonly tenancy: TenancyStore
+  readonly sessions: SessionStore
   readonly deletion: WiredDeletion
   readonly ingest: WiredIngest
   readonly detectors: DetectionStore
   readonly runner: DetectorRunner
   readonly evaluations: Evaluations
+  readonly refusals: RefusalCounts
   readonly isReady: () => boolean
 }
 
@@ -341,9 +375,11 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     })
   front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
+  addSessionRoutes(http, needs.sessions)
   addRemovalRoute(http, wireRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })
-  addUsageRoutes(http, readerOf, weighingForAnswers(needs))
+  const keptFor = (tenantId: string, nowMs: number) => readKept(control, tenantId, nowMs)
+  addUsageRoutes(http, { ...needs, readerOf, weighRows: weighingForAnswers(needs), keptFor })
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })

@@ -39,12 +39,18 @@ const { lineWidth }: { lineWidth: number } = JSON.parse(read('biome.json')).form
 
 /** Files of the server that package.json and the start scripts run. */
 const runners = [...Object.values(manifest.scripts), ...globSync('scripts/*.mjs', { cwd: root }).map(read)]
-const entries = [...new Set(runners.flatMap((text) => text.match(/\bserver\/[\w/.-]+\.ts\b/g) ?? []))]
+const started = [...new Set(runners.flatMap((text) => text.match(/\bserver\/[\w/.-]+\.ts\b/g) ?? []))]
+
+/** The service starts the build of the console, which begins at the script of its page. */
+const entries = [...started, 'console/build.ts', 'console/src/main.tsx']
 
 /** Our own texts: no lock file, nothing installed or generated. */
-const texts = globSync('{*,{contract,server,tests,bench,scripts,docs}/**/*}.{ts,mjs,js,json,md,yaml,yml}', {
-  cwd: root,
-})
+const texts = globSync(
+  '{*,{contract,console,server,tests,bench,scripts,docs}/**/*}.{ts,tsx,mjs,js,json,css,html,md,yaml,yml}',
+  {
+    cwd: root,
+  },
+)
   .filter((path) => path !== 'package-lock.json')
   .map((path) => ({ path, text: read(path) }))
 
@@ -60,7 +66,8 @@ const places = (violations: readonly Violation[]) => violations.map(({ path }) =
 describe('the repository', () => {
   test('is found and has its entry points', () => {
     assert.ok(sources.length > 100, `${sources.length} sources`)
-    assert.deepEqual(entries, ['server/cli/lethe.ts'])
+    assert.deepEqual(started, ['server/cli/lethe.ts'])
+    assert.ok(sources.some(({ path }) => path.endsWith('.tsx')))
   })
   holds('imports only point down, and never to a sibling', findWrongDirections(sources))
   holds('no folder has too many files', findCrowdedFolders(sources))
@@ -153,6 +160,16 @@ describe('the direction rule', () => {
     for (const to of ['tests/fixtures.ts', 'bench/ingest/decode.ts', testSupport[0] ?? '']) {
       assert.match(edge('server/app.ts', to)[0] ?? 'nothing', /only for tests/, to)
     }
+  })
+
+  test('keeps the console to the contract, and the service away from the console', () => {
+    assert.deepEqual(edge('console/src/api/client.ts', 'contract/operation.ts'), [])
+    assert.match(edge('console/src/main.tsx', 'server/core/ids.ts')[0] ?? 'nothing', /siblings/)
+    assert.match(edge('console/src/main.tsx', 'server/app.ts')[0] ?? 'nothing', /imports only point down/)
+    assert.match(edge('server/app.ts', 'console/src/clock.ts')[0] ?? 'nothing', /only as built files/)
+    const react = (path: string) =>
+      findWrongModules(house({ [path]: "import { useState } from 'react'" }), ['react']).length
+    assert.deepEqual([react('console/src/a.tsx'), react('server/http/a.ts')], [0, 1])
   })
 
   test('refuses imports of the service by clients', () => {

@@ -52,6 +52,7 @@ export const newDetectorExample: Detector = {
   last_status: null,
   created_at: '2026-10-05T07:12:31.090Z',
   last_note: null,
+  next_run_at: '2026-10-05T07:12:31.090Z',
 }
 
 export const detectorExample: Detector = {
@@ -59,6 +60,7 @@ export const detectorExample: Detector = {
   last_run_at: '2026-11-21T09:04:30.118Z',
   last_status: 'anomalous',
   last_note: 'Series: 1 anomalous, 3 ok.',
+  next_run_at: '2026-11-21T09:05:30.000Z',
 }
 
 export const patchedDetectorExample: Detector = { ...detectorExample, schedule_minutes: 5 }

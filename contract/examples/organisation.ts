@@ -1,6 +1,7 @@
-// Examples of an organisation: the caller, its access tokens, its removal, what it stores and what it sends.
+// Examples of an organisation: the caller, its access tokens, its removal, and what it sends.
 
 import type { z } from 'zod'
+import type { Session } from '../session.ts'
 import type {
   AccessToken,
   CreateAccessToken,
@@ -10,7 +11,7 @@ import type {
   RemoveOrganisation,
   RevokedAccessToken,
 } from '../tenancy.ts'
-import type { IngestUsage, StorageUsage } from '../usage.ts'
+import type { IngestUsage } from '../usage.ts'
 import { ada, adaTokenId, collectorTokenId, tenantId } from './acme.ts'
 
 export const meExample: Me = {
@@ -18,6 +19,13 @@ export const meExample: Me = {
   organisation_name: 'Acme Shop',
   role: 'owner',
   requester: ada,
+}
+
+export const sessionExample: Session = {
+  id: 'ses_01m7yq0a5e2gk9w3v8c1n4r7tx',
+  ...meExample,
+  created_at: '2026-11-21T09:27:02.114Z',
+  ends_at: '2026-11-28T09:27:02.114Z',
 }
 
 export const createTokenExample: z.input<typeof CreateAccessToken> = {
@@ -60,40 +68,6 @@ export const organisationRemovedExample: OrganisationRemoved = {
     ledger: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImxldGhlLWNoZWNrcG9pbnQrandzIn0.eyJjaGFpbiI6ImxlZGdlciJ9.fhbfJzC',
     audit: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImxldGhlLWNoZWNrcG9pbnQrandzIn0.eyJjaGFpbiI6ImF1ZGl0In0.dmCRvpg',
   },
-}
-
-export const storageUsageExample: z.output<typeof StorageUsage> = {
-  tenant_id: tenantId,
-  rows: 48_213_077,
-  bytes: 1_204_881_396,
-  oldest: '2025-10-17T00:00:00Z',
-  newest: '2026-11-21T09:29:58.402Z',
-  signals: [
-    {
-      signal: 'metrics',
-      rows: 31_900_442,
-      bytes: 302_110_870,
-      oldest: '2025-10-17T00:00:00Z',
-      newest: '2026-11-21T09:29:50Z',
-      days: [{ day: '2026-11-21', rows: 34_210, bytes: 311_904 }],
-    },
-    {
-      signal: 'logs',
-      rows: 11_020_113,
-      bytes: 655_301_216,
-      oldest: '2026-10-22T00:00:00.004Z',
-      newest: '2026-11-21T09:29:58.402Z',
-      days: [{ day: '2026-11-21', rows: 121_640, bytes: 3_480_117 }],
-    },
-    {
-      signal: 'traces',
-      rows: 5_292_522,
-      bytes: 247_469_310,
-      oldest: '2026-11-07T00:00:00.120Z',
-      newest: '2026-11-21T09:29:57.730Z',
-      days: [{ day: '2026-11-21', rows: 60_613, bytes: 1_830_765 }],
-    },
-  ],
 }
 
 const today = {

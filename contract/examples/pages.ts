@@ -6,6 +6,7 @@ import type { FrontPage, Health, Readiness } from '../pages.ts'
 export const frontPageExample: FrontPage = {
   name: 'Lethe',
   version: '0.1.0',
+  console: '/console',
   docs: '/docs',
   openapi: '/openapi.json',
   health: '/healthz',

@@ -26,6 +26,8 @@ const guarded: readonly ErrorCode[] = [
   'token_unknown',
   'token_expired',
   'token_revoked',
+  'session_ended',
+  'other_origin',
   'role_not_permitted',
   'not_ready',
   'overloaded',

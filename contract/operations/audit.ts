@@ -2,9 +2,7 @@
 // signatures.
 
 import { z } from 'zod'
-import { AuditEntry, ChainQuery, Jwks } from '../audit.ts'
-import { pageOf } from '../common.ts'
-import { LedgerEntry } from '../deletion.ts'
+import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../audit.ts'
 import { auditEntryExample, completedEntryExample, jwksExample } from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
 import { administrators } from '../tenancy.ts'
@@ -32,9 +30,9 @@ export const auditOperations = {
     access: administrators,
     tag: 'Evidence',
     summary: 'Entries of the audit log, newest first',
-    query: ChainQuery,
+    query: AuditLogQuery,
     results: {
-      200: { body: pageOf(AuditEntry), example: { items: [auditEntryExample], next_cursor: null } },
+      200: { body: AuditPage, example: { items: [auditEntryExample], next_cursor: null } },
     },
   }),
   ledger: operation({
@@ -44,9 +42,9 @@ export const auditOperations = {
     access: administrators,
     tag: 'Evidence',
     summary: 'Entries of the ledger of deletion requests, newest first',
-    query: ChainQuery,
+    query: LedgerQuery,
     results: {
-      200: { body: pageOf(LedgerEntry), example: { items: [completedEntryExample], next_cursor: null } },
+      200: { body: LedgerPage, example: { items: [completedEntryExample], next_cursor: null } },
     },
   }),
   exportAuditLog: operation({

@@ -9,6 +9,7 @@ import { holdOperations, policyOperations, retentionOperations } from './governa
 import { incidentOperations } from './incidents.ts'
 import { ingestOperations } from './ingest.ts'
 import { pageOperations } from './pages.ts'
+import { sessionOperations } from './sessions.ts'
 import { telemetryOperations } from './telemetry.ts'
 import { tenancyOperations } from './tenancy.ts'
 import { usageOperations } from './usage.ts'
@@ -16,6 +17,7 @@ import { usageOperations } from './usage.ts'
 export const everyOperation: readonly Operation[] = [
   pageOperations,
   tenancyOperations,
+  sessionOperations,
   auditOperations,
   usageOperations,
   deletionOperations,

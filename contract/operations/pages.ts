@@ -9,8 +9,8 @@ const IfNoneMatch = z.object({
   'if-none-match': z.string().optional().describe('The ETag of your copy; 304 where it is current.'),
 })
 
-/** A file of the reference, or the document behind it. */
-function referenceFile(id: string, path: string, type: string, summary: string): Operation {
+/** A page for people, or a file of one. */
+function pageFile(id: string, path: string, type: string, summary: string): Operation {
   return operation({
     id,
     method: 'GET',
@@ -34,11 +34,14 @@ export const pageOperations = {
     headers: IfNoneMatch,
     results: {
       200: {
-        meaning: 'As JSON, or as a page where the client prefers HTML.',
         body: FrontPage,
         example: frontPageExample,
-        page: 'The same as a page that loads no files and runs no scripts.',
         headers: ['etag', 'vary', 'cache-control'],
+      },
+      302: {
+        meaning: 'A client that prefers HTML is led to the console.',
+        body: z.undefined(),
+        headers: ['location', 'vary'],
       },
       304: { meaning: 'Your copy is current.', body: z.undefined(), headers: ['etag', 'vary'] },
     },
@@ -67,10 +70,18 @@ export const pageOperations = {
       503: { body: Readiness, headers: ['retry-after'], example: notReadyExample },
     },
   }),
-  metrics: referenceFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),
-  openapi: referenceFile('getOpenApi', '/openapi.json', 'application/json', 'This document'),
-  docs: referenceFile('getDocs', '/docs', 'text/html', 'The reference of all operations as a page'),
-  docsWithSlash: referenceFile('getDocsWithSlash', '/docs/', 'text/html', 'The same page'),
-  docsLibrary: referenceFile('getDocsLibrary', '/docs/scalar.js', 'text/javascript', 'A script of the page'),
-  docsStart: referenceFile('getDocsStart', '/docs/start.js', 'text/javascript', 'A script of the page'),
+  consoleStart: pageFile('getConsole', '/console', 'text/html', 'The console, for people in a browser'),
+  consolePage: pageFile('getConsolePage', '/console/*', 'text/html', 'Each address of the console'),
+  consoleFile: pageFile(
+    'getConsoleFile',
+    '/console/assets/:file',
+    'text/javascript',
+    'A file of the console',
+  ),
+  metrics: pageFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),
+  openapi: pageFile('getOpenApi', '/openapi.json', 'application/json', 'This document'),
+  docs: pageFile('getDocs', '/docs', 'text/html', 'The reference of all operations as a page'),
+  docsWithSlash: pageFile('getDocsWithSlash', '/docs/', 'text/html', 'The same page'),
+  docsLibrary: pageFile('getDocsLibrary', '/docs/scalar.js', 'text/javascript', 'A script of the page'),
+  docsStart: pageFile('getDocsStart', '/docs/start.js', 'text/javascript', 'A script of the page'),
 } as const

@@ -10,6 +10,9 @@ import type { LoopTurns } from '../core/loop-turns.ts'
 import { version } from '../core/version.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
+import { buildConsole } from '../http/console/console-build.ts'
+import { ConsolePages } from '../http/console/console-pages.ts'
+import { byCredential } from '../http/credentials.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
 import { ResponsesInProgress } from '../http/limits/responses-in-progress.ts'
@@ -17,8 +20,10 @@ import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
 import { openApiAnswer } from '../http/pages/openapi.ts'
 import { addReferencePage } from '../http/pages/reference-page.ts'
+import type { OnRefusal } from '../http/refused-request.ts'
 import { createHttp, type HttpOptions, type WithReserve } from '../http/server.ts'
 import type { ServiceMetrics } from '../metrics.ts'
+import type { SessionStore } from '../tenancy/sessions.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
 export interface HttpNeeds {
@@ -29,6 +34,7 @@ export interface HttpNeeds {
   readonly turns: LoopTurns
   readonly disk: { readonly withReserve: WithReserve }
   readonly isReady: () => boolean
+  readonly onRefusal: OnRefusal
 }
 
 export interface WiredHttp {
@@ -37,6 +43,8 @@ export interface WiredHttp {
   readonly answers: ResponsesInProgress
   /** Adds the public pages, each to its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
+  /** Builds the console before somebody asks for it. Rejects where that fails. */
+  prepareConsole(): Promise<void>
   /**
    * Listens and returns the address of the main listener. Throws ConfigError where the admin port is in use.
    */
@@ -46,16 +54,29 @@ export interface WiredHttp {
   close(): Promise<void>
 }
 
+interface ClientNeeds {
+  readonly config: Config
+  readonly clock: Clock
+  readonly tenancy: TenancyStore
+  readonly sessions: SessionStore
+}
+
 /** Limits of clients without a valid token, for HTTP and gRPC together. */
-export function wireClients(config: Config, clock: Clock, tenancy: TenancyStore): ClientLimits {
+export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): ClientLimits {
   return new ClientLimits({
     clock,
     addresses: addressesOf(config),
-    authenticate: byAccessToken((secret) => tenancy.findCaller(secret)),
+    authenticate: byCredential({
+      ofToken: (secret) => tenancy.findCaller(secret),
+      ofSession: (secret) => sessions.findCaller(secret),
+      ofSignInCode: (code) => sessions.findCallerOfCode(code),
+    }),
   })
 }
 
-export function wireHttp({ config, clock, logger, clients, turns, disk, isReady }: HttpNeeds): WiredHttp {
+export function wireHttp(needs: HttpNeeds): WiredHttp {
+  const { clients, clock, config, disk, isReady, logger, onRefusal, turns } = needs
+
   const answers = new ResponsesInProgress(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
     createHttp({
@@ -67,6 +88,7 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
       connections,
       answers,
       turns,
+      onRefusal,
     })
   const connections = new Connections(config.connections, addressesOf(config), turns)
   const http = open(clients, connections)
@@ -77,6 +99,7 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
           byAccessToken(async () => null),
           new Connections(config.connections, addressesOf(config), turns),
         )
+  const pages = new ConsolePages(buildConsole)
   let adminAddress: string | null = null
   return {
     http,
@@ -88,12 +111,14 @@ export function wireHttp({ config, clock, logger, clients, turns, disk, isReady 
       const hasDocs = config.docs === 'on'
       if (hasDocs) addReferencePage(http, { document, canTry: true })
       addFrontPage(http, version, hasDocs)
+      pages.addRoutes(http)
       addHealthRoutes(http, health)
       addMetricsRoute(admin ?? http, metrics.registry)
       if (admin === null) return
       addReferencePage(admin, { document, canTry: false })
       addHealthRoutes(admin, health)
     },
+    prepareConsole: () => pages.prepare(),
     async listen() {
       if (admin !== null && config.admin !== null) adminAddress = await listenForAdmin(admin, config.admin)
       return http.listen({ host: config.host, port: config.port })

@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.ts'
 import type { LoopTurns } from '../core/loop-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
+import type { OnRefusal } from '../http/refused-request.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
 import { Decoder } from '../ingest/decoder.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
@@ -36,6 +37,7 @@ interface IngestNeeds {
   readonly clients: ClientLimits
   readonly turns: LoopTurns
   readonly isReady: () => boolean
+  readonly onRefusal: OnRefusal
 }
 
 export interface WiredIngest {
@@ -79,10 +81,10 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     onExport: (...counts) => onExport(...counts),
   })
   const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }
-  const { clients, isReady } = needs
+  const { clients, isReady, onRefusal, turns } = needs
   const { grpcPort, host } = config
   const grpc =
-    grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady, turns: needs.turns })
+    grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady, turns, onRefusal })
   return {
     writer,
     quotas,

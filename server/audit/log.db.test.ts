@@ -10,7 +10,7 @@ import { lock } from '../control/dialect.ts'
 import { tokenActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { findBreak } from './chain.ts'
-import { type AuditEvent, appendAudit, appendLedger, listChain, readChain } from './log.ts'
+import { type AuditEvent, appendAudit, appendLedger, readChain } from './log.ts'
 
 const { another, control, close, waitAtMost } = await openSharedControlPlane()
 after(close)
@@ -139,17 +139,4 @@ test('a second handle can’t append between the read and the write of the first
   await append(tenantId, ['c'], second)
   assert.deepEqual(await actionsOf(tenantId), ['a', 'b', 'c'])
   assert.equal(findBreak(await readChain(control, 'audit_entries', tenantId)), null)
-})
-
-test('lists go from the newest entry back, in pages, within one organisation', async () => {
-  const tenantId = newTenant()
-  await append(tenantId, ['a', 'b', 'c', 'd', 'e'])
-  const page = async (beforeSeq: number | null) =>
-    (await listChain(control, 'audit_entries', tenantId, { limit: 2, beforeSeq })).map(
-      ({ text }) => JSON.parse(text).action,
-    )
-  assert.deepEqual(
-    [await page(null), await page(4), await page(2), await page(1)],
-    [['e', 'd'], ['c', 'b'], ['a'], []],
-  )
 })

@@ -30,7 +30,7 @@ interface LedgerEvent {
 /** The two chains by the names that commands and exports use. */
 export const chainTables = { audit: 'audit_entries', ledger: 'ledger_entries' } as const
 export type ChainName = keyof typeof chainTables
-type ChainTable = (typeof chainTables)[ChainName]
+export type ChainTable = (typeof chainTables)[ChainName]
 
 /** Appends to the organisation's audit log; the entry exists when the transaction commits. */
 export async function appendAudit(
@@ -73,23 +73,6 @@ async function append(
   const { text, hash } = seal({ ...facts, tenant_id: tenantId, seq, prev_hash: last.head })
   await trx.insertInto(table).values({ tenant_id: tenantId, seq, entry: text, hash }).execute()
   return seq
-}
-
-/** Returns a page of one organisation's entries, newest first, before `beforeSeq` where given. */
-export async function listChain(
-  control: Control,
-  table: ChainTable,
-  tenantId: string,
-  page: { limit: number; beforeSeq: number | null },
-): Promise<SealedEntry[]> {
-  let query = control
-    .selectFrom(table)
-    .select(['entry as text', 'hash'])
-    .where('tenant_id', '=', tenantId)
-    .orderBy('seq', 'desc')
-    .limit(page.limit)
-  if (page.beforeSeq !== null) query = query.where('seq', '<', page.beforeSeq)
-  return query.execute()
 }
 
 /** Returns the current end of the chain: its number of entries and the hash of the last one. */

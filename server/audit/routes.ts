@@ -3,47 +3,73 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
+import { latestNs, type Moment } from '../../contract/instant.ts'
 import { auditOperations } from '../../contract/operations/audit.ts'
-import type { Control } from '../control/database.ts'
+import { askedRange } from '../core/asked-range.ts'
 import type { Caller } from '../core/caller.ts'
-import { decodeCursor, invalidCursor, pageOfRows } from '../core/cursor.ts'
+import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/cursor.ts'
 import { routeOf, serve } from '../http/serve.ts'
-import type { SealedEntry } from './chain.ts'
+import { type EntryFilter, readChainPage } from './chain-page.ts'
 import { type ExportDeps, exportChain } from './export.ts'
-import { type ChainName, listChain } from './log.ts'
+import type { ChainName, ChainTable } from './log.ts'
 import type { SigningKeys } from './signing.ts'
 
 export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
-  const { control, keys } = deps
   serve(http, auditOperations.auditLog, {
-    handle: (question) => pageOfChain(control, 'audit_entries', question),
+    handle: ({ caller, query }) => {
+      const { action, actor, outcome, target } = query
+      return pageOfChain(deps, 'audit_entries', caller, {
+        ...query,
+        fields: { action, actor, outcome, target },
+      })
+    },
   })
   serve(http, auditOperations.ledger, {
-    handle: (question) => pageOfChain(control, 'ledger_entries', question),
+    handle: ({ caller, query }) => {
+      const { actor, request_id, to_status } = query
+      return pageOfChain(deps, 'ledger_entries', caller, {
+        ...query,
+        fields: { actor, request_id, to_status },
+      })
+    },
   })
   serve(http, auditOperations.exportAuditLog, { handle: async ({ caller }) => fileOf(deps, 'audit', caller) })
   serve(http, auditOperations.exportLedger, { handle: async ({ caller }) => fileOf(deps, 'ledger', caller) })
-  addKeysRoute(http, keys)
+  addKeysRoute(http, deps.keys)
 }
 
 interface ChainQuestion {
-  readonly caller: Caller
-  readonly query: { readonly limit: number; readonly cursor?: string | undefined }
+  readonly limit: number
+  readonly cursor?: string | undefined
+  readonly range_start?: Moment | undefined
+  readonly range_end?: Moment | undefined
+  readonly fields: EntryFilter['fields']
 }
 
 async function pageOfChain(
-  control: Control,
-  table: 'audit_entries' | 'ledger_entries',
-  { caller, query }: ChainQuestion,
+  { clock, control }: ExportDeps,
+  table: ChainTable,
+  { tenantId }: Caller,
+  query: ChainQuestion,
 ) {
-  const beforeSeq = readPosition(query.cursor)
-  const rows = await listChain(control, table, caller.tenantId, { limit: query.limit + 1, beforeSeq })
-  const seqOf = (row: SealedEntry): readonly string[] => [String(JSON.parse(row.text).seq)]
-  return {
-    body: pageOfRows(rows, query.limit, seqOf, (row) => ({ ...JSON.parse(row.text), hash: row.hash })),
-  }
+  const { fields, limit } = query
+  const { before, ...pinned } = readPosition(query.cursor)
+  const range = askedRange({ ...given(query), ...given(pinned) }, clock.nowNs())
+  const found = await readChainPage(control, table, tenantId, {
+    limit: limit + 1,
+    before,
+    filter: { range, fields },
+  })
+  const positionOf = (seq: number) => [String(seq), textOf(range.startNs), textOf(range.endNs)]
+  const page = pageOfRows(
+    found.entries,
+    limit,
+    ({ seq }) => positionOf(seq),
+    (row) => ({ ...JSON.parse(row.text), hash: row.hash }),
+  )
+  const isUnfinished = page.next_cursor === null && found.before !== null
+  return { body: isUnfinished ? { ...page, next_cursor: encodeCursor(positionOf(found.before)) } : page }
 }
-
 /** Long enough to save a busy verifier requests, short enough that a new key is known within minutes. */
 const keysMaxAgeSeconds = 300
 
@@ -65,9 +91,31 @@ function fileOf(deps: ExportDeps, chain: ChainName, { tenantId }: Caller) {
   }
 }
 
-function readPosition(cursor: string | undefined): number | null {
-  const position = decodeCursor(cursor, 1)
-  if (position === null) return null
-  if (/^\d{1,15}$/.test(position[0] ?? '')) return Number(position[0])
-  throw invalidCursor(cursor)
+/**
+ * Parses a cursor: the number of an entry, and the range of the first page, because a time relative to now
+ * would be another one for every page. Throws InvalidInput.
+ */
+function readPosition(cursor: string | undefined) {
+  const texts = decodeCursor(cursor, 3)
+  if (texts === null) return { before: null }
+  const [seq = '', start = '', end = ''] = texts
+  if (!/^\d{1,15}$/.test(seq) || !isBound(start) || !isBound(end)) throw invalidCursor(cursor)
+  return { before: Number(seq), range_start: boundOf(start), range_end: boundOf(end) }
+}
+
+function isBound(text: string): boolean {
+  return text === '' || (/^\d{1,19}$/.test(text) && BigInt(text) <= latestNs)
+}
+
+function boundOf(text: string): bigint | undefined {
+  return text === '' ? undefined : BigInt(text)
+}
+
+function textOf(bound: bigint | null): string {
+  return bound === null ? '' : bound.toString()
+}
+
+/** The bounds that are given: an absent one must not replace another. */
+function given({ range_end, range_start }: Pick<ChainQuestion, 'range_start' | 'range_end'>) {
+  return { ...(range_start !== undefined && { range_start }), ...(range_end !== undefined && { range_end }) }
 }

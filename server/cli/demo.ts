@@ -15,7 +15,8 @@ import { runLive } from '../demo/live.ts'
 import { loadHistory } from '../demo/load.ts'
 import { openShop } from '../demo/shop.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { createLogger, stopOnSignal } from './serve.ts'
+import { openInBrowser, signInLink } from './console-link.ts'
+import { createLogger, prepareConsole, stopOnSignal } from './serve.ts'
 
 const tenantId = 'demo-shop'
 
@@ -39,6 +40,7 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
   await app.createOrganisation({ tenantId, name: 'Demo shop', actor: operatorActor('demo') }, ownerToken)
   const ingestToken = await createToken(app, 'ingest')
   const endpoint = await app.start()
+  const preparing = prepareConsole(app, logger)
   const api = { endpoint, token: ownerToken }
   const nowNs = systemClock.nowNs()
   const output = {
@@ -66,10 +68,13 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     throw error
   }
   const shop = openShop({ seed, anchorNs: nowNs })
+  await preparing
+  const consoleLink = await signInLink(app, endpoint, ownerToken, operatorActor('demo'))
   const guide = renderGuide(
     {
       baseUrl: endpoint,
       tenantId,
+      consoleLink,
       ownerToken,
       ingestToken,
       eraseBefore: weekAgo(),
@@ -79,6 +84,7 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     { colour: output.isTerminal },
   )
   process.stdout.write(`\n${guide}\nThe shop runs until you press Ctrl-C.\n`)
+  openInBrowser(consoleLink, env)
   await runLive({
     endpoint,
     token: ingestToken,

@@ -11,6 +11,7 @@ import type { Config } from '../config.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
+import { openInBrowser, signInLink } from './console-link.ts'
 import { harmless, type JsonOption, printJsonLine } from './print.ts'
 
 /** Organisation of the first start where the settings name none. */
@@ -26,15 +27,31 @@ export async function serveUntilStopped(config: Config, options: JsonOption): Pr
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
   })
+  const link = await linkFor(app, address, welcome)
   const reference = `${config.docs === 'on' ? address : app.adminAddress()}/docs`
-  if (options.json) printJsonLine(startedForm(address, app, welcome))
-  else if (welcome !== null) process.stdout.write(firstSteps(address, reference, app.grpcAddress(), welcome))
+  if (options.json) printJsonLine(startedForm(address, app, welcome, link))
+  else if (welcome !== null && link !== null) {
+    process.stdout.write(firstSteps({ address, reference, grpcAddress: app.grpcAddress(), link }, welcome))
+    openInBrowser(link, process.env)
+  }
+  await prepareConsole(app, logger)
 }
 
-/** Organisation and token are null at any start after the first. */
-function startedForm(address: string, app: App, welcome: Welcome | null) {
+/** Null at any start after the first. */
+async function linkFor(app: App, address: string, welcome: Welcome | null): Promise<string | null> {
+  return welcome === null ? null : signInLink(app, address, welcome.secret, firstStart)
+}
+
+/** Without the console the service works; whoever opens the console is told that it could not be built. */
+export async function prepareConsole(app: App, logger: FastifyBaseLogger): Promise<void> {
+  await app.prepareConsole().catch((err: unknown) => logger.error({ err }, 'the console could not be built'))
+}
+
+/** Organisation, token and link are null at any start after the first. */
+function startedForm(address: string, app: App, welcome: Welcome | null, console_link: string | null) {
   const { tenantId: tenant_id = null, token = null } = welcome ?? {}
-  return { address, admin_address: app.adminAddress(), grpc_address: app.grpcAddress(), tenant_id, token }
+  const listeners = { address, admin_address: app.adminAddress(), grpc_address: app.grpcAddress() }
+  return { ...listeners, tenant_id, token, console_link }
 }
 
 /** Bytes of log lines that may wait while the output is blocked; later lines are dropped. */
@@ -112,7 +129,10 @@ interface Welcome {
   readonly tenantId: string
   /** Null where the operator chose the token. */
   readonly token: string | null
+  readonly secret: string
 }
+
+const firstStart = operatorActor('first-start')
 
 /** Creates the first organisation and its owner token on an empty data folder; null at any later start. */
 async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
@@ -123,14 +143,19 @@ async function bootstrap(app: App, config: Config): Promise<Welcome | null> {
   // An organisation that was removed is never created again.
   if (await app.tenancy.wasRemoved(tenantId)) return null
   const secret = config.bootstrap.token ?? newTokenSecret('owner')
-  await app.createOrganisation({ tenantId, name: tenantId, actor: operatorActor('first-start') }, secret)
-  return { tenantId, token: config.bootstrap.token === null ? secret : null }
+  await app.createOrganisation({ tenantId, name: tenantId, actor: firstStart }, secret)
+  return { tenantId, token: config.bootstrap.token === null ? secret : null, secret }
+}
+
+interface Addresses {
+  readonly address: string
+  readonly reference: string
+  readonly grpcAddress: string | null
+  readonly link: string
 }
 
 function firstSteps(
-  address: string,
-  reference: string,
-  grpcAddress: string | null,
+  { address, reference, grpcAddress, link }: Addresses,
   { tenantId, token }: Welcome,
 ): string {
   const secret = token ?? '<LETHE_BOOTSTRAP_TOKEN>'
@@ -138,6 +163,9 @@ function firstSteps(
 Lethe is ready at ${address} (reference: ${reference}).
 Organisation: ${tenantId}
 ${token === null ? 'Owner token: the LETHE_BOOTSTRAP_TOKEN you set' : `Owner token, shown only once: ${token}`}
+
+Open the console; this link signs you in once, within an hour:
+  ${link}
 
 Try it:
   curl -s -H 'Authorization: Bearer ${secret}' ${address}/me

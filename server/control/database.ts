@@ -41,6 +41,28 @@ export interface AccessTokensTable extends ActorColumns<'created_by'> {
   line_expires_at_ms: Fixed<number | null>
 }
 
+/** Sessions of the console. Each stands for an access token and is valid no longer than it. */
+interface SessionsTable {
+  id: Fixed<string>
+  tenant_id: Fixed<string>
+  token_id: Fixed<string>
+  /** SHA-256 of the secret in the cookie, hexadecimal. */
+  secret_hash: Fixed<string>
+  created_at_ms: Fixed<number>
+  /** The last request, to the minute. */
+  seen_at_ms: number
+  ends_at_ms: Fixed<number>
+}
+
+/** One-time codes that sign in as an access token; a code that was used has no row. */
+interface SignInCodesTable {
+  /** SHA-256 of the code, hexadecimal. */
+  code_hash: Fixed<string>
+  tenant_id: Fixed<string>
+  token_id: Fixed<string>
+  ends_at_ms: Fixed<number>
+}
+
 export interface DeletionRequestsTable
   extends ActorColumns<'requested_by'>,
     LaterActorColumns<'approved_by'> {
@@ -348,6 +370,8 @@ interface InstanceTable {
 export interface Database {
   organisations: OrganisationsTable
   access_tokens: AccessTokensTable
+  sessions: SessionsTable
+  sign_in_codes: SignInCodesTable
   deletion_requests: DeletionRequestsTable
   deletion_steps: DeletionStepsTable
   deletion_previews: DeletionPreviewsTable

@@ -50,6 +50,11 @@ export interface ControlDialect {
   sizeBytes(control: Control): Promise<number>
   /** The column, written so that a condition on it uses no index. */
   unindexed(column: string): RawBuilder<unknown>
+  /**
+   * A text of the JSON object in a column; null where the object does not have it. A condition on it uses the
+   * index of {@link SchemaDialect.indexJsonField}. The field is a name of our own.
+   */
+  jsonField(column: string, field: string): RawBuilder<string | null>
   readonly schema: SchemaDialect
 }
 
@@ -61,6 +66,11 @@ export interface SchemaDialect {
   keepHeldAnomalies(db: Kysely<unknown>): Promise<void>
   /** Fills an integer column with a number per row, in the order in which the rows were inserted. */
   numberAsInserted(db: Kysely<unknown>, table: string, column: string): Promise<void>
+  /**
+   * Creates an index of a chain by organisation, one field of its entries, and their order. It is computed
+   * from the entry itself, so it cannot disagree with what is hashed.
+   */
+  indexJsonField(db: Kysely<unknown>, table: string, field: string): Promise<void>
 }
 
 /** Kysely's adapter of a control plane, which makes the dialect available to every handle and transaction. */

@@ -13,6 +13,8 @@ import { twoPersons } from './migrations/0007-two-persons.ts'
 import { heldRecords } from './migrations/0008-held-records.ts'
 import { actors } from './migrations/0009-actors.ts'
 import { soonerAlarms } from './migrations/0010-sooner-alarms.ts'
+import { chainFilters } from './migrations/0011-chain-filters.ts'
+import { sessions } from './migrations/0012-sessions.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -25,6 +27,8 @@ const migrations = {
   '0008-held-records': heldRecords,
   '0009-actors': actors,
   '0010-sooner-alarms': soonerAlarms,
+  '0011-chain-filters': chainFilters,
+  '0012-sessions': sessions,
 }
 
 /** Names of all migrations of this program, oldest first. */

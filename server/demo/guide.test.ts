@@ -12,6 +12,7 @@ import { openShop } from './shop.ts'
 const facts: GuideFacts = {
   baseUrl: 'http://127.0.0.1:8080',
   tenantId: 'org_01J9',
+  consoleLink: `http://127.0.0.1:8080/console/sign-in#code=lethe_code_${'x'.repeat(43)}`,
   ownerToken: 'lethe_owner_token',
   ingestToken: 'lethe/ingest+token',
   anomalyId: 'anm_7',

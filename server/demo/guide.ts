@@ -12,6 +12,8 @@ export interface GuideFacts {
   /** Such as `http://127.0.0.1:8080`, without a slash at its end. */
   readonly baseUrl: string
   readonly tenantId: string
+  /** A link that signs in to the console once. */
+  readonly consoleLink: string
   /** Token of an owner, which can read, change detectors and erase. */
   readonly ownerToken: string
   /** Token that can only send telemetry. */
@@ -101,10 +103,13 @@ const indent = (line: string): string => (line === '' ? '' : `  ${line}`)
 
 const heading = (title: string, colour: boolean): string => (colour ? `\u001b[1m${title}\u001b[0m` : title)
 
-function access({ baseUrl, tenantId, ownerToken, ingestToken }: GuideFacts): Section {
+function access({ baseUrl, consoleLink, tenantId, ownerToken, ingestToken }: GuideFacts): Section {
   return {
     title: 'The demo organisation is ready',
     lines: [
+      'Open the console; this link signs you in once, within an hour:',
+      consoleLink,
+      '',
       `service       ${baseUrl}`,
       `reference     ${baseUrl}/docs`,
       `tenant_id     ${tenantId}`,

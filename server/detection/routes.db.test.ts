@@ -158,6 +158,7 @@ test('a created detector has all fields of the interface, an ETag and a Location
     last_status: null,
     created_at: '2026-09-11T12:00:00.000Z',
     last_note: null,
+    next_run_at: '2026-09-11T12:00:00.000Z',
   })
   assert.equal(params.upper, 100)
   assert.equal(params.clear_n, 3)
@@ -228,6 +229,7 @@ test('a patch changes what it names and returns the whole detector', async () =>
     ...before,
     name: 'Backlog',
     enabled: false,
+    next_run_at: null,
     scope: { service: 'checkout' },
   })
   assert.equal(answer.headers.etag, '"2"')

@@ -17,6 +17,8 @@ export interface RequestHead {
   readonly address: string
   /** Whether the operation also accepts a token as the password of Basic authentication. */
   readonly takesBasic: boolean
+  /** Whether the operation also accepts a one-time sign-in code as a bearer token. */
+  readonly takesSignInCode?: boolean
 }
 
 /**
@@ -28,7 +30,7 @@ export type Authenticate = (request: RequestHead) => Promise<Caller | null>
 
 /** Whether the request has a credential of any kind, valid or not. */
 export function hasCredential({ headers }: RequestHead): boolean {
-  return headers.authorization !== undefined
+  return headers.authorization !== undefined || headers.cookie !== undefined
 }
 
 /**
@@ -58,6 +60,7 @@ const faults: Partial<Record<ErrorCode, readonly [error: string, description: st
   token_unknown: ['invalid_token', 'The access token is unknown'],
   token_expired: ['invalid_token', 'The access token has expired'],
   token_revoked: ['invalid_token', 'The access token was revoked'],
+  session_ended: ['invalid_token', 'The session has ended'],
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
@@ -30,11 +31,12 @@ afterEach(async () => {
   for (const http of open.splice(0)) await http.close()
 })
 
-async function start(proxies: string[] = []) {
+async function start(proxies: string[] = [], refusalDelayMs = 0) {
   const clock = new ManualClock(1_763_717_400_000)
   let lookUps = 0
   const clients = new ClientLimits({
     clock,
+    refusalDelayMs,
     addresses: new ClientAddresses(proxies, 'x-forwarded-for'),
     authenticate: byAccessToken(async (given) => {
       lookUps += 1
@@ -94,6 +96,25 @@ describe('a wrong token', () => {
     for (let i = 0; i < 500; i++) assert.equal((await ask('/things', secret)).statusCode, 200)
     assert.equal(lookUps() - before, 500, 'one look-up for each')
     assert.equal((await ask('/things', 'wrong', '192.0.2.8')).statusCode, 401)
+  })
+
+  test('is refused late, so that who repeats at once costs little, and a valid one is served at once', async () => {
+    const delayMs = 250
+    const { ask, clock } = await start([], delayMs)
+    for (let i = 0; i < 100; i++) assert.equal((await ask('/things', 'wrong')).statusCode, 401)
+    let refusedAtMs: number | null = null
+    const startMs = clock.nowMs()
+    const refused = ask('/things', 'wrong').then(({ statusCode }) => {
+      refusedAtMs = clock.nowMs()
+      return statusCode
+    })
+    while (clock.waiting === 0) await setImmediate()
+    assert.equal((await ask('/things', secret)).statusCode, 200)
+    await clock.advance(delayMs - 1)
+    assert.equal(refusedAtMs, null)
+    await clock.advance(1)
+    assert.equal(await refused, 429)
+    assert.equal(refusedAtMs, startMs + delayMs)
   })
 
   test('of every kind counts, and each is counted by its code', async () => {

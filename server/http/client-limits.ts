@@ -1,6 +1,7 @@
 // Limits clients without a valid token: how often they may send a request, and how often they may try a
 // token. Counted by address, for HTTP and gRPC together. A valid token is never refused here, whatever others
 // do from the same address, so that a proxy or a shared network does not let one client lock out another.
+// A refused client gets its response late: a client that repeats at once costs little per second.
 
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
@@ -19,6 +20,8 @@ interface Sender {
 
 interface ClientLimitsOptions {
   readonly clock: Clock
+  /** How late a refusal is sent; a quarter of a second where absent. */
+  readonly refusalDelayMs?: number
   readonly authenticate: Authenticate
   readonly addresses: ClientAddresses
 }
@@ -35,6 +38,9 @@ const anonymous = { burst: 300, perSecond: 50 }
  */
 const failing = { burst: 100, perSecond: 5 }
 
+/** Connections answer one request at a time, so this limits each to four refusals a second. */
+const refusalDelayMs = 250
+
 /**
  * Some 100 bytes each. An attacker with more networks can make us forget its own history, which gains it
  * nothing else.
@@ -45,6 +51,9 @@ const sentences = {
   anonymous: 'Too many requests without a valid access token from your address; repeat after Retry-After.',
   failing: 'Too many requests with a wrong access token from your address; repeat after Retry-After.',
 } as const
+
+/** Refusals before any secret is looked up. */
+const untried: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['unauthenticated', 'other_origin'])
 
 export class ClientLimits {
   readonly #options: ClientLimitsOptions
@@ -82,9 +91,21 @@ export class ClientLimits {
       if (caller === null) throw new AppError('token_unknown')
       return caller
     } catch (error) {
-      if (!(error instanceof AppError) || error.status !== 401) throw error
+      if (!(error instanceof AppError)) throw error
+      if (error.status !== 401 && error.code !== 'other_origin') throw error
       this.failures.set(error.code, (this.failures.get(error.code) ?? 0) + 1)
-      this.#require(error.code === 'unauthenticated' ? 'anonymous' : 'failing', request.address)
+      const kind = untried.has(error.code) ? 'anonymous' : 'failing'
+      throw (await this.#refusal(kind, request.address)) ?? error
+    }
+  }
+
+  /** Returns the caller of a request to an unknown address; null where there is none. Limits nothing. */
+  async find(request: RequestHead): Promise<Caller | null> {
+    if (!hasCredential(request)) return null
+    try {
+      return await this.#options.authenticate(request)
+    } catch (error) {
+      if (error instanceof AppError) return null
       throw error
     }
   }
@@ -94,20 +115,27 @@ export class ClientLimits {
    * address sends too many, unless the request has a valid token.
    */
   async admit(request: RequestHead): Promise<void> {
-    try {
-      this.#require('anonymous', request.address)
-    } catch (refusal) {
-      if (!hasCredential(request)) throw refusal
-      await this.identify(request).catch(() => {
-        throw refusal
-      })
-    }
+    const retryAfterSeconds = this.#limits.anonymous.take(request.address)
+    if (retryAfterSeconds === null) return
+    const isKnown = () =>
+      this.identify(request).then(
+        () => true,
+        () => false,
+      )
+    if (hasCredential(request) && (await isKnown())) return
+    throw await this.#late('anonymous', retryAfterSeconds)
   }
 
-  #require(kind: keyof typeof sentences, address: string): void {
+  /** The refusal of an address that has failed too often, after the delay; null for others. */
+  async #refusal(kind: keyof typeof sentences, address: string): Promise<AppError | null> {
     const retryAfterSeconds = this.#limits[kind].take(address)
-    if (retryAfterSeconds === null) return
+    return retryAfterSeconds === null ? null : this.#late(kind, retryAfterSeconds)
+  }
+
+  async #late(kind: keyof typeof sentences, retryAfterSeconds: number): Promise<AppError> {
+    const { clock, refusalDelayMs: delayMs = refusalDelayMs } = this.#options
     this.throttled[kind] += 1
-    throw new AppError('too_many_requests', { sentence: sentences[kind], retryAfterSeconds })
+    if (delayMs > 0) await clock.sleep(delayMs)
+    return new AppError('too_many_requests', { sentence: sentences[kind], retryAfterSeconds })
   }
 }

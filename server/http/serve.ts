@@ -31,6 +31,8 @@ declare module 'fastify' {
      * token.
      */
     takesBasic?: boolean
+    /** Whether it accepts a one-time sign-in code in place of an access token. */
+    takesSignInCode?: boolean
     /** The operation that the route serves. */
     operation?: Operation
   }
@@ -107,7 +109,7 @@ export function serve<
 
 /** Returns the part of a route that its declaration defines, for routes with a handler of their own. */
 export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'url' | 'config' | 'schema'> {
-  const { access, isUnmetered, method, path, takesBasic } = operation
+  const { access, isUnmetered, method, path, takesBasic, takesSignInCode } = operation
   return {
     method,
     url: path,
@@ -116,6 +118,7 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
       access,
       ...(isUnmetered !== undefined && { isUnmetered }),
       ...(takesBasic !== undefined && { takesBasic }),
+      ...(takesSignInCode !== undefined && { takesSignInCode }),
     },
     schema: schemaOf(operation),
   }

@@ -13,7 +13,9 @@ import { z } from 'zod'
 import type { ErrorCode } from '../../contract/errors.ts'
 import type { Access } from '../../contract/operation.ts'
 import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
+import { EndedToken } from '../core/ended-token.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/loop-turns.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
@@ -25,6 +27,7 @@ import { OperationRates } from './limits/rates.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
 import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
+import { type OnRefusal, reportRefusals, type Sender } from './refused-request.ts'
 import { callerOf } from './request.ts'
 import { whenResponseEnds } from './response-end.ts'
 
@@ -64,6 +67,8 @@ export interface HttpOptions {
   readonly answers?: ResponsesInProgress
   /** Shared by all work on the event loop for organisations. */
   readonly turns?: LoopTurns
+  /** Is told of every refused request of a known token. */
+  readonly onRefusal?: OnRefusal
 }
 
 /** Bodies of control operations are small; ingest has a larger limit for its own routes. */
@@ -73,7 +78,7 @@ const bodyLimitBytes = 64 * 1024
 const defaultConnections = { total: 4096, perAddress: 1024 } as const
 
 export function createHttp(options: HttpOptions): FastifyInstance {
-  const { clients, connections, turns } = limitsOf(options)
+  const { answers, clients, connections, turns } = limitsOf(options)
   const http = Fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -124,13 +129,13 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
   })
-  const answers = options.answers ?? new ResponsesInProgress(options.clock)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // A connection that gets a response while the service stops must not stay open and keep the process
     // running.
     if (!options.isReady()) reply.header('connection', 'close')
   })
+  reportRefusals(http, options.onRefusal)
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
   let allowedMethods: ReturnType<typeof methodFinder> | null = null
   http.setNotFoundHandler((request, reply) => {
@@ -143,7 +148,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   return http
 }
 
-function limitsOf({ authenticate, clock, connections, turns: shared }: HttpOptions) {
+function limitsOf({ answers, authenticate, clock, connections, turns: shared }: HttpOptions) {
   const turns = shared ?? new LoopTurns({ nowMs: elapsedMs })
   const addresses = new ClientAddresses([], 'x-forwarded-for')
   return {
@@ -152,30 +157,39 @@ function limitsOf({ authenticate, clock, connections, turns: shared }: HttpOptio
         ? authenticate
         : new ClientLimits({ clock, authenticate, addresses }),
     connections: connections ?? new Connections(defaultConnections, addresses, turns),
+    answers: answers ?? new ResponsesInProgress(clock),
     turns,
   }
 }
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
-  const { access, isUnmetered, takesBasic } = request.routeOptions.config ?? {}
+  const { access, isUnmetered, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
   const head = {
     method: request.method,
     headers: request.headers,
     address: clients.addressOf(request.raw),
     takesBasic: takesBasic === true,
+    takesSignInCode: takesSignInCode === true,
   }
   if (access === undefined || access === 'public') {
     if (isUnmetered !== true) await clients.admit(head)
+    // A wrong address is a frequent mistake of a new sender, who then finds it among its refusals.
+    if (request.is404 && isReady()) request.sender = senderOf(await clients.find(head))
     return
   }
   if (!isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
   const caller = await clients.identify(head)
+  request.sender = senderOf(caller)
   if (!access.includes(caller.role)) {
     throw new AppError('role_not_permitted', {
       sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,
     })
   }
   request.caller = caller
+}
+
+function senderOf(caller: Caller | null): Sender | null {
+  return caller === null ? null : { tenantId: caller.tenantId, actor: caller.requester }
 }
 
 /** Exports of telemetry have a budget of their own, by the size of their bodies. */
@@ -214,6 +228,7 @@ const frameworkCodes: Record<string, ErrorCode> = {
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof InvalidInput) {
+    request.refusedFor = 'invalid_input'
     return reply
       .status(422)
       .serializer(JSON.stringify)
@@ -233,8 +248,11 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
     .send({ detail: known.message, code: known.code, ...known.facts })
 }
 
-/** Sets the headers of a refusal, whatever form its body has. */
+/** Sets the headers of a refusal, whatever form its body has, and notes its reason. */
 export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void {
+  const { request } = reply
+  request.refusedFor = refusal.code
+  if (refusal instanceof EndedToken) request.sender = refusal.sender
   const challenge = challengeOf(refusal)
   const { retryAfterSeconds } = refusal
   if (challenge !== null) reply.header('www-authenticate', challenge)

@@ -20,8 +20,10 @@ import { senders } from '../../contract/tenancy.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { EndedToken } from '../core/ended-token.ts'
 import type { LoopTurns } from '../core/loop-turns.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
+import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-request.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
@@ -45,6 +47,8 @@ interface GrpcIngestOptions {
   readonly turns: LoopTurns
   /** False while starting or draining. */
   readonly isReady: () => boolean
+  /** Is told of every refused call of a known token. */
+  readonly onRefusal: OnRefusal
 }
 
 const http2Bounds = {
@@ -116,6 +120,7 @@ export class GrpcIngest {
 
   async #answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
     const { session } = stream
+    let sender: Sender | null = null
     this.#sessions.callBegins(session)
     try {
       if (!isGrpc(headers)) return respondOnce(stream, { ':status': 415 })
@@ -125,9 +130,13 @@ export class GrpcIngest {
         if (signal === undefined) this.#sessions.strike(session)
         return respondOnce(stream, notImplemented(headers, signal === undefined))
       }
-      succeed(stream, await this.#take(signal, encoding, stream, headers))
+      const caller = await this.#identify(stream, headers)
+      sender = { tenantId: caller.tenantId, actor: caller.requester }
+      requireSendingRole(caller)
+      succeed(stream, await this.#take(signal, encoding, stream, caller))
     } catch (error) {
       const known = refusalOf(error)
+      this.#report(known instanceof EndedToken ? known.sender : sender, known, headers)
       if (known.status === 401 || known.code === 'too_many_requests') this.#sessions.strike(session)
       if (known.code === 'internal') this.#options.logger.error({ err: error }, 'an export failed')
       respondOnce(stream, refusalHeaders(known))
@@ -140,9 +149,8 @@ export class GrpcIngest {
     signal: Signal,
     encoding: GrpcEncoding,
     stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
+    { placement, tenantId }: Caller,
   ): Promise<Buffer> {
-    const { tenantId, placement } = await this.#guard(stream, headers)
     this.#sessions.isKnown(stream.session, tenantId)
     const place = { tenantId, placement }
     const body = await this.#read(tenantId, encoding, stream)
@@ -163,17 +171,24 @@ export class GrpcIngest {
     }
   }
 
-  async #guard({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<Caller> {
+  #report(sender: Sender | null, { code, status }: AppError, headers: IncomingHttpHeaders): void {
+    if (sender === null) return
+    const path = headers[':path'] ?? ''
+    this.#options.onRefusal({
+      sender,
+      reason: refusalReasonOf(code),
+      status,
+      protocol: 'grpc',
+      method: 'POST',
+      path,
+    })
+  }
+
+  async #identify({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
     const { clients } = this.#options
     const address = clients.addressOf({ socket: session?.socket, headers })
-    const caller = await clients.identify({ method: 'POST', headers, address, takesBasic: true })
-    if (!senders.some((role) => role === caller.role)) {
-      throw new AppError('role_not_permitted', {
-        sentence: `This operation is for ${senders.join(', ')}; your token has the role ${caller.role}.`,
-      })
-    }
-    return caller
+    return clients.identify({ method: 'POST', headers, address, takesBasic: true })
   }
 
   #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
@@ -191,6 +206,13 @@ export class GrpcIngest {
     stream.pipe(message)
     return body
   }
+}
+
+function requireSendingRole({ role }: Caller): void {
+  if (senders.some((sender) => sender === role)) return
+  throw new AppError('role_not_permitted', {
+    sentence: `This operation is for ${senders.join(', ')}; your token has the role ${role}.`,
+  })
 }
 
 /** Such as `/opentelemetry.proto.collector.trace.v1.TraceService/Export`. */

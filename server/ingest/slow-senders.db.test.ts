@@ -79,7 +79,14 @@ before(async () => {
   ports.http = Number(new URL(await http.listen({ host: '127.0.0.1', port: 0 })).port)
   const addresses = new ClientAddresses([], 'x-forwarded-for')
   const clients = new ClientLimits({ clock, authenticate: front.authenticate, addresses })
-  grpc = new GrpcIngest({ ...shared, clients, turns, logger: silent, isReady: front.isReady })
+  grpc = new GrpcIngest({
+    ...shared,
+    clients,
+    turns,
+    logger: silent,
+    isReady: front.isReady,
+    onRefusal: () => {},
+  })
   ports.grpc = await grpc.listen('127.0.0.1', 0)
 })
 after(async () => {

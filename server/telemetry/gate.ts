@@ -96,7 +96,7 @@ export class TelemetryGate {
 
   /** Drops selections that a wider erasure covers, so that nightly ones don't accumulate. */
   markErased(tenantId: string, selection: Selection): void {
-    const said = (this.#erased.get(tenantId) ?? []).filter(
+    const said = this.erased(tenantId).filter(
       ({ signals, range }) =>
         signals.every((signal) => selection.signals.includes(signal)) && covers(selection.range, range),
     )
@@ -117,13 +117,17 @@ export class TelemetryGate {
     return this.#late.get(tenantId) ?? []
   }
 
+  erased(tenantId: string): readonly Selection[] {
+    return this.#erased.get(tenantId) ?? []
+  }
+
   unmarkErased(tenantId: string, id: string): void {
     take(this.#erased, tenantId, id)
   }
 
   /** Returns erased or hidden time of one signal that overlaps the range: unknown to detectors and charts. */
   unknownTime(tenantId: string, signal: Signal, range: TimeRange): readonly TimeRange[] {
-    return [...this.hidden(tenantId), ...(this.#erased.get(tenantId) ?? [])]
+    return [...this.hidden(tenantId), ...this.erased(tenantId)]
       .filter((selection) => selection.signals.includes(signal) && overlaps(selection.range, range))
       .map((selection) => selection.range)
   }

@@ -96,6 +96,8 @@ async function found(tenantId: string): Promise<Organisation> {
     `insert into detectors values ('det-${tenantId}', '${tenantId}', 'x', 'x', 'x', '{}', '{}', 60, 5, 1, 0, null, null, null, 0, 0, 1, 0)`,
     `insert into held_anomaly_versions (anomaly_id, version, tenant_id, detector_id, holds, record, replaced_at_ms)
        values ('ano-${tenantId}', 1, '${tenantId}', 'x', '[]', '{}', 0)`,
+    `insert into sessions values ('ses-${tenantId}', '${tenantId}', 'x', 'hash-${tenantId}', 0, 0, 1)`,
+    `insert into sign_in_codes values ('hash-${tenantId}', '${tenantId}', 'x', 1)`,
     `insert into deletion_policies values ('${tenantId}', 'none', null, null)`,
     `insert into deletion_previews values ('prv-${tenantId}', '${tenantId}', 'x', '{}', 0, 0)`,
     `insert into retention_policies values ('${tenantId}', 'logs', 30)`,

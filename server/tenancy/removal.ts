@@ -32,6 +32,8 @@ const removedTables = [
   'anomalies',
   'detector_mutes',
   'detectors',
+  'sessions',
+  'sign_in_codes',
   'access_tokens',
   'deletion_policies',
   'deletion_previews',

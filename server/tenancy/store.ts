@@ -10,6 +10,7 @@ import { type Actor, tokenActor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { EndedToken } from '../core/ended-token.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import {
@@ -182,16 +183,18 @@ export class TenancyStore {
     const { rows } = await this.#control.executeQuery(query)
     const row = rows[0]
     if (row === undefined) return null
-    if (row.revoked_at_ms !== null) throw new AppError('token_revoked')
+    const requester = tokenActor(row.token_id, row.token_name)
+    const sender = { tenantId: row.tenant_id, actor: requester }
+    if (row.revoked_at_ms !== null) throw new EndedToken('token_revoked', sender)
     if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) {
-      throw new AppError('token_expired')
+      throw new EndedToken('token_expired', sender)
     }
     return {
       tenantId: row.tenant_id,
       placement: row.placement,
       organisationName: row.organisation_name,
       role: RoleSchema.parse(row.role),
-      requester: tokenActor(row.token_id, row.token_name),
+      requester,
     }
   }
 }

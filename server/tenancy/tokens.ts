@@ -17,6 +17,7 @@ import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
+import { endSessions } from './sessions.ts'
 import { hashSecret, prefixOf } from './tenancy.ts'
 
 const msPerDay = 86_400_000
@@ -247,6 +248,7 @@ async function endTokens(
       .where('tenant_id', '=', tenantId)
       .where('id', 'in', ids.slice(at, at + idsPerEntry))
       .execute()
+    await endSessions(trx, tenantId, ids.slice(at, at + idsPerEntry))
   }
 }
 

@@ -1,22 +1,52 @@
-// What the caller's organisation stores and sends: GET /usage/storage and GET /usage/ingest.
+// What the caller's organisation stores and sends, and what was refused: everything under /usage that erases
+// nothing.
 
 import type { FastifyInstance } from 'fastify'
 import { usageOperations } from '../../contract/operations/usage.ts'
 import type { Caller } from '../core/caller.ts'
+import type { Clock } from '../core/clock.ts'
 import { serve } from '../http/serve.ts'
+import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { listErasedTime } from './erased-time.ts'
 import type { IngestQuotas } from './ingest-quotas.ts'
 import type { DayCounts } from './quota-store.ts'
-import { readStorage } from './storage.ts'
+import type { RefusalCounts } from './refusals.ts'
+import { type KeptFor, readStorage } from './storage.ts'
+import { readServiceStorage } from './storage-by-service.ts'
 
-export function addUsageRoutes(
-  http: FastifyInstance,
-  readerOf: (caller: Caller) => TenantReader,
-  weighRows: WeighRows,
-): void {
+interface UsageDeps {
+  readonly readerOf: (caller: Caller) => TenantReader
+  readonly weighRows: WeighRows
+  /** Returns what retention keeps of each signal. */
+  readonly keptFor: (tenantId: string, nowMs: number) => Promise<KeptFor>
+  readonly gate: TelemetryGate
+  readonly refusals: RefusalCounts
+  readonly clock: Clock
+}
+
+export function addUsageRoutes(http: FastifyInstance, deps: UsageDeps): void {
+  const { clock, gate, keptFor, readerOf, refusals, weighRows } = deps
   serve(http, usageOperations.storage, {
-    handle: async ({ caller }) => ({ body: await readStorage(readerOf(caller), weighRows) }),
+    handle: async ({ caller }) => {
+      const nowMs = clock.nowMs()
+      const kept = await keptFor(caller.tenantId, nowMs)
+      return { body: await readStorage(readerOf(caller), weighRows, { keptFor: kept, nowMs }) }
+    },
+  })
+  serve(http, usageOperations.byService, {
+    handle: async ({ caller, query }) => ({
+      body: await readServiceStorage(readerOf(caller), weighRows, query, clock.nowMs()),
+    }),
+  })
+  serve(http, usageOperations.erased, {
+    handle: async ({ caller, query }) => ({
+      body: listErasedTime(gate, caller.tenantId, query, clock.nowNs()),
+    }),
+  })
+  serve(http, usageOperations.refusals, {
+    handle: async ({ caller }) => ({ body: refusals.of(caller.tenantId) }),
   })
 }
 

@@ -1,5 +1,5 @@
 // What an organisation stores. Rows are exact, as its own readers would count them, so hidden rows are gone
-// at once. Bytes are estimated by telemetry/row-weights.ts and distributed over the days of a week by rows.
+// at once. Bytes are estimated by telemetry/row-weights.ts and divided among the days of a week by rows.
 // Totals are the sums of the returned days.
 
 import type { z } from 'zod'
@@ -10,6 +10,12 @@ import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
+import { growthDays, growthOf } from './growth.ts'
+
+type Usage = z.output<typeof StorageUsage>
+
+/** The retention rule of each signal, and what it has done last. */
+export type KeptFor = Readonly<Record<Signal, Usage['signals'][number]['retention']>>
 
 /** Rows of one table on one UTC day; instants are nanoseconds since 1970 as text. */
 interface TableDay {
@@ -21,8 +27,11 @@ interface TableDay {
   readonly newest: string
 }
 
-interface Amount {
+/** Rows of one table on one UTC day, and their bytes. */
+export interface StoredAmount {
+  readonly table: TableName
   readonly signal: Signal
+  readonly partitionId: string
   readonly day: string
   readonly rows: number
   readonly bytes: number
@@ -34,8 +43,34 @@ interface Amount {
 export async function readStorage(
   reader: TenantReader,
   weighRows: WeighRows,
-): Promise<z.infer<typeof StorageUsage>> {
-  const { tenantId, placement } = reader.place
+  { keptFor, nowMs }: { readonly keptFor: KeptFor; readonly nowMs: number },
+): Promise<Usage> {
+  const amounts = await readAmounts(reader, weighRows)
+  const days = growthDays(nowMs)
+  const perSignal = signals.map((signal) => ({
+    ...signalUsage(
+      signal,
+      amounts.filter((amount) => amount.signal === signal),
+    ),
+    ...growthOf(
+      amounts.filter((amount) => amount.signal === signal),
+      days,
+    ),
+    retention: keptFor[signal],
+  }))
+  return {
+    tenant_id: reader.place.tenantId,
+    rows: sumOf(perSignal, 'rows'),
+    bytes: sumOf(perSignal, 'bytes'),
+    ...boundsOf(amounts),
+    ...growthOf(amounts, days),
+    signals: perSignal,
+  }
+}
+
+/** Returns what is stored by table and UTC day. */
+export async function readAmounts(reader: TenantReader, weighRows: WeighRows): Promise<StoredAmount[]> {
+  const { placement } = reader.place
   // Weights first: what is hidden meanwhile is then missing from the rows, which are read last.
   const weights = await weighRows(reader.place)
   const days = await reader.rows<TableDay>((from) =>
@@ -44,47 +79,41 @@ export async function readStorage(
       ' UNION ALL ',
     ),
   )
-  const amounts = days.map((day) => amountOf(day, weights))
-  const perSignal = signals.map((signal) => signalUsage(signal, amounts))
-  return {
-    tenant_id: tenantId,
-    rows: sumOf(perSignal, 'rows'),
-    bytes: sumOf(perSignal, 'bytes'),
-    ...boundsOf(amounts),
-    signals: perSignal,
-  }
+  return days.map((day) => amountOf(day, weights))
 }
 
+/** All rows of a day are in one partition, so its id is computed once for each day and not for each row. */
 function daysOf(from: From, table: TableSpec, placement: number): Sql {
   const time = raw(table.timeColumn)
   return sql`SELECT ${table.name} AS place, toString(toDate(${time})) AS day,
-  ${partitionIdOf(table.timeColumn, placement)} AS partition_id, toString(count()) AS total,
+  ${partitionIdOf(`max(${table.timeColumn})`, placement)} AS partition_id, toString(count()) AS total,
   toString(toUnixTimestamp64Nano(min(${time}))) AS oldest, toString(toUnixTimestamp64Nano(max(${time}))) AS newest
-FROM ${from(table.name)} GROUP BY day, partition_id`
+FROM ${from(table.name)} GROUP BY toDate(${time})`
 }
 
-const specOf = new Map(tables.map((table) => [table.name, table]))
+const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
-function amountOf(day: TableDay, weights: RowWeights): Amount {
-  const spec = specOf.get(day.place)
-  if (spec === undefined) throw new Error(`No table ${day.place}`)
+function amountOf(day: TableDay, weights: RowWeights): StoredAmount {
+  const { partition_id: partitionId, place: table } = day
+  const signal = signalOf.get(table)
+  if (signal === undefined) throw new Error(`No table ${table}`)
   const rows = Number(day.total)
   return {
-    signal: spec.signal,
+    table,
+    signal,
+    partitionId,
     day: day.day,
     rows,
-    bytes: weights(day.place, day.partition_id, rows),
+    bytes: weights(table, partitionId, rows),
     oldestNs: BigInt(day.oldest),
     newestNs: BigInt(day.newest),
   }
 }
 
-function signalUsage(signal: Signal, all: readonly Amount[]) {
-  const amounts = all.filter((amount) => amount.signal === signal)
-  const days = [...new Set(amounts.map(({ day }) => day))].sort().map((day) => {
-    const sameDay = amounts.filter((amount) => amount.day === day)
-    return { day, rows: sumOf(sameDay, 'rows'), bytes: sumOf(sameDay, 'bytes') }
-  })
+function signalUsage(signal: Signal, amounts: readonly StoredAmount[]) {
+  const days = [...Map.groupBy(amounts, ({ day }) => day)]
+    .map(([day, sameDay]) => ({ day, rows: sumOf(sameDay, 'rows'), bytes: sumOf(sameDay, 'bytes') }))
+    .sort((a, b) => (a.day < b.day ? -1 : 1))
   return { signal, rows: sumOf(days, 'rows'), bytes: sumOf(days, 'bytes'), ...boundsOf(amounts), days }
 }
 
@@ -92,7 +121,7 @@ function sumOf<Key extends string>(items: readonly Readonly<Record<Key, number>>
   return items.reduce((sum, item) => sum + item[key], 0)
 }
 
-function boundsOf(amounts: readonly Amount[]): { oldest: string | null; newest: string | null } {
+function boundsOf(amounts: readonly StoredAmount[]): { oldest: string | null; newest: string | null } {
   const ascending = (a: bigint, b: bigint) => (a < b ? -1 : 1)
   const oldestNs = amounts.map((amount) => amount.oldestNs).sort(ascending)[0]
   const newestNs = amounts

@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import type { z } from 'zod'
 import { earliestNs, latestNs } from '../../contract/instant.ts'
 import type { Role } from '../../contract/tenancy.ts'
-import type { StorageUsage } from '../../contract/usage.ts'
+import { ErasedTimePage, ServiceStorage, type StorageUsage } from '../../contract/usage.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
@@ -21,25 +21,33 @@ import { weighRows } from '../telemetry/row-weights.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { RefusalCounts } from './refusals.ts'
 import { addUsageRoutes } from './routes.ts'
 
 type Usage = z.infer<typeof StorageUsage>
 
 const { close, engine } = await openEngine()
 const gate = new TelemetryGate()
+/** On the day after the newest rows of most tests. */
+const clock = new ManualClock(Date.parse('2025-11-25T06:00:00Z'))
+const kept = { days: 30, erases_before: '2025-10-26T00:00:00.000Z', last_erasure: null }
 const http = createHttp({
-  clock: new ManualClock(0),
+  clock,
   logger: pino({ level: 'silent' }),
   authenticate: byAccessToken(async (secret) => callerFor(secret)),
   isReady: () => true,
 })
 /** Placements that more than one organisation has. */
 const shared = [2]
-addUsageRoutes(
-  http,
-  (caller) => new TenantReader(engine, caller, gate),
-  (place) => weighRows(engine, place, shared.includes(place.placement)),
-)
+const unlimited = { days: null, erases_before: null, last_erasure: null }
+addUsageRoutes(http, {
+  readerOf: (caller) => new TenantReader(engine, caller, gate),
+  weighRows: (place) => weighRows(engine, place, shared.includes(place.placement)),
+  keptFor: async () => ({ metrics: unlimited, logs: kept, traces: unlimited }),
+  gate,
+  refusals: new RefusalCounts(clock),
+  clock,
+})
 after(async () => {
   await http.close()
   await close()
@@ -180,4 +188,206 @@ test('every role but ingest may ask', async () => {
   for (const role of ['owner', 'admin', 'member', 'viewer'])
     assert.equal((await ask(`one.1.${role}`)).status, 200)
   assert.equal((await ask('one.1.ingest')).status, 403)
+})
+
+const get = (secret: string, url: string, query: Record<string, string> = {}) =>
+  http.inject({ url, query, headers: { authorization: `Bearer ${secret}` } })
+
+async function servicesOf(tenant: string, query: Record<string, string> = {}) {
+  const answer = await get(`${tenant}.viewer`, '/usage/storage/services', query)
+  assert.equal(answer.statusCode, 200, answer.body)
+  return ServiceStorage.parse(answer.json())
+}
+
+/** Log records of a service at noon of a day. */
+const served = (service: string, text: string, count: number, length = 10): FixtureRow[] =>
+  logs(text, count).map((row) => ({ ...row, ServiceName: service, Body: 'x'.repeat(length) }))
+
+test('growth counts whole UTC days before today', async () => {
+  await insert('grown', 4, 'otel_logs', [
+    ...logs('2025-11-25', 1),
+    ...logs('2025-11-24', 2),
+    ...logs('2025-11-18', 4),
+    ...logs('2025-11-17', 8),
+    ...logs('2025-11-11', 16),
+    ...logs('2025-11-10', 32),
+  ])
+  const usage = await usageOf('grown', 4)
+  assert.deepEqual([usage.last_7_days.rows, usage.previous_7_days.rows, usage.rows], [6, 24, 63])
+  const [, own] = usage.signals
+  assert.deepEqual([own?.last_7_days, own?.previous_7_days], [usage.last_7_days, usage.previous_7_days])
+  assert.deepEqual(own?.retention, kept)
+})
+
+test('services are listed with their days, most bytes first, and the others are added up', async () => {
+  await insert('shop', 5, 'otel_logs', [
+    ...served('cart', '2025-11-24', 3),
+    ...served('checkout', '2025-11-24', 50),
+    ...served('checkout', '2025-11-23', 20),
+    ...served('', '2025-11-24', 1),
+  ])
+  await insert('shop', 5, 'otel_traces', [{ Timestamp: day('2025-11-17'), ServiceName: 'checkout' }])
+  const all = await servicesOf('shop.5')
+  assert.deepEqual(
+    all.services.map(({ newest, rows, service }) => [service, rows, newest]),
+    [
+      ['checkout', 71, '2025-11-24T12:00:00.000000049Z'],
+      ['cart', 3, '2025-11-24T12:00:00.000000002Z'],
+      ['', 1, '2025-11-24T12:00:00Z'],
+    ],
+  )
+  assert.deepEqual(all.others, { services: 0, rows: 0, bytes: 0 })
+  assert.deepEqual([all.range_start, all.range_end], ['2025-10-26T00:00:00Z', '2025-11-26T00:00:00Z'])
+  const [checkout] = all.services
+  assert.deepEqual(
+    checkout?.signals.map(({ days, rows, signal }) => [signal, rows, days.map((one) => [one.day, one.rows])]),
+    [
+      [
+        'logs',
+        70,
+        [
+          ['2025-11-23', 20],
+          ['2025-11-24', 50],
+        ],
+      ],
+      ['traces', 1, [['2025-11-17', 1]]],
+    ],
+  )
+  assert.deepEqual([checkout?.last_7_days.rows, checkout?.previous_7_days.rows], [70, 1])
+  const top = await servicesOf('shop.5', { limit: '1' })
+  assert.deepEqual([top.services.length, top.others.services, top.others.rows], [1, 2, 4])
+  const usage = await usageOf('shop', 5)
+  const sum = top.others.bytes + (top.services[0]?.bytes ?? 0)
+  assert.ok(Math.abs(sum - usage.bytes) <= 10, `${sum} of ${usage.bytes}`)
+})
+
+test('a range selects the days that are listed, and not the totals', async () => {
+  const query = { range_start: '2025-11-17T05:00:00Z', range_end: '2025-11-23T00:00:01Z' }
+  const part = await servicesOf('shop.5', query)
+  assert.deepEqual([part.range_start, part.range_end], ['2025-11-17T00:00:00Z', '2025-11-24T00:00:00Z'])
+  const [checkout] = part.services
+  assert.equal(checkout?.rows, 71)
+  assert.deepEqual(
+    checkout?.signals.map(({ days }) => days.map((one) => one.day)),
+    [['2025-11-23'], ['2025-11-17']],
+  )
+})
+
+test('a service with long records has more bytes than one with as many short ones', async () => {
+  await insert('lengths', 6, 'otel_logs', [
+    ...served('terse', '2025-11-20', 100, 10),
+    ...served('wordy', '2025-11-20', 100, 5000),
+  ])
+  await settle()
+  const [first, second] = (await servicesOf('lengths.6')).services
+  assert.deepEqual([first?.service, second?.service], ['wordy', 'terse'])
+  assert.ok((first?.bytes ?? 0) > 20 * (second?.bytes ?? 0), `${first?.bytes} and ${second?.bytes}`)
+})
+
+test('hidden rows of a service are in none of its figures, and those of a neighbour never', async () => {
+  await insert('near', 7, 'otel_logs', [...served('a', '2025-11-24', 5), ...served('b', '2025-11-20', 7)])
+  await insert('far', 7, 'otel_logs', served('a', '2025-11-24', 100))
+  const before = await servicesOf('near.7')
+  assert.deepEqual(before.services.map(({ rows }) => rows).sort(), [5, 7])
+  gate.hide('near', { id: 'del_2', signals: ['logs'], range: { startNs: day('2025-11-24'), endNs: null } })
+  const { others, services } = await servicesOf('near.7')
+  assert.deepEqual(
+    services.map(({ rows, service }) => [service, rows]),
+    [['b', 7]],
+  )
+  assert.equal(others.services, 0)
+  gate.unhide('near', 'del_2')
+  assert.deepEqual(await servicesOf('near.7'), before)
+  assert.deepEqual((await servicesOf('nobody.7')).services, [])
+})
+
+test('names that look like statements are names, and a page of very long names is cut', async () => {
+  const strange = ["'); SELECT 1 --", 'otel_logs', '\\', 'a\u0000b', 'Grüße 👋']
+  await insert(
+    'strange',
+    8,
+    'otel_logs',
+    strange.flatMap((name) => served(name, '2025-11-24', 2)),
+  )
+  const { services } = await servicesOf('strange.8')
+  assert.deepEqual(services.map(({ service }) => service).sort(), strange.toSorted())
+  assert.ok(services.every(({ signals }) => signals[0]?.days[0]?.rows === 2))
+  const long = Array.from({ length: 6 }, (_, i) => `${i}`.repeat(1 << 20))
+  await insert(
+    'long',
+    9,
+    'otel_logs',
+    long.flatMap((name) => served(name, '2025-11-24', 1)),
+  )
+  const cut = await servicesOf('long.9')
+  assert.ok(cut.services.length < 5, `${cut.services.length} services`)
+  assert.equal(cut.services.length + cut.others.services, 6)
+  assert.equal(cut.others.rows, 6 - cut.services.length)
+})
+
+test('an empty range, and more days than fit with so many services, are refused', async () => {
+  const places = async (query: Record<string, string>) => {
+    const answer = await get('shop.5.viewer', '/usage/storage/services', query)
+    assert.equal(answer.statusCode, 422, answer.body)
+    return answer.json().detail.map(({ ctx, loc }: { ctx: object; loc: string[] }) => [loc[1], ctx])
+  }
+  const [start, end] = ['2025-11-20T00:00:00Z', '2025-11-10T00:00:00Z']
+  assert.deepEqual(await places({ range_start: start, range_end: end }), [['range_end', {}]])
+  const years = { range_start: '2020-01-01T00:00:00Z', limit: '100' }
+  assert.deepEqual(await places(years), [['range_start', { days_max: 100 }]])
+  assert.deepEqual((await places({ limit: '101' }))[0]?.[0], 'limit')
+})
+
+async function erasedOf(tenant: string, query: Record<string, string> = {}) {
+  const answer = await get(`${tenant}.viewer`, '/usage/storage/erased', query)
+  assert.equal(answer.statusCode, 200, answer.body)
+  return ErasedTimePage.parse(answer.json())
+}
+
+test('hidden and erased time is listed with its deletion, newest first, in pages', async () => {
+  const range = (start: string | null, end: string | null) => ({
+    startNs: start === null ? null : day(start),
+    endNs: end === null ? null : day(end),
+  })
+  const both = ['traces', 'logs'] as const
+  gate.markErased('gone', { id: 'del_a', signals: both, range: range(null, '2025-11-02') })
+  gate.markErased('gone', { id: 'del_b', signals: ['metrics'], range: range('2025-11-10', '2025-11-11') })
+  gate.hide('gone', { id: 'del_c', signals: ['logs'], range: range('2025-11-20', null) })
+  gate.hide('other', { id: 'del_d', signals: ['logs'], range: range(null, null) })
+  const all = await erasedOf('gone.1')
+  assert.deepEqual(all, {
+    items: [
+      {
+        request_id: 'del_c',
+        state: 'hidden',
+        signals: ['logs'],
+        range_start: '2025-11-20T12:00:00Z',
+        range_end: null,
+      },
+      {
+        request_id: 'del_b',
+        state: 'erased',
+        signals: ['metrics'],
+        range_start: '2025-11-10T12:00:00Z',
+        range_end: '2025-11-11T12:00:00Z',
+      },
+      {
+        request_id: 'del_a',
+        state: 'erased',
+        signals: ['logs', 'traces'],
+        range_start: null,
+        range_end: '2025-11-02T12:00:00Z',
+      },
+    ],
+    next_cursor: null,
+  })
+  const ids = ({ items }: Awaited<ReturnType<typeof erasedOf>>) => items.map(({ request_id: id }) => id)
+  assert.deepEqual(ids(await erasedOf('gone.1', { range_start: '2025-11-11T12:00:00Z' })), ['del_c'])
+  const first = await erasedOf('gone.1', { limit: '2' })
+  const next = await erasedOf('gone.1', { limit: '2', cursor: first.next_cursor ?? '' })
+  assert.deepEqual([ids(first), ids(next), next.next_cursor], [['del_c', 'del_b'], ['del_a'], null])
+  gate.markErased('gone', { id: 'del_c', signals: ['logs'], range: range('2025-11-20', '2025-11-25') })
+  assert.equal((await erasedOf('gone.1')).items[0]?.state, 'hidden', 'both at once: it is still hidden')
+  gate.unhide('gone', 'del_c')
+  assert.equal((await erasedOf('gone.1')).items[0]?.state, 'erased')
 })

@@ -137,7 +137,11 @@ test('outside the incidents of two weeks no anomaly is reported', () => {
 })
 
 test('the guide has the anomalies of each incident', () => {
-  const facts = { baseUrl: service.address, tenantId: 'acme', ownerToken: 'o', ingestToken: 'i' }
+  const address = service.address
+  const facts = {
+    ...{ baseUrl: address, consoleLink: `${address}/console/sign-in#code=c` },
+    ...{ tenantId: 'acme', ownerToken: 'o', ingestToken: 'i' },
+  }
   const incidents = incidentFacts(shop, anchorMs, found)
   const guide = renderGuide({ ...facts, eraseBefore: '2026-01-01T00:00:00Z', ...incidents })
   assert.doesNotMatch(guide, /no detector reported/)

@@ -71,7 +71,7 @@ describe('the admin listener', () => {
     const disk: HttpNeeds['disk'] = { withReserve: (work) => work() }
     const turns = new LoopTurns({ nowMs: elapsedMs })
     const needs = { config, clients, turns, disk, clock: systemClock, logger: silent }
-    const front = wireHttp({ ...needs, isReady: () => true })
+    const front = wireHttp({ ...needs, isReady: () => true, onRefusal: () => {} })
     await assert.rejects(
       front.listen(),
       (error) => error instanceof ConfigError && /LETHE_ADMIN_PORT/.test(error.message),

@@ -9,7 +9,7 @@ import type { Import, SourceFile, Violation } from './source-file.ts'
 /** Layers, lowest first; rooms of one layer are siblings. */
 const layers: readonly (readonly string[])[] = [
   ['contract'],
-  ['core'],
+  ['console', 'core'],
   ['control', 'telemetry', 'http', 'disk'],
   ['audit', 'deploys', 'series', 'worker'],
   ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup', 'demo'],
@@ -51,6 +51,9 @@ export const testSupport: readonly string[] = [
   'server/telemetry/schema/older-tables-fixture.ts',
 ]
 
+/** Modules of the browser, and those that build for it. */
+const browserModules = /^(?:react|react-dom|@mantine\/.*|@tanstack\/.*|vite|@vitejs\/.*)(?:\/|$)/
+
 /** Modules that only some files may import, and why. */
 const moduleRules: readonly { module: RegExp; files: RegExp; reason: string }[] = [
   {
@@ -73,6 +76,11 @@ const moduleRules: readonly { module: RegExp; files: RegExp; reason: string }[] 
     module: /^node:http2$/,
     files: /^server\/ingest\/grpc(?:-sessions)?\.ts$/,
     reason: 'only ingest/grpc.ts and its connections know HTTP/2',
+  },
+  {
+    module: browserModules,
+    files: /^console\//,
+    reason: 'only the console runs in a browser',
   },
   {
     module: /^(?:node:)?timers(?:\/promises)?$/,
@@ -112,6 +120,7 @@ function whyNot(from: string, to: string): string | null {
   if (isTest(to)) return 'what runs in production imports nothing that is only for tests'
   const [room, other] = [roomOf(from), roomOf(to)]
   if (room === other) return whyNotInside(room, from, to)
+  if (other === 'console') return 'the service knows the console only as built files'
   const [layer, otherLayer] = [layerOf(room), layerOf(other)]
   if (layer < 0) return `the room ${room} has no layer yet; give it one in tests/tidy/import-rules.ts`
   if (otherLayer < 0) return `the room ${other} has no layer yet; give it one in tests/tidy/import-rules.ts`
@@ -146,11 +155,11 @@ function layerOf(room: string): number {
   return layers.findIndex((rooms) => rooms.includes(room))
 }
 
-/** Folders under server/ that have too many source files. */
+/** Folders under server/ and console/ that have too many source files. */
 export function findCrowdedFolders(sources: readonly SourceFile[]): Violation[] {
   const folders = production(sources)
     .map(({ path }) => path.slice(0, path.lastIndexOf('/')))
-    .filter((folder) => /^server(?:\/|$)/.test(folder))
+    .filter((folder) => /^(?:server|console)(?:\/|$)/.test(folder))
   return [...Map.groupBy(folders, (folder) => folder)]
     .filter(([, files]) => files.length > sourcesMax)
     .map(([path, { length }]) => ({ path, reason: `${length} source files, at most ${sourcesMax}` }))
@@ -247,8 +256,8 @@ function passesOn(statement: Program['body'][number]): boolean {
 }
 
 /**
- * Files that nothing uses. Everything in contract/ and server/ must be reachable from an entry, except tests
- * and the named test support, which a test or benchmark must use.
+ * Files that nothing uses. Everything in contract/, console/ and server/ must be reachable from an entry,
+ * except tests and the named test support, which a test or benchmark must use.
  */
 export function findDeadFiles(sources: readonly SourceFile[], entries: readonly string[]): Violation[] {
   const live = reach(sources, entries)
@@ -258,7 +267,7 @@ export function findDeadFiles(sources: readonly SourceFile[], entries: readonly 
     tests.map(({ path }) => path),
   )
   return sources
-    .filter(({ path }) => /^(?:contract|server)\//.test(path) && !path.endsWith('.test.ts'))
+    .filter(({ path }) => /^(?:contract|console|server)\//.test(path) && !path.endsWith('.test.ts'))
     .flatMap(({ path }) => {
       if (testSupport.includes(path)) {
         return tested.has(path) ? [] : [{ path, reason: 'no test uses this test support' }]
@@ -285,7 +294,7 @@ export function findLostImports(sources: readonly SourceFile[]): Violation[] {
   const known = new Set(sources.map(({ path }) => path))
   return sources.flatMap(({ path, imports }) =>
     ownTargets(imports)
-      .filter((target) => target.endsWith('.ts') && !known.has(target))
+      .filter((target) => /\.tsx?$/.test(target) && !known.has(target))
       .map((target) => ({ path: `${path} -> ${target}`, reason: 'there is no such file' })),
   )
 }

@@ -55,7 +55,7 @@ export interface Violation {
 
 /** Every TypeScript and JavaScript file of the repository, in order of path. */
 export function readSources(root: string): SourceFile[] {
-  return globSync('{contract,server,tests,bench,scripts}/**/*.{ts,mjs}', { cwd: root })
+  return globSync('{contract,console,server,tests,bench,scripts}/**/*.{ts,tsx,mjs}', { cwd: root })
     .sort()
     .map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')))
 }

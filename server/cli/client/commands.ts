@@ -152,8 +152,10 @@ function addUsageCommand(program: Command): void {
   withExamples(
     withJson(program.command('usage'))
       .description('what your organisation stores, and what it has sent')
+      .option('--by-service', 'what each service stores, most bytes first')
       .action(async (options) => (await import('./usage.ts')).showUsage(await connection(), options)),
     'lethe usage',
+    'lethe usage --by-service',
     'lethe usage --json',
   )
 }

@@ -10,12 +10,41 @@ import { bytesText, countText, table } from './text.ts'
 
 type Storage = z.output<typeof StorageUsage>
 
-export async function showUsage(connection: Connection, options: JsonOption): Promise<void> {
+/** Characters of a name in a column; a name may be as long as any attribute. */
+const nameMax = 60
+
+interface UsageOptions extends JsonOption {
+  readonly byService?: boolean
+}
+
+export async function showUsage(connection: Connection, options: UsageOptions): Promise<void> {
   const api = new ApiClient(connection)
+  if (options.byService) return showServices(api, options)
   const storage = await api.call(usageOperations.storage)
   const ingest = await api.call(usageOperations.ingest)
   if (options.json) return printJson({ storage: storage.json, ingest: ingest.json })
   for (const line of [...storageLines(storage.value), '', ...ingestLines(ingest.value)]) print(line)
+}
+
+async function showServices(api: ApiClient, options: JsonOption): Promise<void> {
+  const { json, value } = await api.call(usageOperations.byService)
+  if (options.json) return printJson(json)
+  const { others, services, tenant_id } = value
+  const cells = [
+    ['service', 'rows', 'bytes', 'bytes of the last 7 days', 'newest'],
+    ...services.map((one) => [
+      one.service.slice(0, nameMax),
+      countText(one.rows),
+      bytesText(one.bytes),
+      bytesText(one.last_7_days.bytes),
+      one.newest,
+    ]),
+    ...(others.services > 0
+      ? [[`${others.services} others`, countText(others.rows), bytesText(others.bytes), '', '']]
+      : []),
+  ]
+  print(`${tenant_id} stores`)
+  for (const line of table(cells, [1, 2, 3])) print(`  ${line}`)
 }
 
 function storageLines({ bytes, newest, oldest, rows, signals, tenant_id }: Storage): string[] {

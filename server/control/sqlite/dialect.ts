@@ -5,7 +5,7 @@
 import { SqliteAdapter, SqliteDialect, sql } from 'kysely'
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
-import { sqliteSchema } from './schema.ts'
+import { jsonFieldText, sqliteSchema } from './schema.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
 export const busyTimeoutMs = 5000
@@ -49,6 +49,9 @@ const dialect: ControlDialect = {
 
   // The plus makes an expression of the column, and an index is of columns.
   unindexed: (column) => sql`+${sql.ref(column)}`,
+
+  // As text and not as a parameter: the engine compares it with the expression of the index.
+  jsonField: (column, field) => sql<string | null>`${sql.raw(jsonFieldText(column, field))}`,
 
   schema: sqliteSchema,
 }

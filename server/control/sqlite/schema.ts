@@ -1,6 +1,7 @@
 // What migrations say to SQLite in its own words. Databases in use have these triggers: a change
 // here reaches only new ones.
 
+import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import type { SchemaDialect } from '../dialect.ts'
 
@@ -23,6 +24,18 @@ export const sqliteSchema: SchemaDialect = {
   async numberAsInserted(db, table, column) {
     await sql`update ${sql.table(table)} set ${sql.ref(column)} = rowid`.execute(db)
   },
+
+  async indexJsonField(db, table, field) {
+    await sql
+      .raw(`create index ${table}_by_${field} on ${table} (tenant_id, ${jsonFieldText('entry', field)}, seq)`)
+      .execute(db)
+  },
+}
+
+/** Indexes and conditions share it, because only equal expressions match. Both names are our own. */
+export function jsonFieldText(column: string, field: string): string {
+  assert(/^[a-z_]+$/.test(`${column}${field}`), 'Names in a statement are our own')
+  return `(${column} ->> '${field}')`
 }
 
 const heldAnomaliesStay = `create trigger held_anomalies_stay before delete on anomalies

@@ -11,6 +11,7 @@ import { tables } from '../../telemetry/schema/tables.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
+import { readKept } from './kept.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
@@ -90,6 +91,31 @@ test('a day is looked at once, also by a service that was started again, and the
     ['completed', 'completed'],
   )
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24, 'a day more is too old')
+})
+
+test('what retention keeps is told beside the last deletion that it asked for, signal by signal', async () => {
+  const { clock, retention, scene, store } = await retained()
+  const keptOf = () => readKept(stores.control, scene.own.tenantId, clock.nowMs())
+  const nothing = { days: null, erases_before: null, last_erasure: null }
+  assert.deepEqual(await keptOf(), { metrics: nothing, logs: nothing, traces: nothing })
+  await store.set(scene.own.tenantId, { logs_days: 14, traces_days: 300 }, tokenNamed('owner'))
+  await retention.round(signal)
+  await scene.round()
+  const [request] = await requestsOf(scene)
+  const { logs, metrics, traces } = await keptOf()
+  assert.deepEqual(metrics, nothing)
+  assert.deepEqual(traces, { days: 300, erases_before: '2025-04-01T00:00:00.000Z', last_erasure: null })
+  assert.deepEqual(logs, {
+    days: 14,
+    erases_before: '2026-01-12T00:00:00.000Z',
+    last_erasure: {
+      request_id: request?.request_id,
+      status: 'completed',
+      range_end: '2026-01-12T00:00:00Z',
+      created_at: request?.created_at,
+      finished_at: request?.finished_at,
+    },
+  })
 })
 
 test('where nothing is too old nothing is asked for, and without a rule nothing is ever erased', async () => {

@@ -104,6 +104,7 @@ export function readDetector(row: Selectable<DetectorsTable>): StoredDetector {
     lastRunAtMs: row.last_run_at_ms,
     lastStatus: DetectorStatus.nullable().parse(row.last_status),
     lastNote: row.last_note,
+    nextRunAtMs: row.next_run_at_ms,
     createdAtMs: row.created_at_ms,
   }
 }

@@ -57,6 +57,7 @@ function stored(definition: DetectorDefinition): StoredDetector {
     lastRunAtMs: null,
     lastStatus: null,
     lastNote: null,
+    nextRunAtMs: 0,
     createdAtMs: 0,
   }
 }

@@ -44,6 +44,8 @@ export interface StoredDetector {
   readonly lastRunAtMs: number | null
   readonly lastStatus: DetectorStatus | null
   readonly lastNote: string | null
+  /** 0 where an erasure asks for a run at once. */
+  readonly nextRunAtMs: number
   readonly createdAtMs: number
 }
 
@@ -128,7 +130,12 @@ export function toDetector(stored: StoredDetector): Detector {
     last_status: stored.lastStatus,
     created_at: instantText(stored.createdAtMs),
     last_note: stored.lastNote,
+    next_run_at: nextRunAt(stored),
   }
+}
+
+function nextRunAt({ createdAtMs, definition, lastRunAtMs, nextRunAtMs }: StoredDetector): string | null {
+  return definition.enabled ? instantText(Math.max(nextRunAtMs, lastRunAtMs ?? createdAtMs)) : null
 }
 
 /**

@@ -110,5 +110,6 @@ function neverRunDetector(
   createdAtMs: number,
 ): StoredDetector {
   const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
-  return { id: 'replay', tenantId, definition, isSystem: false, revision: 1, ...never, createdAtMs }
+  const times = { nextRunAtMs: createdAtMs, createdAtMs }
+  return { id: 'replay', tenantId, definition, isSystem: false, revision: 1, ...never, ...times }
 }

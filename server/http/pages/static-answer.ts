@@ -14,6 +14,8 @@ interface StaticAnswerOptions {
   readonly make: () => Promise<string | Buffer> | string | Buffer
   /** Further headers of each response with a body. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Who may store it, and for how long; where absent, a copy is revalidated at each use. */
+  readonly cacheControl?: string
 }
 
 /** Off the event loop, because the largest script takes a quarter of a second. */
@@ -28,7 +30,7 @@ interface Form {
  * The browser revalidates each time and gets a 304 while nothing has changed, so that a new version of the
  * service is shown at once. The content is public, so shared caches may store it.
  */
-const cacheControl = 'public, no-cache'
+const revalidated = 'public, no-cache'
 
 export class StaticAnswer {
   readonly #options: StaticAnswerOptions
@@ -42,7 +44,8 @@ export class StaticAnswer {
   async send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { plain, packed } = await this.#forms()
     const form = takesGzip(request.headers['accept-encoding']) ? packed : plain
-    reply.headers({ ...this.#options.headers, 'cache-control': cacheControl, etag: form.etag })
+    const { cacheControl = revalidated, headers } = this.#options
+    reply.headers({ ...headers, 'cache-control': cacheControl, etag: form.etag })
     addVary(reply, 'accept-encoding')
     if (namesOne(request.headers['if-none-match'], [plain.etag, packed.etag])) return reply.status(304).send()
     if (form === packed) reply.header('content-encoding', 'gzip')

@@ -1,0 +1,47 @@
+// What the whole console must know of the service: whether it can be reached, and whether the session is
+// over. Both are learnt from the responses to the HTTP requests of the pages.
+
+import { useSyncExternalStore } from 'react'
+import { Refusal, Unreachable } from './client.ts'
+
+interface Connection {
+  readonly isOffline: boolean
+  /** True from a 401 until the next sign-in, so that a form on the page is not lost. */
+  readonly isSignedOut: boolean
+}
+
+let current: Connection = { isOffline: false, isSignedOut: false }
+const listeners = new Set<() => void>()
+
+function set(change: Partial<Connection>): void {
+  current = { ...current, ...change }
+  for (const listener of listeners) listener()
+}
+
+/** Learns from a failed HTTP request. */
+export function noteFailure(error: unknown): void {
+  if (error instanceof Unreachable && !current.isOffline) set({ isOffline: true })
+  if (error instanceof Refusal) {
+    if (current.isOffline) set({ isOffline: false })
+    if (error.status === 401 && !current.isSignedOut) set({ isSignedOut: true })
+  }
+}
+
+/** Learns from a successful HTTP request. */
+export function noteSuccess(): void {
+  if (current.isOffline) set({ isOffline: false })
+}
+
+export function noteSignIn(): void {
+  set({ isSignedOut: false })
+}
+
+export function useConnection(): Connection {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => current,
+  )
+}

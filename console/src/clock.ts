@@ -1,0 +1,12 @@
+// The only place of the console where wall time and waiting enter, so that a test controls both with the
+// clock of the page.
+
+export function nowMs(): number {
+  return Date.now()
+}
+
+/** Calls `work` once after `ms`; returns the function that prevents it. */
+export function after(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, ms)
+  return () => clearTimeout(timer)
+}

@@ -1,0 +1,32 @@
+// The list of keys.
+
+import { Modal } from '@mantine/core'
+import { places } from './places.ts'
+
+const keys: readonly (readonly [keys: string, does: string])[] = [
+  ['Ctrl K or /', 'go to a page or an erasure'],
+  ...places.map(({ key, label }) => [`g ${key}`, label] as const),
+  ['[ and ]', 'earlier and later time range'],
+  ['z', 'zoom out of the time range'],
+  ['← → Home End', 'step through a chart that has the focus; with Shift, select'],
+  ['?', 'this list'],
+]
+
+export function KeyHelp({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title="Keys" closeButtonProps={{ 'aria-label': 'Close' }}>
+      <table className="table">
+        <tbody>
+          {keys.map(([key, does]) => (
+            <tr key={key}>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{does}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Modal>
+  )
+}

@@ -1,0 +1,70 @@
+// The frame around every page of an organisation: bar, rail, banner and page. An address of another
+// organisation than the one of the session says so, and shows nothing else.
+
+import { Drawer } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { useMe } from '../api/session.ts'
+import { Notice } from '../ui/states.tsx'
+import { Banner } from './banner.tsx'
+import { Gate } from './gate.tsx'
+import { KeyHelp } from './key-help.tsx'
+import { Palette } from './palette.tsx'
+import { Rail } from './rail.tsx'
+import { TopBar } from './top-bar.tsx'
+import { useKeys } from './use-keys.ts'
+
+export function OrganisationFrame() {
+  return (
+    <Gate>
+      <Framed />
+    </Gate>
+  )
+}
+
+function Framed() {
+  const me = useMe()
+  const { organisation } = useParams({ strict: false })
+  const navigate = useNavigate()
+  const [isPaletteOpen, palette] = useDisclosure(false)
+  const [isHelpOpen, help] = useDisclosure(false)
+  const [isRailOpen, rail] = useDisclosure(false)
+  const params = { organisation: me.tenant_id }
+  useKeys({
+    onPalette: palette.open,
+    onHelp: help.open,
+    onGo: (to) => void navigate({ to, params }),
+  })
+  return (
+    <div className="frame">
+      <a href="#page" className="skip">
+        To the page
+      </a>
+      <TopBar onPalette={palette.open} onRail={rail.open} />
+      <nav className="rail" aria-label="Pages">
+        <Rail />
+      </nav>
+      <Drawer
+        opened={isRailOpen}
+        onClose={rail.close}
+        title="Pages"
+        size={260}
+        closeButtonProps={{ 'aria-label': 'Close' }}
+      >
+        <Rail onFollow={rail.close} />
+      </Drawer>
+      <main id="page" className="page" tabIndex={-1}>
+        <Banner />
+        {organisation === me.tenant_id ? (
+          <Outlet />
+        ) : (
+          <Notice title={`You are signed in to ${me.tenant_id}`}>
+            This address belongs to {organisation}. Sign in with a token of that organisation to see it.
+          </Notice>
+        )}
+      </main>
+      <Palette isOpen={isPaletteOpen} onClose={palette.close} onHelp={help.open} />
+      <KeyHelp isOpen={isHelpOpen} onClose={help.close} />
+    </div>
+  )
+}

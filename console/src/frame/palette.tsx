@@ -1,0 +1,111 @@
+// The command palette: pages, acts, and the erasure of an id that is typed or pasted.
+
+import { Modal, TextInput } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
+import { type KeyboardEvent, useEffect, useId, useState } from 'react'
+import { signOut, useMe } from '../api/session.ts'
+import { setZone } from '../ui/preferences.ts'
+import { places } from './places.ts'
+
+interface PaletteProps {
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly onHelp: () => void
+}
+
+interface Command {
+  readonly label: string
+  readonly says: string
+  readonly run: () => void
+}
+
+export function Palette({ isOpen, onClose, onHelp }: PaletteProps) {
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState(0)
+  const listId = useId()
+  const found = useCommands(text, onHelp)
+  useEffect(() => {
+    if (isOpen) setText('')
+  }, [isOpen])
+  const run = (command: Command | undefined) => {
+    if (command === undefined) return
+    onClose()
+    command.run()
+  }
+  const press = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (event.key === 'Enter') run(found[chosen])
+    if (step === undefined) return
+    event.preventDefault()
+    setChosen((chosen + step + found.length) % Math.max(1, found.length))
+  }
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Go to"
+      yOffset="15vh"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <TextInput
+        data-autofocus
+        label="Go to a page, or paste the id of an erasure"
+        role="combobox"
+        aria-expanded
+        aria-controls={listId}
+        aria-activedescendant={found.length > 0 ? `${listId}-${chosen}` : undefined}
+        value={text}
+        onChange={(event) => {
+          setText(event.currentTarget.value)
+          setChosen(0)
+        }}
+        onKeyDown={press}
+      />
+      <div id={listId} role="listbox" aria-label="Commands" className="palette">
+        {found.map((command, i) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the chosen option.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field takes the keys.
+          <div
+            key={command.label}
+            id={`${listId}-${i}`}
+            role="option"
+            aria-selected={i === chosen}
+            className="palette-item"
+            onClick={() => run(command)}
+          >
+            <span>{command.label}</span> <span className="muted">{command.says}</span>
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && <p className="muted">Nothing has this name.</p>}
+    </Modal>
+  )
+}
+
+function useCommands(text: string, onHelp: () => void): readonly Command[] {
+  const { tenant_id: organisation } = useMe()
+  const navigate = useNavigate()
+  const wanted = text.trim().toLowerCase()
+  if (/^del_[0-9a-z]+$/.test(wanted)) {
+    const params = { organisation, requestId: wanted }
+    return [
+      {
+        label: wanted,
+        says: 'this erasure',
+        run: () => void navigate({ to: '/$organisation/erasures/$requestId', params }),
+      },
+    ]
+  }
+  const all: readonly Command[] = [
+    ...places.map(({ label, says, to }) => ({
+      label,
+      says,
+      run: () => void navigate({ to, params: { organisation } }),
+    })),
+    { label: 'Times in UTC', says: 'change the zone', run: () => setZone('utc') },
+    { label: 'Times in the zone of this browser', says: 'change the zone', run: () => setZone('local') },
+    { label: 'Keys', says: 'the list of keys', run: onHelp },
+    { label: 'Sign out', says: 'end this session', run: () => void signOut() },
+  ]
+  return all.filter(({ label, says }) => `${label} ${says}`.toLowerCase().includes(wanted))
+}

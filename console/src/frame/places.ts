@@ -1,0 +1,64 @@
+// The pages that rail, command palette and keys lead to.
+
+import type { Operation } from '../../../contract/operation.ts'
+import { auditOperations } from '../../../contract/operations/audit.ts'
+import { deletionOperations } from '../../../contract/operations/deletions.ts'
+import { usageOperations } from '../../../contract/operations/usage.ts'
+
+export interface Place {
+  readonly to:
+    | '/$organisation/storage'
+    | '/$organisation/erase'
+    | '/$organisation/erasures'
+    | '/$organisation/ledger'
+    | '/$organisation/audit'
+  readonly label: string
+  readonly says: string
+  /** Pressed after `g`. */
+  readonly key: string
+  /** Whoever may not call it is told so on the page. */
+  readonly operation: Operation
+}
+
+/** Whether the page at this address shows the time range of the bar; the others have bounds of their own. */
+export function hasTimeRange(pathname: string): boolean {
+  return pathname.endsWith('/storage')
+}
+
+export const places: readonly Place[] = [
+  {
+    to: '/$organisation/storage',
+    label: 'Storage',
+    says: 'what is stored, by signal and day',
+    key: 's',
+    operation: usageOperations.storage,
+  },
+  {
+    to: '/$organisation/erase',
+    label: 'Erase',
+    says: 'erase a time range, or everything',
+    key: 'e',
+    operation: deletionOperations.create,
+  },
+  {
+    to: '/$organisation/erasures',
+    label: 'Erasures',
+    says: 'all requests, their clocks and certificates',
+    key: 'r',
+    operation: deletionOperations.list,
+  },
+  {
+    to: '/$organisation/ledger',
+    label: 'Ledger',
+    says: 'every step of every deletion, verifiable',
+    key: 'l',
+    operation: auditOperations.ledger,
+  },
+  {
+    to: '/$organisation/audit',
+    label: 'Audit log',
+    says: 'who did what, verifiable',
+    key: 'a',
+    operation: auditOperations.auditLog,
+  },
+]

@@ -1,0 +1,49 @@
+// The keys of the frame. Single letters do nothing while somebody types, and none is the only way to
+// anything.
+
+import { useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+import { useAddress } from '../ui/address.ts'
+import { rangeOf, shifted, zoomedOut } from '../ui/time-range.ts'
+import { hasTimeRange, type Place, places } from './places.ts'
+
+interface KeyActions {
+  readonly onPalette: () => void
+  readonly onHelp: () => void
+  readonly onGo: (to: Place['to']) => void
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  )
+}
+
+export function useKeys({ onGo, onHelp, onPalette }: KeyActions): void {
+  const [state, change] = useAddress()
+  const { pathname } = useLocation()
+  /** Whether `g` was the key before. */
+  const goes = useRef(false)
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
+        event.preventDefault()
+        return onPalette()
+      }
+      if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return
+      const place = goes.current ? places.find(({ key }) => key === event.key) : undefined
+      goes.current = event.key === 'g'
+      if (place !== undefined) return onGo(place.to)
+      if (event.key === '/') event.preventDefault()
+      if (event.key === '/') onPalette()
+      else if (event.key === '?') onHelp()
+      if (!hasTimeRange(pathname)) return
+      if (event.key === '[') change({ ...shifted(rangeOf(state), -1) })
+      else if (event.key === ']') change({ ...shifted(rangeOf(state), 1) })
+      else if (event.key === 'z') change({ ...zoomedOut(rangeOf(state)) })
+    }
+    window.addEventListener('keydown', press)
+    return () => window.removeEventListener('keydown', press)
+  }, [state, change, pathname, onGo, onHelp, onPalette])
+}

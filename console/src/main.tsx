@@ -1,0 +1,37 @@
+// The start of the console: providers, and the router over the root element.
+
+import '@mantine/core/styles.layer.css'
+import './style/tokens.css'
+import './style/frame.css'
+import './style/parts.css'
+import './style/pages.css'
+import { MantineProvider } from '@mantine/core'
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { queryClient } from './api/query-client.ts'
+import { router } from './router.tsx'
+import { theme, variantColours } from './theme.ts'
+
+/** Mantine writes style elements; the policy of the page allows those with the nonce of this response. */
+function styleNonce(): string {
+  return document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? ''
+}
+
+const root = document.getElementById('root')
+if (root === null) throw new Error('The page has no root element.')
+
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider
+      theme={{ ...theme, variantColorResolver: variantColours }}
+      defaultColorScheme="auto"
+      getStyleNonce={styleNonce}
+    >
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+)

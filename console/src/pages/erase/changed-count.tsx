@@ -1,0 +1,36 @@
+// The old and the new count side by side, where the telemetry has changed between the two.
+
+import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import { Instant } from '../../ui/instant.tsx'
+import { Notice } from '../../ui/states.tsx'
+import { bytesText, countOf } from '../../ui/units.ts'
+
+interface ChangedCountProps {
+  readonly before: DeletionPreview
+  readonly after: DeletionPreview
+}
+
+export function ChangedCount({ after, before }: ChangedCountProps) {
+  return (
+    <Notice title="The count has changed, so nothing was erased" kind="warn" isAlert>
+      <div className="compare">
+        <Side title="You confirmed" preview={before} />
+        <Side title="Stored now" preview={after} />
+      </div>
+      <p>Press the button again to erase what is stored now.</p>
+    </Notice>
+  )
+}
+
+function Side({ preview, title }: { readonly title: string; readonly preview: DeletionPreview }) {
+  return (
+    <div>
+      <div className="muted">
+        {title}, counted <Instant at={preview.created_at} />
+      </div>
+      <div className="big-number">
+        {countOf(preview.rows, 'row')}, {bytesText(preview.bytes)}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,140 @@
+// The last step: a note, the typed word, and the button that says how many rows it erases. A refusal keeps
+// everything that was typed; a count that changed meanwhile is shown beside the old one and confirmed again.
+
+import { Button, Textarea, TextInput } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import { call, Refusal } from '../../api/client.ts'
+import { useConnection } from '../../api/connection.ts'
+import { useMe } from '../../api/session.ts'
+import { Failure } from '../../ui/states.tsx'
+import { countOf } from '../../ui/units.ts'
+import { ChangedCount } from './changed-count.tsx'
+import { newKey } from './idempotency-key.ts'
+import { type Confirmation, requestBody, type Selection } from './selection.ts'
+import type { Preview } from './use-preview.ts'
+
+interface ConfirmStepProps {
+  readonly selection: Selection
+  readonly preview: Preview
+  readonly problem: string | null
+}
+
+export function ConfirmStep({ preview, problem, selection }: ConfirmStepProps) {
+  const { tenant_id: organisation } = useMe()
+  const { isOffline } = useConnection()
+  const [word, setWord] = useState('')
+  const [note, setNote] = useState('')
+  const [mistake, setMistake] = useState<string | null>(null)
+  const [before, setBefore] = useState<DeletionPreview | null>(null)
+  const request = useErase(selection, (changed) => {
+    setBefore(preview.data ?? null)
+    preview.replace(changed)
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const found = mistakeIn({ word, organisation, problem, preview })
+    setMistake(found)
+    if (found !== null || preview.data === undefined) return
+    setBefore(null)
+    request.mutate({ confirm: word, note, previewId: preview.data.id })
+  }
+  const isStale = request.error instanceof Refusal && request.error.code === 'preview_stale'
+  return (
+    <form onSubmit={submit} aria-labelledby="confirm">
+      <h2 id="confirm">4 Confirm</h2>
+      {before !== null && preview.data !== undefined && isStale && (
+        <ChangedCount before={before} after={preview.data} />
+      )}
+      <div className="fields">
+        <Textarea
+          label="Note"
+          description="No personal data: it outlives the telemetry"
+          w={420}
+          autosize
+          minRows={1}
+          maxLength={500}
+          value={note}
+          onChange={(event) => setNote(event.currentTarget.value)}
+        />
+      </div>
+      <div className="fields">
+        <TextInput
+          label={`Type ${organisation} to erase`}
+          w={290}
+          value={word}
+          error={mistake}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={(event) => {
+            setWord(event.currentTarget.value)
+            setMistake(null)
+          }}
+        />
+      </div>
+      <div className="fields">
+        <Button type="submit" color="red" loading={request.isPending} disabled={isOffline}>
+          {buttonText(selection, preview)}
+        </Button>
+        <Link to="/$organisation/storage" params={{ organisation }} className="cancel">
+          Cancel
+        </Link>
+      </div>
+      {request.error !== null && !isStale && (
+        <Failure error={request.error} what="Nothing was erased: the request was refused" />
+      )}
+    </form>
+  )
+}
+
+/**
+ * Sends the request; the same selection and note have the same key, so that a repeat erases nothing twice.
+ */
+function useErase(selection: Selection, onChanged: (preview: DeletionPreview) => void) {
+  const { tenant_id: organisation } = useMe()
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const [keys] = useState(() => new Map<string, string>())
+  return useMutation({
+    mutationFn: (confirmation: Confirmation) => {
+      const body = requestBody(selection, confirmation)
+      const { preview_id: _, ...meant } = body
+      const text = JSON.stringify(meant)
+      const key = keys.get(text) ?? newKey()
+      keys.set(text, key)
+      return call(deletionOperations.create, { body, headers: { 'idempotency-key': key } })
+    },
+    onSuccess: async ({ request_id: requestId }) => {
+      void client.invalidateQueries()
+      await navigate({ to: '/$organisation/erasures/$requestId', params: { organisation, requestId } })
+    },
+    onError: (error) => {
+      const isStale = error instanceof Refusal && error.code === 'preview_stale'
+      if (isStale) onChanged((error.body as { readonly preview: DeletionPreview }).preview)
+    },
+  })
+}
+
+interface Given {
+  readonly word: string
+  readonly organisation: string
+  readonly problem: string | null
+  readonly preview: Preview
+}
+
+function mistakeIn({ organisation, preview, problem, word }: Given): string | null {
+  if (problem !== null) return problem
+  if (preview.data === undefined || preview.isOld) return 'Wait until it is counted.'
+  if (word === organisation) return null
+  return word === '' ? `Type ${organisation} here.` : `“${word}” is not ${organisation}.`
+}
+
+function buttonText({ delayMinutes }: Selection, { data }: Preview): string {
+  const verb = delayMinutes > 0 ? 'Hide, and erase later,' : 'Erase'
+  if (data === undefined) return verb.replace(/,$/, '')
+  if (data.needs_approval) return `Ask to erase ${countOf(data.rows, 'row')}`
+  return `${verb} ${countOf(data.rows, 'row')}`
+}

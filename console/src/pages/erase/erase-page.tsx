@@ -1,0 +1,38 @@
+// The page on which an organisation erases its own telemetry: what, when and why on one page, what would go
+// beside it, and the word that confirms it. Nothing is erased but what was counted here.
+
+import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import { useMay } from '../../api/session.ts'
+import { useAddress } from '../../ui/address.ts'
+import { Forbidden } from '../../ui/states.tsx'
+import { ConfirmStep } from './confirm-step.tsx'
+import { problemOf, selectionOf } from './selection.ts'
+import { usePreview } from './use-preview.ts'
+import { WhatStep } from './what-step.tsx'
+import { WhenStep } from './when-step.tsx'
+import { WouldGo } from './would-go.tsx'
+
+export function ErasePage() {
+  const may = useMay(deletionOperations.create)
+  return (
+    <>
+      <h1>Erase</h1>
+      {may ? <EraseForm /> : <Forbidden operation={deletionOperations.create} what="erasing telemetry" />}
+    </>
+  )
+}
+
+function EraseForm() {
+  const [state] = useAddress()
+  const selection = selectionOf(state)
+  const problem = problemOf(selection)
+  const preview = usePreview(selection, problem === null)
+  return (
+    <div className="steps">
+      <WhatStep selection={selection} problem={problem} />
+      <WhenStep selection={selection} />
+      <WouldGo preview={preview} problem={problem} />
+      <ConfirmStep selection={selection} preview={preview} problem={problem} />
+    </div>
+  )
+}

@@ -1,0 +1,146 @@
+// What a person may decide about a request now: cancel, retry, count again, approve, reject. An act that the
+// service would refuse is not offered, or says why.
+
+import { Button, TextInput } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import { call } from '../../api/client.ts'
+import { useConnection } from '../../api/connection.ts'
+import { useMe } from '../../api/session.ts'
+import { Instant } from '../../ui/instant.tsx'
+import { Failure, Notice } from '../../ui/states.tsx'
+import { countOf } from '../../ui/units.ts'
+import { numberIn } from './status-text.ts'
+
+interface RequestProps {
+  readonly request: DeletionRequest
+}
+
+export function Decisions({ request }: RequestProps) {
+  const { status } = request
+  const canCancel =
+    status === 'awaiting_approval' ||
+    ((status === 'scheduled' || status === 'held') && numberIn(request, 'attempts') === 0)
+  return (
+    <>
+      {status === 'awaiting_approval' && <Approval request={request} />}
+      <div className="row">
+        {canCancel && (
+          <Act request={request} operation={deletionOperations.cancel} label="Cancel this erasure" />
+        )}
+        {(status === 'failed' || status === 'incomplete') && (
+          <Act request={request} operation={deletionOperations.retry} label="Retry now" />
+        )}
+        {status === 'completed' && <CountAgain request={request} />}
+      </div>
+    </>
+  )
+}
+
+type Deciding = typeof deletionOperations.cancel
+
+interface ActProps extends RequestProps {
+  readonly operation: Deciding
+  readonly label: string
+}
+
+function Act({ label, operation, request }: ActProps) {
+  const client = useQueryClient()
+  const { isOffline } = useConnection()
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => call(operation, { params: { request_id: request.request_id } }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['erasures'] }),
+  })
+  return (
+    <>
+      <Button variant="default" loading={isPending} disabled={isOffline} onClick={() => mutate()}>
+        {label}
+      </Button>
+      {error !== null && <Failure error={error} what={`${label}: refused`} />}
+    </>
+  )
+}
+
+function Approval({ request }: RequestProps) {
+  const { requester } = useMe()
+  const { approve_by, requested_by } = request
+  const isOwn = requester === requested_by
+  return (
+    <Notice title="A second person must approve it" kind="warn">
+      {approve_by !== null && (
+        <p>
+          It expires <Instant at={approve_by} offset /> unless another owner or admin approves it.
+        </p>
+      )}
+      {isOwn ? (
+        <p>You asked for it, so somebody else has to decide. Send them the address of this page.</p>
+      ) : (
+        <>
+          <div className="row">
+            <Act request={request} operation={deletionOperations.approve} label="Approve" />
+          </div>
+          <RejectForm request={request} />
+        </>
+      )}
+    </Notice>
+  )
+}
+
+function RejectForm({ request }: RequestProps) {
+  const client = useQueryClient()
+  const [reason, setReason] = useState('')
+  const [isMissing, setMissing] = useState(false)
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () =>
+      call(deletionOperations.reject, { params: { request_id: request.request_id }, body: { reason } }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['erasures'] }),
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    setMissing(reason.trim() === '')
+    if (reason.trim() !== '') mutate()
+  }
+  return (
+    <form onSubmit={submit} className="fields">
+      <TextInput
+        label="Reason to reject it"
+        description="It is recorded; no personal data"
+        w={360}
+        maxLength={500}
+        value={reason}
+        error={isMissing ? 'Say why.' : null}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <Button type="submit" variant="default" loading={isPending}>
+        Reject
+      </Button>
+      {error !== null && <Failure error={error} what="It was not rejected" />}
+    </form>
+  )
+}
+
+function CountAgain({ request }: RequestProps) {
+  const client = useQueryClient()
+  const { isOffline } = useConnection()
+  const { data, error, isPending, mutate } = useMutation({
+    mutationFn: () => call(deletionOperations.verify, { params: { request_id: request.request_id } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['erasures'] }),
+  })
+  const left = Object.values(data?.remaining ?? {}).reduce((sum, rows) => sum + rows, 0)
+  return (
+    <>
+      <Button variant="default" loading={isPending} disabled={isOffline} onClick={() => mutate()}>
+        Count again
+      </Button>
+      {data !== undefined && (
+        <span role="status">
+          Counted <Instant at={data.checked_at} />: {countOf(left, 'row')} left in{' '}
+          {countOf(Object.keys(data.remaining).length, 'store')}.
+        </span>
+      )}
+      {error !== null && <Failure error={error} what="It could not be counted" />}
+    </>
+  )
+}

@@ -1,0 +1,89 @@
+// The work of an erasure: a bar over its steps, what they did, and the list of them.
+
+import { Button } from '@mantine/core'
+import { useState } from 'react'
+import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import { Instant } from '../../ui/instant.tsx'
+import { Scrolling } from '../../ui/scrolling.tsx'
+import { bytesText, countOf, countText } from '../../ui/units.ts'
+import { numberIn } from './status-text.ts'
+
+interface Step {
+  readonly store: string
+  readonly partition: string | null
+  readonly action: string
+  readonly rows: number
+  readonly bytes: number
+  readonly done_at: string | null
+}
+
+/** The steps in the free-form detail; one without a store is left out. */
+function stepsIn({ detail: { steps } }: DeletionRequest): Step[] {
+  if (!Array.isArray(steps)) return []
+  return steps.filter((step): step is Step => typeof step?.store === 'string')
+}
+
+export function Steps({ request }: { readonly request: DeletionRequest }) {
+  const [isOpen, setOpen] = useState(false)
+  const [done, total] = [numberIn(request, 'steps_done'), numberIn(request, 'steps_total')]
+  if (total === 0) return null
+  const [dropped, rewritten] = [
+    numberIn(request, 'partitions_dropped'),
+    numberIn(request, 'partitions_rewritten'),
+  ]
+  const steps = stepsIn(request)
+  return (
+    <section className="section">
+      <h2>Steps</h2>
+      <progress className="progress" value={done} max={total} aria-label="Steps done" />
+      <p>
+        {done} of {countOf(total, 'step')}: {countOf(numberIn(request, 'rows_erased'), 'row')},{' '}
+        {bytesText(numberIn(request, 'bytes_erased'))}. {countOf(dropped, 'partition')} dropped, {rewritten}{' '}
+        rewritten.{' '}
+        {steps.length > 0 && (
+          <Button variant="subtle" size="compact-sm" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            {isOpen ? 'Hide the steps' : 'Show the steps'}
+          </Button>
+        )}
+      </p>
+      {isOpen && <StepTable steps={steps} />}
+    </section>
+  )
+}
+
+function StepTable({ steps }: { readonly steps: readonly Step[] }) {
+  return (
+    <Scrolling label="Steps of the erasure">
+      <table className="table">
+        <thead>
+          <tr>
+            <th scope="col">store</th>
+            <th scope="col">partition</th>
+            <th scope="col">what was done</th>
+            <th scope="col" className="number">
+              rows
+            </th>
+            <th scope="col" className="number">
+              bytes
+            </th>
+            <th scope="col">done</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map(({ action, bytes, done_at, partition, rows, store }) => (
+            <tr key={`${store} ${partition}`}>
+              <th scope="row" className="mono">
+                {store}
+              </th>
+              <td className="mono">{partition ?? '–'}</td>
+              <td>{action.replaceAll('_', ' ')}</td>
+              <td className="number">{countText(rows)}</td>
+              <td className="number">{bytesText(bytes)}</td>
+              <td>{done_at === null ? '–' : <Instant at={done_at} fraction />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrolling>
+  )
+}

@@ -1,0 +1,102 @@
+// The chart of stored telemetry by day, and the act on the days that are selected.
+
+import { Button } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
+import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import { mayCall, rolesText, useMe } from '../../api/session.ts'
+import { nowMs } from '../../clock.ts'
+import { useAddress } from '../../ui/address.ts'
+import { DayBars } from '../../ui/chart/day-bars.tsx'
+import { erasedSpans } from '../../ui/chart/erased-spans.ts'
+import type { Span } from '../../ui/chart/scale.ts'
+import { dayAfter, dayStart, shortDayText } from '../../ui/instants.ts'
+import { boundMs, rangeOf } from '../../ui/time-range.ts'
+import { bytesText, countText, shortCountText } from '../../ui/units.ts'
+import { seriesBySignal, type Unit, type Usage, usageDays } from './usage-days.ts'
+
+interface StorageChartProps {
+  readonly usage: Usage
+  readonly requests: readonly DeletionRequest[]
+}
+
+export function StorageChart({ requests, usage }: StorageChartProps) {
+  const [state, change] = useAddress()
+  const { tenant_id: organisation } = useMe()
+  const range = rangeOf(state)
+  const unit: Unit = state.unit === 'rows' ? 'rows' : 'bytes'
+  const days = usageDays(usage, boundMs(range.from), Math.min(boundMs(range.to), nowMs()))
+  const series = seriesBySignal(usage, days, unit)
+  const selection = selectionIn(days, state.first, state.last)
+  const isEmpty = series.every(({ values }) => values.every((value) => value === 0))
+  return (
+    <>
+      <DayBars
+        title={unit === 'bytes' ? 'Stored bytes' : 'Stored rows'}
+        days={days}
+        series={series}
+        erased={erasedSpans(requests, days, (id) => `/console/${organisation}/erasures/${id}`)}
+        short={unit === 'bytes' ? bytesText : shortCountText}
+        exact={unit === 'bytes' ? bytesText : countText}
+        selection={selection}
+        onSelect={(span) =>
+          change({
+            first: span === null ? undefined : days[span.first],
+            last: span === null ? undefined : days[span.last],
+          })
+        }
+      />
+      {isEmpty && <p className="muted">Nothing is stored in this time range; choose a longer one above.</p>}
+      <SelectionBar days={days} selection={selection} />
+    </>
+  )
+}
+
+function selectionIn(
+  days: readonly string[],
+  first: string | undefined,
+  last: string | undefined,
+): Span | null {
+  if (first === undefined || last === undefined) return null
+  const [from, to] = [days.indexOf(first), days.indexOf(last)]
+  return from < 0 || to < from ? null : { first: from, last: to }
+}
+
+interface SelectionBarProps {
+  readonly days: readonly string[]
+  readonly selection: Span | null
+}
+
+function SelectionBar({ days, selection }: SelectionBarProps) {
+  const { role, tenant_id: organisation } = useMe()
+  const navigate = useNavigate()
+  const may = mayCall(role, deletionOperations.create)
+  if (!may) {
+    return (
+      <p className="muted">
+        Erasing is for {rolesText(deletionOperations.create)}; you are signed in as {role}.
+      </p>
+    )
+  }
+  const [first, last] = [days[selection?.first ?? -1], days[selection?.last ?? -1]]
+  if (first === undefined || last === undefined) {
+    return <p className="muted">Drag over days, or use the arrow keys with Shift, to select what to erase.</p>
+  }
+  const search = { from: dayStart(first), to: dayStart(dayAfter(last)) }
+  return (
+    <div className="row">
+      <span>
+        Selected: {shortDayText(first)} to {shortDayText(last)}, whole UTC days
+      </span>
+      <Button
+        color="red"
+        variant="outline"
+        onClick={() =>
+          void navigate({ to: '/$organisation/erase', params: { organisation }, search: search as never })
+        }
+      >
+        Erase selection …
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,201 @@
+// The drawing of stacked daily bars: axis, bars, erased time, selection and the values under the pointer. It
+// keeps its height while it has no width yet, so that nothing moves.
+
+import { type PointerEvent, useId, useState } from 'react'
+import { shortDayText } from '../instants.ts'
+import type { DayBarsProps, ErasedSpan } from './day-chart.ts'
+import { axisSteps, indexAt, labelEvery, spanOf } from './scale.ts'
+
+const height = 220
+const [left, right, top, bottom] = [64, 8, 10, 24]
+
+/** Pixels between labels of days. */
+const dayLabelWidth = 64
+
+interface BarPlotProps extends DayBarsProps {
+  readonly width: number
+  readonly totals: readonly number[]
+  readonly cursor: number | null
+  readonly onCursor: (index: number | null) => void
+}
+
+export function BarPlot(props: BarPlotProps) {
+  const { cursor, days, onCursor, onSelect, selection, totals, width } = props
+  const [draggedFrom, setDraggedFrom] = useState<number | null>(null)
+  const plotWidth = Math.max(1, width - left - right)
+  const step = plotWidth / Math.max(1, days.length)
+  const steps = axisSteps(Math.max(0, ...totals))
+  const y = (value: number) => top + (height - top - bottom) * (1 - value / (steps.at(-1) ?? 1))
+  const at = (event: PointerEvent<SVGSVGElement>) =>
+    indexAt(event.clientX - event.currentTarget.getBoundingClientRect().left - left, plotWidth, days.length)
+  if (width === 0 || days.length === 0) return <div style={{ height }} />
+  return (
+    <>
+      {/* The figure around it has the name, the keys and the table. */}
+      <svg
+        width={width}
+        height={height}
+        aria-hidden
+        className={onSelect === undefined ? 'bars' : 'bars bars-selectable'}
+        onPointerDown={(event) => {
+          if (onSelect === undefined || event.button !== 0) return
+          event.currentTarget.setPointerCapture(event.pointerId)
+          setDraggedFrom(at(event))
+          onSelect({ first: at(event), last: at(event) })
+        }}
+        onPointerMove={(event) => {
+          onCursor(at(event))
+          if (draggedFrom !== null) onSelect?.(spanOf(draggedFrom, at(event)))
+        }}
+        onPointerUp={() => setDraggedFrom(null)}
+        onPointerLeave={() => onCursor(null)}
+      >
+        <Axis {...props} steps={steps} y={y} step={step} />
+        {selection !== null && (
+          <rect
+            className="selection"
+            x={left + selection.first * step}
+            width={(selection.last - selection.first + 1) * step}
+            y={top}
+            height={height - top - bottom}
+          />
+        )}
+        <Bars {...props} y={y} step={step} />
+        <Erased erased={props.erased} step={step} />
+        {cursor !== null && (
+          <rect
+            className="cursor"
+            x={left + cursor * step}
+            y={top}
+            width={step}
+            height={height - top - bottom}
+          />
+        )}
+      </svg>
+      {cursor !== null && <Values {...props} at={cursor} x={left + (cursor + 0.5) * step} />}
+    </>
+  )
+}
+
+interface Scaled {
+  readonly y: (value: number) => number
+  readonly step: number
+}
+
+function Axis({
+  days,
+  short,
+  step,
+  steps,
+  width,
+  y,
+}: BarPlotProps & Scaled & { readonly steps: readonly number[] }) {
+  const every = labelEvery(days.length, width - left - right, dayLabelWidth)
+  return (
+    <>
+      {steps.map((value) => (
+        <g key={value}>
+          <line className="grid" x1={left} x2={width - right} y1={y(value)} y2={y(value)} />
+          <text className="tick" x={left - 8} y={y(value)} dy="0.32em" textAnchor="end">
+            {short(value)}
+          </text>
+        </g>
+      ))}
+      {days.map((day, i) =>
+        i % every === 0 ? (
+          <text key={day} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
+            {shortDayText(day)}
+          </text>
+        ) : null,
+      )}
+    </>
+  )
+}
+
+function Bars({ days, series, step, y }: BarPlotProps & Scaled) {
+  const gap = step > 6 ? Math.min(4, step * 0.2) : 0
+  return days.map((day, i) => {
+    let below = 0
+    return (
+      <g key={day}>
+        {series.map(({ colour, key, values }) => {
+          const value = values[i] ?? 0
+          const from = below
+          below += value
+          if (value === 0) return null
+          const barTop = y(below)
+          return (
+            <rect
+              key={key}
+              className="bar"
+              data-colour={colour}
+              x={left + i * step + gap / 2}
+              width={step - gap}
+              y={barTop}
+              height={Math.max(0.5, y(from) - barTop)}
+            />
+          )
+        })}
+      </g>
+    )
+  })
+}
+
+/** Hatched days; a bar may stand in them, where telemetry came later or only a part was erased. */
+function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; readonly step: number }) {
+  const id = useId()
+  return (
+    <>
+      <defs>
+        <pattern id={id} width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <line className="hatch-line" x1="0" y1="0" x2="0" y2="6" />
+        </pattern>
+      </defs>
+      {erased.map(({ first, href, last }) => (
+        <rect
+          key={href}
+          fill={`url(#${id})`}
+          x={left + first * step}
+          width={(last - first + 1) * step}
+          y={top}
+          height={height - top - bottom}
+        />
+      ))}
+    </>
+  )
+}
+
+function Values({
+  at,
+  days,
+  erased,
+  exact,
+  series,
+  totals,
+  width,
+  x,
+}: BarPlotProps & { at: number; x: number }) {
+  const isLeft = x > width / 2
+  const covering = erased.filter(({ first, last }) => first <= at && at <= last)
+  return (
+    <div className="chart-values" aria-hidden style={isLeft ? { right: width - x + 12 } : { left: x + 12 }}>
+      <strong>{days[at]} UTC</strong>
+      {series.map(({ colour, key, label, values }) => (
+        <div key={key} className="chart-value">
+          <span className="swatch" data-colour={colour} /> {label}
+          <span className="number">{exact(values[at] ?? 0)}</span>
+        </div>
+      ))}
+      {series.length > 1 && (
+        <div className="chart-value">
+          total<span className="number">{exact(totals[at] ?? 0)}</span>
+        </div>
+      )}
+      {covering.map(({ href, label }) => (
+        <div key={href} className="muted">
+          {label}
+        </div>
+      ))}
+    </div>
+  )
+}

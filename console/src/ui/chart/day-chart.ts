@@ -1,0 +1,37 @@
+// What a chart of days shows, whichever form it has: series with a value for each day, erased time, and a
+// selection of days.
+
+import type { Span } from './scale.ts'
+
+export interface DaySeries {
+  readonly key: string
+  readonly label: string
+  /** Of the palette, from 1. */
+  readonly colour: number
+  /** One for each day. */
+  readonly values: readonly number[]
+}
+
+/** Days that an erasure covers. */
+export interface ErasedSpan extends Span {
+  readonly label: string
+  readonly href: string
+}
+
+export interface DayBarsProps {
+  readonly title: string
+  readonly days: readonly string[]
+  readonly series: readonly DaySeries[]
+  readonly erased: readonly ErasedSpan[]
+  /** Three digits, for the axis; exact ones for the table. */
+  readonly short: (value: number) => string
+  readonly exact: (value: number) => string
+  readonly selection: Span | null
+  /** Absent where nothing can be selected. */
+  readonly onSelect?: (span: Span | null) => void
+}
+
+/** The sum of all series for each day. */
+export function totalsOf(series: readonly DaySeries[], days: readonly string[]): number[] {
+  return days.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0))
+}

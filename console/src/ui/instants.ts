@@ -1,0 +1,127 @@
+// Instants as people read and type them: in the zone of the browser or in UTC, with 24 hours, and with the
+// offset wherever an erasure is bounded by them. The wire has RFC 3339 in UTC, to the nanosecond; text that
+// was not edited is sent back exactly as it came.
+
+/** `local` is the zone of the browser. */
+export type Zone = 'local' | 'utc'
+
+export const zones: readonly Zone[] = ['local', 'utc']
+
+const msPerMinute = 60_000
+export const msPerDay = 86_400_000
+
+/** Minutes east of UTC at that instant. */
+function offsetMinutes(ms: number, zone: Zone): number {
+  return zone === 'utc' ? 0 : -new Date(ms).getTimezoneOffset()
+}
+
+const two = (value: number) => String(value).padStart(2, '0')
+
+/** `+01:00`, or `Z` for UTC. */
+export function offsetText(ms: number, zone: Zone): string {
+  if (zone === 'utc') return 'Z'
+  const minutes = offsetMinutes(ms, zone)
+  const size = Math.abs(minutes)
+  return `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`
+}
+
+/** `UTC`, `UTC+1`, `UTC+5:30`. */
+export function zoneText(ms: number, zone: Zone): string {
+  const minutes = offsetMinutes(ms, zone)
+  const size = Math.abs(minutes)
+  if (size === 0) return 'UTC'
+  const rest = size % 60 === 0 ? '' : `:${two(size % 60)}`
+  return `UTC${minutes < 0 ? '−' : '+'}${Math.floor(size / 60)}${rest}`
+}
+
+/** The fraction of the second, such as `.114`, as the instant has it; empty on a whole second. */
+function fractionOf(instant: string): string {
+  return /\.\d+/.exec(instant)?.[0] ?? ''
+}
+
+/** `2026-11-03 14:03:20`; `fraction` adds the digits that the instant has. */
+export function instantText(instant: string, zone: Zone, { fraction = false } = {}): string {
+  const ms = Date.parse(instant)
+  const shifted = new Date(ms + offsetMinutes(ms, zone) * msPerMinute).toISOString()
+  const text = `${shifted.slice(0, 10)} ${shifted.slice(11, 19)}`
+  return fraction ? `${text}${fractionOf(instant)}` : text
+}
+
+/** `3 Nov 2026`. */
+export function dayText(instant: string, zone: Zone): string {
+  const ms = Date.parse(instant)
+  const date = new Date(ms + offsetMinutes(ms, zone) * msPerMinute)
+  return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`
+}
+
+/** `3 Nov` of a UTC day such as `2026-11-03`. */
+export function shortDayText(day: string): string {
+  return `${Number(day.slice(8, 10))} ${months[Number(day.slice(5, 7)) - 1]}`
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
+
+/** How long ago, or in how long: `2 minutes ago`, `in 3 days`. */
+export function agoText(instant: string, nowMs: number): string {
+  const ms = nowMs - Date.parse(instant)
+  const size = Math.abs(ms)
+  const [unit, name] = agoUnits.find(([one]) => size >= one) ?? agoUnits[agoUnits.length - 1] ?? [1, 'ms']
+  if (size < 1_000) return 'now'
+  const count = Math.floor(size / unit)
+  const text = `${count} ${name}${count === 1 ? '' : 's'}`
+  return ms >= 0 ? `${text} ago` : `in ${text}`
+}
+
+const agoUnits: readonly (readonly [number, string])[] = [
+  [msPerDay, 'day'],
+  [3_600_000, 'hour'],
+  [msPerMinute, 'minute'],
+  [1_000, 'second'],
+]
+
+const typed =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?)?\s*(Z|[+-]\d{2}:\d{2})?$/i
+
+/**
+ * Parses what a person types: `2026-11-03`, `2026-11-03 14:00`, with seconds, and with an offset or without,
+ * which means `zone`. Returns RFC 3339 in UTC; null where it is no such instant.
+ */
+export function parseTyped(text: string, zone: Zone): string | null {
+  const match = typed.exec(text.trim())
+  if (match === null) return null
+  const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', offset] = match
+  const clock = `${year}-${month}-${day}T${hour}:${minute}:${second}`
+  const utcMs = Date.parse(`${clock}Z`)
+  // A day that the month doesn't have becomes another one.
+  if (Number.isNaN(utcMs) || !new Date(utcMs).toISOString().startsWith(clock)) return null
+  const ms = offset === undefined ? fromZone(utcMs, zone) : Date.parse(`${clock}${offset.toUpperCase()}`)
+  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}${fraction}Z`
+}
+
+/** The instant whose clock in the zone shows what `utcMs` shows in UTC. */
+function fromZone(utcMs: number, zone: Zone): number {
+  const guess = utcMs - offsetMinutes(utcMs, zone) * msPerMinute
+  return utcMs - offsetMinutes(guess, zone) * msPerMinute
+}
+
+/** The UTC day of an instant, such as `2026-11-03`. */
+export function utcDayOf(instant: string): string {
+  return new Date(Date.parse(instant)).toISOString().slice(0, 10)
+}
+
+/** The start of a UTC day as an instant. */
+export function dayStart(day: string): string {
+  return `${day}T00:00:00Z`
+}
+
+/** The UTC day so many days later. */
+export function dayAfter(day: string, days = 1): string {
+  return utcDayOf(new Date(Date.parse(dayStart(day)) + days * msPerDay).toISOString())
+}
+
+/** UTC days from the first to the last, both included. */
+export function daysBetween(first: string, last: string): string[] {
+  const days: string[] = []
+  for (let day = first; day <= last; day = dayAfter(day)) days.push(day)
+  return days
+}

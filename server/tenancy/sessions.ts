@@ -1,0 +1,283 @@
+// The store of console sessions and of one-time sign-in codes. A session stands for one access token: it acts
+// under its name and role, and works only while the token does. Both secrets are stored as hashes.
+
+import { type Session, sessionDaysMax, sessionIdleMinutes, signInCodePrefix } from '../../contract/session.ts'
+import { Role } from '../../contract/tenancy.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
+import { type Actor, actorText, tokenActor } from '../core/actor.ts'
+import { AppError } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
+import { type Clock, instantText } from '../core/clock.ts'
+import { newId, newSecret } from '../core/ids.ts'
+import { storageFaultOf } from '../core/storage-fault.ts'
+import { hashSecret } from './tenancy.ts'
+
+const msPerMinute = 60_000
+const msPerDay = 86_400_000
+const idleMs = sessionIdleMinutes * msPerMinute
+
+/** A code is printed at a start, and the person may read it after the demo has loaded its telemetry. */
+const codeMs = 60 * msPerMinute
+
+/** Browsers of one token; where there are more, the oldest session ends. */
+const sessionsPerToken = 20
+
+export class SessionStore {
+  readonly #control: Control
+  readonly #clock: Clock
+
+  constructor(control: Control, clock: Clock) {
+    this.#control = control
+    this.#clock = clock
+  }
+
+  /**
+   * Returns the caller of a session's secret; null where the session is unknown or has ended. Throws
+   * `token_revoked` or `token_expired` where its token has ended.
+   */
+  async findCaller(secret: string): Promise<Caller | null> {
+    const nowMs = this.#clock.nowMs()
+    const row = await this.#control
+      .selectFrom('sessions')
+      .innerJoin('access_tokens', 'access_tokens.id', 'sessions.token_id')
+      .innerJoin('organisations', 'organisations.tenant_id', 'sessions.tenant_id')
+      .select([...callerColumns, 'sessions.id as session_id', 'seen_at_ms', 'ends_at_ms'])
+      .where('sessions.secret_hash', '=', hashSecret(secret))
+      .executeTakeFirst()
+    if (row === undefined) return null
+    const caller = callerIn(row, nowMs)
+    if (row.ends_at_ms <= nowMs || row.seen_at_ms + idleMs <= nowMs) return null
+    if (nowMs - row.seen_at_ms >= msPerMinute) await this.#touch(row.session_id, nowMs)
+    return { ...caller, standIn: { kind: 'session', id: row.session_id } }
+  }
+
+  /** Returns the caller of a one-time code that was not used; null where there is none. */
+  async findCallerOfCode(code: string): Promise<Caller | null> {
+    const nowMs = this.#clock.nowMs()
+    const hash = hashSecret(code)
+    const row = await this.#control
+      .selectFrom('sign_in_codes')
+      .innerJoin('access_tokens', 'access_tokens.id', 'sign_in_codes.token_id')
+      .innerJoin('organisations', 'organisations.tenant_id', 'sign_in_codes.tenant_id')
+      .select(callerColumns)
+      .where('code_hash', '=', hash)
+      .where('ends_at_ms', '>', nowMs)
+      .executeTakeFirst()
+    if (row === undefined) return null
+    return { ...callerIn(row, nowMs), standIn: { kind: 'sign_in_code', hash } }
+  }
+
+  /**
+   * Starts a session for the caller's token and returns it with its secret. A code is used up in the same
+   * transaction, so that of two simultaneous sign-ins one is refused with `token_unknown`.
+   */
+  async create(caller: Caller): Promise<{ session: Session; secret: string }> {
+    const { standIn, tenantId } = caller
+    if (standIn?.kind === 'session') throw new Error('A session is not exchanged for another one.')
+    const nowMs = this.#clock.nowMs()
+    const secret = newSecret()
+    return this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
+      const token = await readToken(trx, caller, nowMs)
+      if (standIn !== undefined) await useCode(trx, standIn.hash, nowMs)
+      await removeEnded(trx, tenantId, token.id, nowMs)
+      const endsAtMs = Math.min(nowMs + sessionDaysMax * msPerDay, token.expires_at_ms ?? Infinity)
+      const id = newId('ses', nowMs)
+      await trx
+        .insertInto('sessions')
+        .values({
+          id,
+          tenant_id: tenantId,
+          token_id: token.id,
+          secret_hash: hashSecret(secret),
+          created_at_ms: nowMs,
+          seen_at_ms: nowMs,
+          ends_at_ms: endsAtMs,
+        })
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor: caller.requester,
+        action: 'session.created',
+        target: id,
+        outcome: 'accepted',
+        facts: { with: standIn === undefined ? 'token' : 'sign_in_code', ends_at: instantText(endsAtMs) },
+      })
+      return { session: sessionOf(caller, { id, nowMs, endsAtMs }), secret }
+    })
+  }
+
+  /** Ends the caller's session; does nothing where the caller sent a token. */
+  async end({ requester, standIn, tenantId }: Caller): Promise<void> {
+    if (standIn?.kind !== 'session') return
+    const nowMs = this.#clock.nowMs()
+    await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
+      const { numDeletedRows } = await trx
+        .deleteFrom('sessions')
+        .where('tenant_id', '=', tenantId)
+        .where('id', '=', standIn.id)
+        .executeTakeFirstOrThrow()
+      if (numDeletedRows === 0n) return
+      await appendAudit(trx, tenantId, nowMs, {
+        actor: requester,
+        action: 'session.ended',
+        target: standIn.id,
+        outcome: 'accepted',
+        facts: {},
+      })
+    })
+  }
+
+  /** Makes a code that signs in once as the token of `caller`. `actor` is who hands it out. */
+  async createCode({ requester, tenantId }: Caller, actor: Actor): Promise<string> {
+    const nowMs = this.#clock.nowMs()
+    const code = `${signInCodePrefix}${newSecret()}`
+    await this.#control.transaction().execute(async (trx) => {
+      await lock(trx, { tenantId })
+      await trx.deleteFrom('sign_in_codes').where('ends_at_ms', '<=', nowMs).execute()
+      await trx
+        .insertInto('sign_in_codes')
+        .values({
+          code_hash: hashSecret(code),
+          tenant_id: tenantId,
+          token_id: requester.id,
+          ends_at_ms: nowMs + codeMs,
+        })
+        .execute()
+      await appendAudit(trx, tenantId, nowMs, {
+        actor,
+        action: 'sign_in_code.created',
+        target: requester.id,
+        outcome: 'accepted',
+        facts: { ends_at: instantText(nowMs + codeMs) },
+      })
+    })
+    return code
+  }
+
+  /** On a failing disk the session goes on, and ends earlier than it would have. */
+  async #touch(id: string, nowMs: number): Promise<void> {
+    try {
+      await this.#control
+        .updateTable('sessions')
+        .set({ seen_at_ms: nowMs })
+        .where('id', '=', id)
+        .where('seen_at_ms', '<', nowMs)
+        .execute()
+    } catch (error) {
+      if (!(error instanceof Error) || storageFaultOf(error) === null) throw error
+    }
+  }
+}
+
+const callerColumns = [
+  'access_tokens.id as token_id',
+  'access_tokens.name as token_name',
+  'access_tokens.role as role',
+  'access_tokens.expires_at_ms as expires_at_ms',
+  'access_tokens.revoked_at_ms as revoked_at_ms',
+  'organisations.tenant_id as tenant_id',
+  'organisations.name as organisation_name',
+  'organisations.placement as placement',
+] as const
+
+interface CallerRow {
+  readonly token_id: string
+  readonly token_name: string
+  readonly role: string
+  readonly expires_at_ms: number | null
+  readonly revoked_at_ms: number | null
+  readonly tenant_id: string
+  readonly organisation_name: string
+  readonly placement: number
+}
+
+function callerIn(row: CallerRow, nowMs: number): Caller {
+  requireLive(row, nowMs)
+  return {
+    tenantId: row.tenant_id,
+    placement: row.placement,
+    organisationName: row.organisation_name,
+    role: Role.parse(row.role),
+    requester: tokenActor(row.token_id, row.token_name),
+  }
+}
+
+function requireLive(token: Pick<CallerRow, 'expires_at_ms' | 'revoked_at_ms'>, nowMs: number): void {
+  if (token.revoked_at_ms !== null) throw new AppError('token_revoked')
+  if (token.expires_at_ms !== null && token.expires_at_ms <= nowMs) throw new AppError('token_expired')
+}
+
+/** Reads the caller's token again, because it may have ended since the request was authenticated. */
+async function readToken(trx: ControlTransaction, { requester, tenantId }: Caller, nowMs: number) {
+  const token = await trx
+    .selectFrom('access_tokens')
+    .select(['id', 'expires_at_ms', 'revoked_at_ms'])
+    .where('tenant_id', '=', tenantId)
+    .where('id', '=', requester.id)
+    .executeTakeFirst()
+  if (token === undefined) throw new AppError('token_unknown')
+  requireLive(token, nowMs)
+  return token
+}
+
+async function useCode(trx: ControlTransaction, hash: string, nowMs: number): Promise<void> {
+  const { numDeletedRows } = await trx
+    .deleteFrom('sign_in_codes')
+    .where('code_hash', '=', hash)
+    .where('ends_at_ms', '>', nowMs)
+    .executeTakeFirstOrThrow()
+  if (numDeletedRows === 0n) throw new AppError('token_unknown')
+}
+
+/** Removes sessions of the organisation that have ended, and the oldest of the token beyond its number. */
+async function removeEnded(
+  trx: ControlTransaction,
+  tenantId: string,
+  tokenId: string,
+  nowMs: number,
+): Promise<void> {
+  await trx
+    .deleteFrom('sessions')
+    .where('tenant_id', '=', tenantId)
+    .where((where) => where.or([where('ends_at_ms', '<=', nowMs), where('seen_at_ms', '<=', nowMs - idleMs)]))
+    .execute()
+  const live = await trx
+    .selectFrom('sessions')
+    .select('id')
+    .where('tenant_id', '=', tenantId)
+    .where('token_id', '=', tokenId)
+    .orderBy('id', 'desc')
+    .execute()
+  const beyond = live.slice(sessionsPerToken - 1).map(({ id }) => id)
+  if (beyond.length > 0) await trx.deleteFrom('sessions').where('id', 'in', beyond).execute()
+}
+
+function sessionOf(
+  { organisationName, requester, role, tenantId }: Caller,
+  { id, nowMs, endsAtMs }: { id: string; nowMs: number; endsAtMs: number },
+): Session {
+  return {
+    id,
+    tenant_id: tenantId,
+    organisation_name: organisationName,
+    role,
+    requester: actorText(requester),
+    created_at: instantText(nowMs),
+    ends_at: instantText(endsAtMs),
+  }
+}
+
+/** Removes the sessions and codes of tokens that end, in the transaction that ends them. */
+export async function endSessions(
+  trx: ControlTransaction,
+  tenantId: string,
+  tokenIds: readonly string[],
+): Promise<void> {
+  if (tokenIds.length === 0) return
+  for (const table of ['sessions', 'sign_in_codes'] as const) {
+    await trx.deleteFrom(table).where('tenant_id', '=', tenantId).where('token_id', 'in', tokenIds).execute()
+  }
+}

@@ -1,0 +1,92 @@
+// Debian's Chromium as a person's browser. An error in its console, a failed policy and a file from elsewhere
+// fail the test that caused it. Tests that need it are skipped where it is not installed.
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import AxeBuilder from '@axe-core/playwright'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+
+const executablePath = 'chromium'
+
+export const hasChromium = spawnSync(executablePath, ['--version']).status === 0
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+
+export type Scheme = 'light' | 'dark'
+export const schemes: readonly Scheme[] = ['light', 'dark']
+
+/** Wide enough for everything, and the narrowest one that WCAG names. */
+export const widths = { wide: 1280, narrow: 375 } as const
+
+export async function openBrowser(): Promise<Browser> {
+  const path = spawnSync('which', [executablePath], { encoding: 'utf8' }).stdout.trim()
+  return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+}
+
+export interface Visitor {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** Writes a screenshot to the folder that git ignores. */
+  shoot(name: string): Promise<void>
+  /** Fails where axe finds a violation of WCAG 2.2 AA. */
+  checkAccess(): Promise<void>
+  /** Fails where anything was logged as an error, or loaded from elsewhere. */
+  leave(): Promise<void>
+}
+
+interface VisitOptions {
+  readonly address: string
+  readonly scheme?: Scheme
+  readonly width?: number
+  /** Errors that the test causes on purpose, such as a refusal. */
+  readonly expects?: RegExp
+}
+
+/** Opens a browser of somebody who was never here. */
+export async function visit(
+  browser: Browser,
+  { address, expects, scheme = 'light', width = widths.wide }: VisitOptions,
+): Promise<Visitor> {
+  const context = await browser.newContext({
+    colorScheme: scheme,
+    viewport: { width, height: 900 },
+    timezoneId: 'Europe/Berlin',
+    reducedMotion: 'reduce',
+  })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('console', (message) => {
+    if (message.type() !== 'error' && message.type() !== 'warning') return
+    if (expects?.test(message.text()) !== true) faults.push(message.text())
+  })
+  // The machine may be busy with other tests.
+  page.setDefaultTimeout(120_000)
+  page.on('pageerror', (error) => faults.push(String(error)))
+  page.on('request', (request) => {
+    if (!request.url().startsWith(address) && !request.url().startsWith('data:')) faults.push(request.url())
+  })
+  return {
+    page,
+    context,
+    async shoot(name) {
+      const folder = join(root, 'screenshots')
+      mkdirSync(folder, { recursive: true })
+      await page.screenshot({ path: join(folder, `${name}-${scheme}-${width}.png`), fullPage: true })
+    },
+    async checkAccess() {
+      const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+      const { violations } = await new AxeBuilder({ page }).withTags(tags).analyze()
+      const found = violations.map(
+        ({ help, id, nodes }) => `${id}: ${help}\n  ${nodes.map((one) => one.html).join('\n  ')}`,
+      )
+      assert.deepEqual(found, [])
+    },
+    async leave() {
+      await context.close()
+      assert.deepEqual(faults, [], 'errors in the console of the browser')
+    },
+  }
+}
