@@ -1,12 +1,14 @@
-// The default method: simple looks at the newest value, each calibrated by its own past (scoring/rarity.ts),
-// in two views. Nobody has to choose a method or a parameter, and no look has to be right alone.
+// The default method: simple looks at the newest values, each calibrated by its own past (scoring/rarity.ts),
+// in three views. Nobody has to choose a method or a parameter, and no look has to be right alone.
 // - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
 //   the last minutes, from what both let expect, and from all values seen. The score is their mean.
 // - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
 //   quadratic mean, because most looks are silent most of the time.
+// - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
+//   more or less restless than usual. The quadratic mean as well.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
 //
-// `score` is the larger of both views in units of their edges: 1 is the edge of alarm. `unreported` is how
+// `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is how
 // much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
 // score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
 // next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
@@ -23,13 +25,16 @@ import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
-/** Lowest edges of the views, for scores that are means and quadratic means of digits. */
-const glanceFloor = { base: 1.65, perDigit: 0.215 }
-const noveltyFloor = { base: 1.1, perDigit: 0.17 }
-const courseFloor = { base: 1.1, perDigit: 0.31 }
 /**
- * Shares of the alarm budget. Together more than all of it, because both views notice much of the same when
- * it is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ * Lowest edges of the views, for scores that are means and quadratic means of digits. They grow with the
+ * rarity of an alarm among the values, less than that does: values close to each other are alike.
+ */
+const glanceFloor = { base: 1.4, perDigit: 0.32 }
+const noveltyFloor = { base: 1.05, perDigit: 0.24 }
+const courseFloor = { base: 1.05, perDigit: 0.36 }
+/**
+ * Shares of the alarm budget. Together more than all of it, because the views notice much of the same when it
+ * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
  */
 const [glanceShare, noveltyShare, courseShare] = [1, 0.6, 0.4]
 const budgetExponent = 0.8

@@ -6,8 +6,7 @@
 // They go on value by value, with a bounded past.
 
 import { Rarity } from './rarity.ts'
-import { Residual } from './residual.ts'
-import { ResidualScale } from './residual-scale.ts'
+import { Residual, ResidualScale } from './residual.ts'
 import { at } from './series.ts'
 
 const looks = ['hour', 'hours', 'restlessness'] as const

@@ -1,11 +1,76 @@
-// One residual of a prediction as a look: how many robust standard deviations it is (residual-scale.ts), and
-// how rare that is in its own past (rarity.ts). What belongs to an incident counts as rare, and is not learnt
-// as usual.
+// How large the residuals of a prediction usually are, so that a residual can be told in robust standard
+// deviations: recently, and at this time of the day on the last seven days. Traffic is restless at noon and
+// still at night; one scale for both would miss what happens at night and alarm at noon.
+//
+// Both are medians of sizes, so that incidents hardly move them, and the caller leaves incidents out. A
+// residual is then as rare as its past says (rarity.ts): what belongs to an incident counts there as rare,
+// and is not learnt as usual here.
 
+import { BucketRing } from './bucket-ring.ts'
 import { Rarity } from './rarity.ts'
-import { ResidualScale } from './residual-scale.ts'
+import { SortedWindow } from './sorted-window.ts'
 
+const sigmaPerMedian = 1.4826
+const recentResiduals = 240
+const fewestRecent = 10
+/** Residuals of a day are kept by slots of at least so many minutes: rhythms are not exact to the minute. */
+const shortestSlotMinutes = 15
+const days = 7
+const fewestSlots = 5
 const mostDeviation = 1e9
+
+export class ResidualScale {
+  private readonly recent = new SortedWindow(recentResiduals)
+  private readonly slotMinutes: number
+  private readonly slotsPerDay: number
+  /** Median size of the residuals by slot. */
+  private readonly slots: BucketRing
+  private slot = Number.NEGATIVE_INFINITY
+  private inSlot: number[] = []
+  private atThisTime = Number.NaN
+
+  constructor(stepMinutes: number) {
+    this.slotMinutes = Math.max(shortestSlotMinutes, stepMinutes)
+    this.slotsPerDay = Math.max(1, Math.round(1440 / this.slotMinutes))
+    this.slots = new BucketRing((days + 1) * this.slotsPerDay)
+  }
+
+  /** One robust standard deviation at a local minute; NaN until ten residuals were learnt. */
+  at(minute: number): number {
+    this.moveTo(minute)
+    const recent = this.recent.size < fewestRecent ? Number.NaN : sigmaPerMedian * this.recent.median()
+    if (Number.isNaN(this.atThisTime)) return recent
+    return Number.isNaN(recent) ? this.atThisTime : Math.hypot(recent, this.atThisTime) * Math.SQRT1_2
+  }
+
+  /** `size`: the absolute residual at a local minute, not NaN. */
+  learn(minute: number, size: number): void {
+    this.moveTo(minute)
+    this.recent.push(size)
+    this.inSlot.push(size)
+  }
+
+  private moveTo(minute: number): void {
+    const slot = Math.floor(minute / this.slotMinutes)
+    if (slot === this.slot) return
+    if (this.inSlot.length > 0) this.slots.set(this.slot, medianOfSizes(this.inSlot))
+    this.inSlot = []
+    this.slot = slot
+    const known: number[] = []
+    for (let day = 1; day <= days; day++) {
+      for (let shift = -1; shift <= 1; shift++) {
+        const size = this.slots.get(slot - day * this.slotsPerDay + shift)
+        if (!Number.isNaN(size)) known.push(size)
+      }
+    }
+    this.atThisTime = known.length < fewestSlots ? Number.NaN : sigmaPerMedian * medianOfSizes(known)
+  }
+}
+
+function medianOfSizes(sizes: number[]): number {
+  const sorted = sizes.sort((a, b) => a - b)
+  return (sorted[(sorted.length - 1) >> 1] ?? 0) / 2 + (sorted[sorted.length >> 1] ?? 0) / 2
+}
 
 export class Residual {
   readonly scale: ResidualScale
