@@ -19,6 +19,10 @@ function styleNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? ''
 }
 
+// Dialogs write a style element that stops the page behind them from scrolling; their library takes its nonce
+// from this name.
+Object.assign(globalThis, { __webpack_nonce__: styleNonce() })
+
 const root = document.getElementById('root')
 if (root === null) throw new Error('The page has no root element.')
 

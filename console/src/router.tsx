@@ -44,6 +44,20 @@ const erasure = createRoute({
   })),
 })
 
+const holds = createRoute({
+  getParentRoute: () => organisation,
+  path: '/holds',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/governance/holds-page.tsx')).HoldsPage,
+  })),
+})
+const retention = createRoute({
+  getParentRoute: () => organisation,
+  path: '/retention',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/governance/retention-page.tsx')).RetentionPage,
+  })),
+})
 const ledger = createRoute({
   getParentRoute: () => organisation,
   path: '/ledger',
@@ -59,7 +73,7 @@ const audit = createRoute({
   })),
 })
 
-const pages = [storage, erase, erasures, erasure, ledger, audit]
+const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit]
 
 export const router = createRouter({
   routeTree: root.addChildren([home, signIn, organisation.addChildren(pages)]),

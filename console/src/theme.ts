@@ -3,7 +3,22 @@
 
 import { createTheme, type VariantColorsResolver } from '@mantine/core'
 
+/** Grounds, borders and texts of Mantine's parts in the dark scheme, from light to dark. */
+const dark = [
+  '#e6eaf0',
+  '#c3cad4',
+  '#a0aab8',
+  '#76818f',
+  '#333c48',
+  '#262e38',
+  '#1b2129',
+  '#14181f',
+  '#101319',
+  '#0b0e13',
+] as const
+
 export const theme = createTheme({
+  colors: { dark },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace',
   fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '16px', xl: '20px' },

@@ -21,6 +21,13 @@ export const schemes: readonly Scheme[] = ['light', 'dark']
 /** Wide enough for everything, and the narrowest one that WCAG names. */
 export const widths = { wide: 1280, narrow: 375 } as const
 
+/** Returns a path in the folder that git ignores. */
+export function screenshotPath(name: string): string {
+  const folder = join(root, 'screenshots')
+  mkdirSync(folder, { recursive: true })
+  return join(folder, `${name}.png`)
+}
+
 export async function openBrowser(): Promise<Browser> {
   const path = spawnSync('which', [executablePath], { encoding: 'utf8' }).stdout.trim()
   return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
@@ -63,7 +70,7 @@ export async function visit(
     if (expects?.test(message.text()) !== true) faults.push(message.text())
   })
   // The machine may be busy with other tests.
-  page.setDefaultTimeout(120_000)
+  page.setDefaultTimeout(60_000)
   page.on('pageerror', (error) => faults.push(String(error)))
   page.on('request', (request) => {
     if (!request.url().startsWith(address) && !request.url().startsWith('data:')) faults.push(request.url())
@@ -72,11 +79,11 @@ export async function visit(
     page,
     context,
     async shoot(name) {
-      const folder = join(root, 'screenshots')
-      mkdirSync(folder, { recursive: true })
-      await page.screenshot({ path: join(folder, `${name}-${scheme}-${width}.png`), fullPage: true })
+      await page.screenshot({ path: screenshotPath(`${name}-${scheme}-${width}`), fullPage: true })
     },
     async checkAccess() {
+      // The label of a button that works is faint for a moment.
+      await page.locator('button[data-loading]').first().waitFor({ state: 'detached' })
       const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
       const { violations } = await new AxeBuilder({ page }).withTags(tags).analyze()
       const found = violations.map(

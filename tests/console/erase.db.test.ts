@@ -2,12 +2,24 @@
 // the real service. Two colour schemes; the second person and the changed count are people of their own.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { Role } from '../../contract/tenancy.ts'
-import type { Service } from '../scenario/service.ts'
-import { hasChromium, openBrowser, type Scheme, schemes, type Visitor, visit, widths } from './browser.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import { eraseCompletely, type Service } from '../scenario/service.ts'
+import {
+  hasChromium,
+  openBrowser,
+  type Scheme,
+  schemes,
+  screenshotPath,
+  type Visitor,
+  visit,
+  widths,
+} from './browser.ts'
 import { startShop } from './shop.ts'
+
+const [msPerHour, msPerDay] = [3_600_000, 86_400_000]
 
 describe('erasing in the console', { skip: !hasChromium }, () => {
   let service: Service
@@ -15,6 +27,13 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
   before(async () => {
     service = await startShop()
     browser = await openBrowser()
+  })
+  afterEach(async () => {
+    // What a person would see, where a test has failed and left its page open.
+    for (const [i, context] of browser.contexts().entries()) {
+      await context.pages()[0]?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
+      await context.close()
+    }
   })
   after(async () => {
     await browser.close()
@@ -39,6 +58,12 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.locator('#page').waitFor()
     return visitor
   }
+
+  /** The engine removes old files when it comes to it, which takes minutes on a busy machine. */
+  const untilVerified = (page: Page) =>
+    page
+      .getByText('Hidden, removed, and counted again: nothing of it is left.')
+      .waitFor({ timeout: 5 * 60_000 })
 
   const typeWord = (page: Page, word: string) => page.getByLabel('Type acme to erase').fill(word)
 
@@ -79,6 +104,160 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
+  /** The start of a UTC day, as an address and the service have it. */
+  const midnight = (daysAgo: number, hours = 0) => {
+    const nowMs = systemClock.nowMs()
+    return new Date(nowMs - (nowMs % msPerDay) - daysAgo * msPerDay + hours * msPerHour).toISOString()
+  }
+
+  test('storage is divided by service, in the chart and in a table', async () => {
+    const visitor = await arrive('storage?by=service')
+    const { page } = visitor
+    await page.getByRole('rowheader', { name: 'checkout' }).waitFor()
+    await page.getByRole('button', { name: 'As table' }).click()
+    await page.getByRole('columnheader', { name: 'others' }).waitFor()
+    await visitor.checkAccess()
+    await page.getByRole('button', { name: 'As chart' }).click()
+    await visitor.shoot('storage-by-service')
+    await visitor.leave()
+  })
+
+  test('the command palette, the keys and the range of the bar lead around', async () => {
+    const visitor = await arrive('storage')
+    const { page } = visitor
+    await page.getByRole('heading', { name: 'By service' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').fill('era')
+    await visitor.checkAccess()
+    await visitor.shoot('palette')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByText('Nothing was ever erased').waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.getByRole('button', { name: 'Time range: last 30 days' }).click()
+    await page.getByRole('menuitem', { name: 'last 7 days' }).click()
+    assert.match(page.url(), /from=now-7d&to=now/)
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await visitor.shoot('keys')
+    await visitor.leave()
+  })
+
+  test('a session that ends while somebody types is renewed in a dialog, and nothing is lost', async () => {
+    const visitor = await arrive(`erase?from=${midnight(2)}&to=${midnight(1)}`)
+    const { page } = visitor
+    await page.getByText('Nobody else has to approve it.').waitFor()
+    await page.getByLabel('Note').fill('Ticket 118')
+    await visitor.context.clearCookies()
+    await page.getByRole('button', { name: 'Count again' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('session-ended')
+    await dialog.getByLabel('Access token').fill(service.secretOf('acme/owner'))
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await dialog.waitFor({ state: 'hidden' })
+    assert.equal(await page.getByLabel('Note').inputValue(), 'Ticket 118')
+    await visitor.leave()
+  })
+
+  test('a service that can’t be reached is told in a banner until it responds again', async () => {
+    const visitor = await arrive('erase', { expects: /status of 401|ERR_INTERNET_DISCONNECTED/ })
+    const { page } = visitor
+    await page.getByText('Choose where the range ends.').first().waitFor()
+    await visitor.context.setOffline(true)
+    await page.getByLabel('To', { exact: true }).fill(midnight(1))
+    await page.keyboard.press('Enter')
+    const banner = page.getByRole('alert').filter({ hasText: 'The service can’t be reached.' })
+    await banner.waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Erase', exact: true }).isDisabled(), true)
+    await visitor.shoot('offline')
+    await visitor.context.setOffline(false)
+    await banner.waitFor({ state: 'hidden' })
+    await page.getByText('Nobody else has to approve it.').waitFor()
+    await visitor.leave()
+  })
+
+  test('a legal hold is placed, keeps its part of an erasure, and is released', async () => {
+    const visitor = await arrive('holds')
+    const { page } = visitor
+    await page.getByText('No legal hold was ever placed').waitFor()
+    await page.getByRole('button', { name: 'Place the hold' }).click()
+    await page.getByText('Name the case.').waitFor()
+    await page.getByLabel('Case').fill('2026-17')
+    await page.getByLabel('From', { exact: true }).fill(midnight(3, 6))
+    await page.getByLabel('To', { exact: true }).fill(midnight(3, 7))
+    await page.getByRole('button', { name: 'Place the hold' }).click()
+    await page.getByRole('rowheader', { name: '2026-17' }).waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('holds')
+    await page.goto(`${service.address}/console/acme/erase?from=${midnight(3)}&to=${midnight(2)}`)
+    await page.getByText(/The legal hold .* keeps what it covers/).waitFor()
+    await visitor.shoot('erase-held')
+    await page.getByRole('link', { name: 'Legal holds' }).click()
+    await page.getByRole('button', { name: 'Release: 2026-17' }).click()
+    await page.getByRole('button', { name: 'Release now: 2026-17' }).click()
+    await page.getByText('released', { exact: false }).last().waitFor()
+    await page.getByRole('button', { name: 'Release' }).waitFor({ state: 'detached' })
+    await visitor.leave()
+  })
+
+  test('a shorter retention shows what it would erase and asks for the word; a longer one is saved', async () => {
+    const visitor = await arrive('retention')
+    const { page } = visitor
+    await page.getByLabel('Days of logs').fill('2')
+    await page.getByText(/^logs: [\d,]+ rows, .* would go, everything before/).waitFor()
+    await page.getByRole('button', { name: 'Save, and erase what is older' }).click()
+    await page.getByText('Type acme here: a shorter rule erases at once.').waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('retention')
+    await page.getByLabel('Days of logs').fill('400')
+    await page.getByText(/^logs: 0 rows/).waitFor()
+    await page.getByLabel('Type acme to erase what is older').fill('acme')
+    await page.getByRole('button', { name: 'Save, and erase what is older' }).click()
+    await page.getByText('Saved.').waitFor()
+    await page.getByRole('cell', { name: '400 UTC days' }).waitFor()
+    await page.getByLabel('Days of logs').fill('')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByRole('cell', { name: '400 UTC days' }).waitFor({ state: 'detached' })
+    await visitor.leave()
+  })
+
+  test('telemetry that is hidden and not yet removed comes back when the erasure is cancelled', async () => {
+    const visitor = await arrive(`erase?from=${midnight(2)}&to=${midnight(2, 6)}&delay=1440`)
+    const { page } = visitor
+    await page.getByText('Nobody else has to approve it.').waitFor()
+    await typeWord(page, 'acme')
+    await page.getByRole('button', { name: /^Hide, and erase later, [\d,]+ rows$/ }).click()
+    await page.getByText('Nobody can read it any more. It is removed later').waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('erasure-scheduled')
+    await page.getByRole('button', { name: 'Cancel this erasure' }).click()
+    await page.getByText('It was cancelled before anything was removed.').waitFor()
+    await visitor.shoot('erasure-cancelled')
+    await visitor.leave()
+  })
+
+  test('a count that has changed is shown beside the new one, and confirmed again', async () => {
+    const visitor = await arrive(`erase?from=${midnight(1)}&to=${midnight(0)}`, {
+      expects: /status of 4(?:01|12)/,
+    })
+    const { page } = visitor
+    await page.getByText('Nobody else has to approve it.').waitFor()
+    const bounds = { range_start: midnight(1), range_end: midnight(1, 12) }
+    await eraseCompletely(service, { scope: 'range', confirm: 'acme', ...bounds })
+    await typeWord(page, 'acme')
+    await page.getByRole('button', { name: /^Erase [\d,]+ rows$/ }).click()
+    await page.getByText('The count has changed, so nothing was erased').waitFor()
+    assert.equal(await page.getByLabel('Type acme to erase').inputValue(), 'acme')
+    await visitor.checkAccess()
+    await visitor.shoot('erase-changed')
+    await page.getByRole('button', { name: /^Erase [\d,]+ rows$/ }).click()
+    await untilVerified(page)
+    await visitor.leave()
+  })
+
   for (const scheme of schemes) {
     test(`days are selected, erased and certified, ${scheme}`, async () => {
       const visitor = await arrive('storage', { scheme })
@@ -96,7 +275,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await visitor.shoot('erase-wrong-word')
       await typeWord(page, 'acme')
       await erase.click()
-      await page.getByText('Hidden, removed, and counted again: nothing of it is left.').waitFor()
+      await untilVerified(page)
       await page.getByText('checked in this browser').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erasure-completed')
@@ -115,4 +294,34 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await visitor.leave()
     })
   }
+
+  test('what needs a second person waits for one, who approves it at the same address', async () => {
+    const policy = { approval: 'every_deletion' }
+    const set = await service.send('PUT', '/usage/storage/deletion-policy', { json: policy })
+    assert.equal(set.status, 200, set.text)
+    const asking = await arrive('erase?scope=all')
+    const { page } = asking
+    await page.getByText('A second owner or admin must approve it; until then nothing is hidden.').waitFor()
+    await asking.shoot('erase-all')
+    await typeWord(page, 'acme')
+    await page.getByRole('button', { name: /^Ask to erase [\d,]+ rows$/ }).click()
+    await page.getByText('You asked for it, so somebody else has to decide.').waitFor()
+    await asking.checkAccess()
+    await asking.shoot('erasure-awaits')
+    const requestId = new URL(page.url()).pathname.split('/').at(-1)
+    const deciding = await arrive(`erasures/${requestId}`, { role: 'admin' })
+    await deciding.page.getByText(/^It would erase [\d,]+ rows/).waitFor()
+    await deciding.page.getByRole('button', { name: 'Reject' }).click()
+    await deciding.page.getByText('Say why.').waitFor()
+    await deciding.checkAccess()
+    await deciding.shoot('erasure-to-approve')
+    await deciding.page.getByRole('button', { name: 'Approve' }).click()
+    await untilVerified(deciding.page)
+    await untilVerified(page)
+    await page.getByRole('link', { name: 'Storage' }).first().click()
+    await page.getByText('Nothing is stored').waitFor()
+    await asking.shoot('storage-all-erased')
+    await deciding.leave()
+    await asking.leave()
+  })
 })

@@ -1,11 +1,11 @@
 // What the pages about stored and erased telemetry read. Keys of the cache begin with the resource, so that
 // an erasure can mark all that it changes as outdated.
 
-import { queryOptions } from '@tanstack/react-query'
+import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query'
 import { type DeletionRequest, finalDeletionStatuses } from '../../../contract/deletion.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
-import { retentionOperations } from '../../../contract/operations/governance.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
+import { dayAfter, dayStart } from '../ui/instants.ts'
 import { call } from './client.ts'
 
 export const storageQuery = queryOptions({
@@ -13,10 +13,33 @@ export const storageQuery = queryOptions({
   queryFn: ({ signal }) => call(usageOperations.storage, { signal }),
 })
 
-export const retentionQuery = queryOptions({
-  queryKey: ['retention'],
-  queryFn: ({ signal }) => call(retentionOperations.get, { signal }),
+/** What charts hatch: far more ranges than a chart shows apart. */
+const rangesShown = '500'
+
+export const erasedQuery = queryOptions({
+  queryKey: ['erased'],
+  queryFn: ({ signal }) => call(usageOperations.erased, { query: { limit: rangesShown }, signal }),
 })
+
+/** Services of the table; the chart shows fewer. */
+const servicesListed = '20'
+
+/** What services store, with the days from the first to the last one, UTC, both included. */
+export function servicesQuery(firstDay: string, lastDay: string) {
+  return queryOptions({
+    queryKey: ['storage', 'services', firstDay, lastDay],
+    queryFn: ({ signal }) =>
+      call(usageOperations.byService, {
+        query: {
+          range_start: dayStart(firstDay),
+          range_end: dayStart(dayAfter(lastDay)),
+          limit: servicesListed,
+        },
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+  })
+}
 
 /** The newest requests, as many as a page of the list has. */
 const requestsShown = '200'
@@ -45,4 +68,12 @@ export function erasureQuery(requestId: string) {
       return data.status === 'running' || data.status === 'verifying' ? workingMs : waitingMs
     },
   })
+}
+
+/**
+ * After an act that hides or shows telemetry: amounts of before are wrong, so that no page shows them first.
+ */
+export function forgetAmounts(client: QueryClient): void {
+  for (const queryKey of [['storage'], ['erased'], ['preview']]) client.removeQueries({ queryKey })
+  void client.invalidateQueries()
 }

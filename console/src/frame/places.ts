@@ -3,15 +3,11 @@
 import type { Operation } from '../../../contract/operation.ts'
 import { auditOperations } from '../../../contract/operations/audit.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
+import { holdOperations, retentionOperations } from '../../../contract/operations/governance.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to:
-    | '/$organisation/storage'
-    | '/$organisation/erase'
-    | '/$organisation/erasures'
-    | '/$organisation/ledger'
-    | '/$organisation/audit'
+  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -46,6 +42,20 @@ export const places: readonly Place[] = [
     says: 'all requests, their clocks and certificates',
     key: 'r',
     operation: deletionOperations.list,
+  },
+  {
+    to: '/$organisation/retention',
+    label: 'Retention',
+    says: 'how long each signal is kept',
+    key: 'k',
+    operation: retentionOperations.get,
+  },
+  {
+    to: '/$organisation/holds',
+    label: 'Legal holds',
+    says: 'what may not be erased',
+    key: 'h',
+    operation: holdOperations.list,
   },
   {
     to: '/$organisation/ledger',

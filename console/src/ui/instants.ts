@@ -34,9 +34,9 @@ export function zoneText(ms: number, zone: Zone): string {
   return `UTC${minutes < 0 ? '−' : '+'}${Math.floor(size / 60)}${rest}`
 }
 
-/** The fraction of the second, such as `.114`, as the instant has it; empty on a whole second. */
+/** The fraction of the second, such as `.114`, as the instant has it; empty where it is zero. */
 function fractionOf(instant: string): string {
-  return /\.\d+/.exec(instant)?.[0] ?? ''
+  return /\.(?!0+(?:\D|$))\d+/.exec(instant)?.[0] ?? ''
 }
 
 /** `2026-11-03 14:03:20`; `fraction` adds the digits that the instant has. */
@@ -95,7 +95,7 @@ export function parseTyped(text: string, zone: Zone): string | null {
   // A day that the month doesn't have becomes another one.
   if (Number.isNaN(utcMs) || !new Date(utcMs).toISOString().startsWith(clock)) return null
   const ms = offset === undefined ? fromZone(utcMs, zone) : Date.parse(`${clock}${offset.toUpperCase()}`)
-  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}${fraction}Z`
+  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}${fractionOf(fraction)}Z`
 }
 
 /** The instant whose clock in the zone shows what `utcMs` shows in UTC. */

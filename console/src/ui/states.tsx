@@ -47,8 +47,7 @@ export function Forbidden({ operation, what }: { readonly operation: Operation; 
   const { role } = useMe()
   return (
     <Notice title={`Your role does not permit ${what}`}>
-      This is for {rolesText(operation)}; you are signed in as {role}. Ask one of them, or sign in with their
-      token.
+      This is for {rolesText(operation)}; you are signed in as {role}.
     </Notice>
   )
 }

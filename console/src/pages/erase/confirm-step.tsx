@@ -10,6 +10,7 @@ import { deletionOperations } from '../../../../contract/operations/deletions.ts
 import { call, Refusal } from '../../api/client.ts'
 import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { forgetAmounts } from '../../api/storage.ts'
 import { Failure } from '../../ui/states.tsx'
 import { countOf } from '../../ui/units.ts'
 import { ChangedCount } from './changed-count.tsx'
@@ -108,7 +109,7 @@ function useErase(selection: Selection, onChanged: (preview: DeletionPreview) =>
       return call(deletionOperations.create, { body, headers: { 'idempotency-key': key } })
     },
     onSuccess: async ({ request_id: requestId }) => {
-      void client.invalidateQueries()
+      forgetAmounts(client)
       await navigate({ to: '/$organisation/erasures/$requestId', params: { organisation, requestId } })
     },
     onError: (error) => {

@@ -4,9 +4,10 @@
 import { Checkbox, Radio } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useMe } from '../../api/session.ts'
-import { erasuresQuery, storageQuery } from '../../api/storage.ts'
+import { erasedQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
+import { BoundField } from '../../ui/bound-field.tsx'
 import { DayBars } from '../../ui/chart/day-bars.tsx'
 import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
@@ -14,7 +15,6 @@ import { dayAfter, dayStart, utcDayOf } from '../../ui/instants.ts'
 import { Failure, Loading } from '../../ui/states.tsx'
 import { bytesText, durationText } from '../../ui/units.ts'
 import { seriesBySignal, usageDays } from '../storage/usage-days.ts'
-import { BoundField } from './bound-field.tsx'
 import { type Selection, signalNames } from './selection.ts'
 
 interface WhatStepProps {
@@ -97,7 +97,7 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
   const [, change] = useAddress()
   const { tenant_id: organisation } = useMe()
   const storage = useQuery(storageQuery)
-  const erasures = useQuery(erasuresQuery())
+  const erased = useQuery(erasedQuery)
   if (storage.data === undefined) {
     return storage.error === null ? (
       <Loading height={250} label="Counting what is stored" />
@@ -119,11 +119,7 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
       title="Stored bytes"
       days={days}
       series={series}
-      erased={erasedSpans(
-        erasures.data?.items ?? [],
-        days,
-        (id) => `/console/${organisation}/erasures/${id}`,
-      )}
+      erased={erasedSpans(erased.data?.items ?? [], days, (id) => `/console/${organisation}/erasures/${id}`)}
       short={bytesText}
       exact={bytesText}
       selection={spanIn(days, selection)}

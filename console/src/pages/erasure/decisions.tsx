@@ -2,16 +2,17 @@
 // service would refuse is not offered, or says why.
 
 import { Button, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
 import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { forgetAmounts } from '../../api/storage.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Notice } from '../../ui/states.tsx'
-import { countOf } from '../../ui/units.ts'
+import { bytesText, countOf } from '../../ui/units.ts'
 import { numberIn } from './status-text.ts'
 
 interface RequestProps {
@@ -51,7 +52,7 @@ function Act({ label, operation, request }: ActProps) {
   const { isOffline } = useConnection()
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => call(operation, { params: { request_id: request.request_id } }),
-    onSettled: () => client.invalidateQueries({ queryKey: ['erasures'] }),
+    onSettled: () => forgetAmounts(client),
   })
   return (
     <>
@@ -74,6 +75,7 @@ function Approval({ request }: RequestProps) {
           It expires <Instant at={approve_by} offset /> unless another owner or admin approves it.
         </p>
       )}
+      <WouldErase request={request} />
       {isOwn ? (
         <p>You asked for it, so somebody else has to decide. Send them the address of this page.</p>
       ) : (
@@ -85,6 +87,31 @@ function Approval({ request }: RequestProps) {
         </>
       )}
     </Notice>
+  )
+}
+
+/** What it would erase if it was approved now, for the person who decides. */
+function WouldErase({ request }: RequestProps) {
+  const { range_end, range_start, request_id, scope, signals } = request
+  const { data } = useQuery({
+    queryKey: ['preview', 'request', request_id],
+    queryFn: ({ signal }) =>
+      call(deletionOperations.preview, {
+        body: {
+          scope,
+          signals,
+          ...(range_start !== null && { range_start }),
+          ...(range_end !== null && { range_end }),
+        },
+        signal,
+      }),
+  })
+  return (
+    <p role="status">
+      {data === undefined
+        ? 'Counting what it would erase …'
+        : `It would erase ${countOf(data.rows, 'row')}, ${bytesText(data.bytes)}, as stored now.`}
+    </p>
   )
 }
 
@@ -113,7 +140,7 @@ function RejectForm({ request }: RequestProps) {
         error={isMissing ? 'Say why.' : null}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
-      <Button type="submit" variant="default" loading={isPending}>
+      <Button type="submit" variant="default" loading={isPending} className="under-label">
         Reject
       </Button>
       {error !== null && <Failure error={error} what="It was not rejected" />}

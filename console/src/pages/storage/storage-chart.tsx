@@ -2,31 +2,31 @@
 
 import { Button } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import type { ErasedTime } from '../../../../contract/usage.ts'
 import { mayCall, rolesText, useMe } from '../../api/session.ts'
-import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
 import { DayBars } from '../../ui/chart/day-bars.tsx'
 import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
 import { dayAfter, dayStart, shortDayText } from '../../ui/instants.ts'
-import { boundMs, rangeOf } from '../../ui/time-range.ts'
 import { bytesText, countText, shortCountText } from '../../ui/units.ts'
-import { seriesBySignal, type Unit, type Usage, usageDays } from './usage-days.ts'
+import { type ServiceUsage, seriesByService, seriesBySignal, type Unit, type Usage } from './usage-days.ts'
 
 interface StorageChartProps {
   readonly usage: Usage
-  readonly requests: readonly DeletionRequest[]
+  /** Divides the chart by service; undefined by signal. */
+  readonly services: ServiceUsage | undefined
+  readonly days: readonly string[]
+  readonly erased: readonly ErasedTime[]
 }
 
-export function StorageChart({ requests, usage }: StorageChartProps) {
+export function StorageChart({ days, erased, services, usage }: StorageChartProps) {
   const [state, change] = useAddress()
   const { tenant_id: organisation } = useMe()
-  const range = rangeOf(state)
   const unit: Unit = state.unit === 'rows' ? 'rows' : 'bytes'
-  const days = usageDays(usage, boundMs(range.from), Math.min(boundMs(range.to), nowMs()))
-  const series = seriesBySignal(usage, days, unit)
+  const bySignal = seriesBySignal(usage, days, unit)
+  const series = services === undefined ? bySignal : seriesByService(services, bySignal, days, unit)
   const selection = selectionIn(days, state.first, state.last)
   const isEmpty = series.every(({ values }) => values.every((value) => value === 0))
   return (
@@ -35,7 +35,7 @@ export function StorageChart({ requests, usage }: StorageChartProps) {
         title={unit === 'bytes' ? 'Stored bytes' : 'Stored rows'}
         days={days}
         series={series}
-        erased={erasedSpans(requests, days, (id) => `/console/${organisation}/erasures/${id}`)}
+        erased={erasedSpans(erased, days, (id) => `/console/${organisation}/erasures/${id}`)}
         short={unit === 'bytes' ? bytesText : shortCountText}
         exact={unit === 'bytes' ? bytesText : countText}
         selection={selection}

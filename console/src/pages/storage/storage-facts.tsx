@@ -1,46 +1,35 @@
 // The facts over the chart: how much, how it grows, the oldest row beside the retention rule, and what the
 // last nightly erasure did. They say what is stored, and not what a rule was asked to do.
 
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
-import { retentionOperations } from '../../../../contract/operations/governance.ts'
+import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { useMay, useMe } from '../../api/session.ts'
-import { retentionQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
-import { agoText, dayText, utcDayOf } from '../../ui/instants.ts'
+import { agoText, dayText } from '../../ui/instants.ts'
 import { useZone } from '../../ui/preferences.ts'
 import { bytesText, countText } from '../../ui/units.ts'
-import { growthPerDay, type Usage } from './usage-days.ts'
+import { growthText, type Usage } from './usage-days.ts'
 
-interface StorageFactsProps {
-  readonly usage: Usage
-  /** Null where the role may not read them. */
-  readonly requests: readonly DeletionRequest[] | null
-}
-
-export function StorageFacts({ requests, usage }: StorageFactsProps) {
+export function StorageFacts({ usage }: { readonly usage: Usage }) {
   const zone = useZone()
-  const growth = growthPerDay(usage, utcDayOf(new Date(nowMs()).toISOString()))
+  const { bytes, last_7_days, newest, oldest, rows } = usage
   return (
     <dl className="tiles">
       <div className="tile-main">
         <dt>stored</dt>
-        <dd>{bytesText(usage.bytes)}</dd>
+        <dd>{bytesText(bytes)}</dd>
       </div>
-      <Tile name="rows">{countText(usage.rows)}</Tile>
-      <Tile name="an average day of the last seven">{growth === null ? '–' : bytesText(growth)}</Tile>
-      <Tile name="oldest row">{usage.oldest === null ? '–' : dayText(usage.oldest, zone)}</Tile>
-      <Tile name="newest row">{usage.newest === null ? '–' : agoText(usage.newest, nowMs())}</Tile>
-      <Tile name="kept for">
-        <RetentionText />
+      <Tile name="rows">{countText(rows)}</Tile>
+      <Tile name="a day, of the last seven">
+        {bytesText(last_7_days.bytes / 7)} <span className="muted">{growthText(usage)}</span>
       </Tile>
-      {requests !== null && (
-        <Tile name="last nightly erasure">
-          <LastRetention requests={requests} />
-        </Tile>
-      )}
+      <Tile name="oldest row">{oldest === null ? '–' : dayText(oldest, zone)}</Tile>
+      <Tile name="newest row">{newest === null ? '–' : agoText(newest, nowMs())}</Tile>
+      <Tile name="kept for">{keptText(usage)}</Tile>
+      <Tile name="last erasure by retention">
+        <LastRetention usage={usage} />
+      </Tile>
     </dl>
   )
 }
@@ -54,23 +43,25 @@ function Tile({ children, name }: { readonly name: string; readonly children: Re
   )
 }
 
-function RetentionText() {
-  const { data, error } = useQuery({ ...retentionQuery, enabled: useMay(retentionOperations.get) })
-  if (error !== null) return 'could not be read'
-  if (data === undefined) return '…'
-  const rules = { metrics: data.metrics_days, logs: data.logs_days, traces: data.traces_days }
-  const limited = Object.entries(rules).filter(([, days]) => days !== null)
+function keptText({ signals }: Usage): string {
+  const limited = signals.filter(({ retention }) => retention.days !== null)
   if (limited.length === 0) return 'no limit'
-  return limited.map(([signal, days]) => `${signal} ${days} d`).join(' · ')
+  return limited.map(({ retention, signal }) => `${signal} ${retention.days} d`).join(' · ')
 }
 
-function LastRetention({ requests }: { readonly requests: readonly DeletionRequest[] }) {
+/** The newest one; it says so where it is not completed. */
+function LastRetention({ usage: { signals } }: { readonly usage: Usage }) {
   const { tenant_id: organisation } = useMe()
-  const last = requests.find(({ requested_by }) => requested_by === 'system:retention')
+  const may = useMay(deletionOperations.get)
+  const [last] = signals
+    .flatMap(({ retention }) => retention.last_erasure ?? [])
+    .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
   if (last === undefined) return 'none yet'
+  const text = `${last.status}, ${agoText(last.created_at, nowMs())}`
+  if (!may) return text
   return (
     <Link to="/$organisation/erasures/$requestId" params={{ organisation, requestId: last.request_id }}>
-      {last.status}, {agoText(last.created_at, nowMs())}
+      {text}
     </Link>
   )
 }

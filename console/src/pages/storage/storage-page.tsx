@@ -7,12 +7,16 @@ import { Link } from '@tanstack/react-router'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../../contract/operations/usage.ts'
 import { useMay, useMe } from '../../api/session.ts'
-import { erasuresQuery, storageQuery } from '../../api/storage.ts'
+import { erasedQuery, servicesQuery, storageQuery } from '../../api/storage.ts'
+import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { boundMs, rangeOf } from '../../ui/time-range.ts'
+import { ServiceTable } from './service-table.tsx'
 import { SignalTable } from './signal-table.tsx'
 import { StorageChart } from './storage-chart.tsx'
 import { StorageFacts } from './storage-facts.tsx'
+import { type Usage, usageDays } from './usage-days.ts'
 
 export function StoragePage() {
   const mayRead = useMay(usageOperations.storage)
@@ -25,38 +29,65 @@ export function StoragePage() {
 }
 
 function Stored() {
-  const mayList = useMay(deletionOperations.list)
-  const storage = useQuery(storageQuery)
-  const erasures = useQuery({ ...erasuresQuery(), enabled: mayList })
-  if (storage.data === undefined) {
-    return storage.error === null ? (
+  const { data, error, refetch } = useQuery(storageQuery)
+  if (data === undefined) {
+    return error === null ? (
       <Loading height={480} label="Counting what is stored" />
     ) : (
-      <Failure
-        error={storage.error}
-        what="What is stored could not be counted"
-        onRetry={() => void storage.refetch()}
-      />
+      <Failure error={error} what="What is stored could not be counted" onRetry={() => void refetch()} />
     )
   }
-  const requests = erasures.data?.items ?? []
-  if (storage.data.rows === 0) return <NothingStored requestId={requests[0]?.request_id} />
+  if (data.rows === 0) return <NothingStored />
   return (
-    <div className={storage.isFetching && storage.isStale ? 'dimmed' : ''}>
-      <StorageFacts usage={storage.data} requests={mayList ? requests : null} />
-      <UnitSwitch />
-      <StorageChart usage={storage.data} requests={requests} />
-      <SignalTable usage={storage.data} />
-      {erasures.error !== null && (
-        <Failure error={erasures.error} what="Erased time is not shown: the requests could not be read" />
+    <>
+      <StorageFacts usage={data} />
+      <Views usage={data} />
+    </>
+  )
+}
+
+/** The chart and the tables, by signal or by service. */
+function Views({ usage }: { readonly usage: Usage }) {
+  const [state] = useAddress()
+  const range = rangeOf(state)
+  const days = usageDays(usage, boundMs(range.from), Math.min(boundMs(range.to), nowMs()))
+  const erased = useQuery(erasedQuery)
+  const services = useQuery(servicesQuery(days[0] ?? '', days.at(-1) ?? ''))
+  const isByService = state.by === 'service'
+  return (
+    <>
+      <ViewSwitches />
+      <StorageChart
+        usage={usage}
+        services={isByService ? services.data : undefined}
+        days={days}
+        erased={erased.data?.items ?? []}
+      />
+      {erased.error !== null && (
+        <Failure error={erased.error} what="Erased time is not shown: it could not be read" />
       )}
-    </div>
+      {services.data !== undefined ? (
+        <ServiceTable usage={services.data} totalBytes={usage.bytes} />
+      ) : services.error !== null ? (
+        <Failure
+          error={services.error}
+          what="The services could not be counted"
+          onRetry={() => void services.refetch()}
+        />
+      ) : (
+        <Loading height={300} label="Counting the services" />
+      )}
+      <SignalTable usage={usage} />
+    </>
   )
 }
 
 /** Nothing at all is stored: it was erased, or never came. */
-function NothingStored({ requestId }: { readonly requestId: string | undefined }) {
+function NothingStored() {
   const { tenant_id: organisation } = useMe()
+  const { data } = useQuery(erasedQuery)
+  const mayRead = useMay(deletionOperations.get)
+  const requestId = data?.items[0]?.request_id
   if (requestId === undefined) {
     return (
       <Notice title="No telemetry has arrived yet">
@@ -68,19 +99,21 @@ function NothingStored({ requestId }: { readonly requestId: string | undefined }
   return (
     <Notice
       title="Nothing is stored"
-      action={
-        <Link to="/$organisation/erasures/$requestId" params={{ organisation, requestId }}>
-          See the last erasure
-        </Link>
-      }
+      {...(mayRead && {
+        action: (
+          <Link to="/$organisation/erasures/$requestId" params={{ organisation, requestId }}>
+            See the erasure
+          </Link>
+        ),
+      })}
     >
       Telemetry was erased, and none has arrived since.
     </Notice>
   )
 }
 
-function UnitSwitch() {
-  const [{ unit }, change] = useAddress()
+function ViewSwitches() {
+  const [{ by, unit }, change] = useAddress()
   return (
     <div className="row">
       <SegmentedControl
@@ -88,6 +121,15 @@ function UnitSwitch() {
         value={unit === 'rows' ? 'rows' : 'bytes'}
         data={['bytes', 'rows']}
         onChange={(value) => change({ unit: value === 'rows' ? 'rows' : undefined })}
+      />
+      <SegmentedControl
+        aria-label="How the chart is divided"
+        value={by === 'service' ? 'service' : 'signal'}
+        data={[
+          { value: 'signal', label: 'by signal' },
+          { value: 'service', label: 'by service' },
+        ]}
+        onChange={(value) => change({ by: value === 'service' ? 'service' : undefined })}
       />
       <span className="muted">Compressed bytes on disk, per UTC day</span>
     </div>

@@ -1,45 +1,94 @@
-// What is stored by UTC day, from the response of the service: days without telemetry are zero, and the range
-// is the part of the chosen one in which there may be some.
+// What is stored by UTC day, from the responses of the service: days without telemetry are zero, and the
+// range is the part of the chosen one in which there may be some.
 
 import type { z } from 'zod'
-import type { StorageUsage } from '../../../../contract/usage.ts'
+import type { ServiceStorage, StorageUsage } from '../../../../contract/usage.ts'
 import type { DaySeries } from '../../ui/chart/day-chart.ts'
 import { daysBetween, msPerDay, utcDayOf } from '../../ui/instants.ts'
 
 export type Usage = z.output<typeof StorageUsage>
+export type ServiceUsage = z.output<typeof ServiceStorage>
 export type Unit = 'bytes' | 'rows'
 
 const isoOf = (ms: number) => new Date(ms).toISOString()
 
-/** UTC days of the range, from the oldest stored or erased one on. */
+/**
+ * UTC days of the range, from a week before the oldest row on, so that a reader sees that there is no more.
+ */
 export function usageDays(usage: Usage, startMs: number, endMs: number): string[] {
   const oldestMs = usage.oldest === null ? startMs : Date.parse(usage.oldest)
-  // A week before the oldest row shows that nothing is there.
   const fromMs = Math.max(startMs, Math.min(oldestMs - 7 * msPerDay, endMs - 14 * msPerDay))
   return daysBetween(utcDayOf(isoOf(fromMs)), utcDayOf(isoOf(endMs)))
 }
 
 const colours = { metrics: 1, logs: 2, traces: 3 } as const
 
-export function seriesBySignal({ signals }: Usage, days: readonly string[], unit: Unit): DaySeries[] {
-  return signals.map(({ days: stored, signal }) => {
-    const byDay = new Map(stored.map((day) => [day.day, day[unit]]))
-    return {
-      key: signal,
-      label: signal,
-      colour: colours[signal],
-      values: days.map((day) => byDay.get(day) ?? 0),
-    }
-  })
+interface StoredDay {
+  readonly day: string
+  readonly bytes: number
+  readonly rows: number
 }
 
-/** Bytes of an average day of the last seven complete ones; null where there is none. */
-export function growthPerDay({ signals }: Usage, today: string): number | null {
+function valuesOf(stored: readonly StoredDay[], days: readonly string[], unit: Unit): number[] {
   const byDay = new Map<string, number>()
-  for (const { day, bytes } of signals.flatMap(({ days }) => days)) {
-    if (day < today) byDay.set(day, (byDay.get(day) ?? 0) + bytes)
-  }
-  const last = [...byDay].sort(([one], [other]) => (one < other ? 1 : -1)).slice(0, 7)
-  if (last.length === 0) return null
-  return last.reduce((sum, [, bytes]) => sum + bytes, 0) / last.length
+  for (const one of stored) byDay.set(one.day, (byDay.get(one.day) ?? 0) + one[unit])
+  return days.map((day) => byDay.get(day) ?? 0)
 }
+
+export function seriesBySignal({ signals }: Usage, days: readonly string[], unit: Unit): DaySeries[] {
+  return signals.map(({ days: stored, signal }) => ({
+    key: signal,
+    label: signal,
+    colour: colours[signal],
+    values: valuesOf(stored, days, unit),
+  }))
+}
+
+/** More series than this can't be told apart; the others are one series. */
+const servicesShown = 5
+const colourOfOthers = 6
+
+/** The services with the most bytes, and all others as one. A service keeps its colour while it can. */
+export function seriesByService(
+  usage: ServiceUsage,
+  bySignal: readonly DaySeries[],
+  days: readonly string[],
+  unit: Unit,
+): DaySeries[] {
+  const taken = new Set<number>()
+  const shown = usage.services.slice(0, servicesShown).map(({ service, signals }) => ({
+    key: service,
+    label: service === '' ? '(no service)' : service,
+    colour: freeColour(service, taken),
+    values: valuesOf(
+      signals.flatMap(({ days: stored }) => stored),
+      days,
+      unit,
+    ),
+  }))
+  if (usage.services.length + usage.others.services <= servicesShown) return shown
+  const sumOf = (series: readonly DaySeries[], i: number) =>
+    series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)
+  const values = days.map((_, i) => Math.max(0, sumOf(bySignal, i) - sumOf(shown, i)))
+  return [...shown, { key: ' others', label: 'others', colour: colourOfOthers, values }]
+}
+
+/** The colour of a name by its hash, or the next one that no other service has. */
+function freeColour(name: string, taken: Set<number>): number {
+  let hash = 0
+  for (const character of name) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 65_521
+  let colour = (hash % servicesShown) + 1
+  while (taken.has(colour)) colour = (colour % servicesShown) + 1
+  taken.add(colour)
+  return colour
+}
+
+/** `+4 %`: the bytes of the last seven whole days beside the seven before; `new` where those have none. */
+export function growthText({ last_7_days, previous_7_days }: Growing): string {
+  const [last, previous] = [last_7_days.bytes, previous_7_days.bytes]
+  if (previous === 0) return last === 0 ? '–' : 'new'
+  const percent = Math.round(((last - previous) / previous) * 100)
+  return `${percent < 0 ? '−' : '+'}${Math.abs(percent)} %`
+}
+
+type Growing = Pick<Usage, 'last_7_days' | 'previous_7_days'>

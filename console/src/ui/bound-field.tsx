@@ -3,8 +3,8 @@
 
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { instantText, offsetText, parseTyped } from '../../ui/instants.ts'
-import { useZone } from '../../ui/preferences.ts'
+import { instantText, offsetText, parseTyped } from './instants.ts'
+import { useZone } from './preferences.ts'
 
 interface BoundFieldProps {
   readonly label: string

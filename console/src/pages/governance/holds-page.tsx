@@ -1,0 +1,123 @@
+// Legal holds: what may not be erased until somebody releases it. Those in force come first; released ones
+// stay as a record.
+
+import { Button } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { LegalHold } from '../../../../contract/deletion-governance.ts'
+import { holdOperations } from '../../../../contract/operations/governance.ts'
+import { call } from '../../api/client.ts'
+import { holdsQuery } from '../../api/governance.ts'
+import { useMay } from '../../api/session.ts'
+import { Instant } from '../../ui/instant.tsx'
+import { Scrolling } from '../../ui/scrolling.tsx'
+import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { PlaceHoldForm } from './place-hold-form.tsx'
+
+export function HoldsPage() {
+  const may = useMay(holdOperations.list)
+  return (
+    <>
+      <h1>Legal holds</h1>
+      {may ? <Holds /> : <Forbidden operation={holdOperations.list} what="reading legal holds" />}
+    </>
+  )
+}
+
+function Holds() {
+  const { data, error, refetch } = useQuery(holdsQuery)
+  const held = data?.items.toSorted((one, other) => order(one) - order(other)) ?? []
+  return (
+    <>
+      <p className="muted">
+        What a hold covers is not erased, by anybody. A deletion that meets a hold waits, and goes on when the
+        hold is released.
+      </p>
+      {data === undefined ? (
+        error === null ? (
+          <Loading height={200} label="Reading the holds" />
+        ) : (
+          <Failure error={error} what="The holds could not be read" onRetry={() => void refetch()} />
+        )
+      ) : held.length === 0 ? (
+        <Notice title="No legal hold was ever placed">Everything may be erased.</Notice>
+      ) : (
+        <HoldTable holds={held} />
+      )}
+      <PlaceHoldForm />
+    </>
+  )
+}
+
+const order = ({ released_at }: LegalHold) => (released_at === null ? 0 : 1)
+
+function HoldTable({ holds }: { readonly holds: readonly LegalHold[] }) {
+  return (
+    <Scrolling label="Legal holds">
+      <table className="table">
+        <thead>
+          <tr>
+            <th scope="col">case</th>
+            <th scope="col">signals</th>
+            <th scope="col">from</th>
+            <th scope="col">to</th>
+            <th scope="col">placed</th>
+            <th scope="col">by</th>
+            <th scope="col">state</th>
+          </tr>
+        </thead>
+        <tbody>
+          {holds.map((hold) => (
+            <tr key={hold.id}>
+              <th scope="row" className="break" title={hold.id}>
+                {hold.case_ref}
+              </th>
+              <td>{hold.signals.length === 3 ? 'all' : hold.signals.join(', ')}</td>
+              <td>{hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}</td>
+              <td>{hold.range_end === null ? 'open' : <Instant at={hold.range_end} />}</td>
+              <td>
+                <Instant at={hold.placed_at} />
+              </td>
+              <td className="break">{hold.placed_by}</td>
+              <td>
+                {hold.released_at === null ? (
+                  <Release hold={hold} />
+                ) : (
+                  <span title={hold.released_by ?? ''}>
+                    released <Instant at={hold.released_at} />
+                  </span>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrolling>
+  )
+}
+
+/** Asks once more, because what waits for the release is then erased. */
+function Release({ hold }: { readonly hold: LegalHold }) {
+  const client = useQueryClient()
+  const [isSure, setSure] = useState(false)
+  const { error, isPending, mutate } = useMutation({
+    mutationFn: () => call(holdOperations.release, { params: { hold_id: hold.id } }),
+    onSuccess: () => client.invalidateQueries(),
+  })
+  return (
+    <>
+      <Button
+        variant="outline"
+        size="compact-sm"
+        color={isSure ? 'red' : 'blue'}
+        loading={isPending}
+        onClick={() => (isSure ? mutate() : setSure(true))}
+        aria-label={`${isSure ? 'Release now' : 'Release'}: ${hold.case_ref}`}
+      >
+        {isSure ? 'Release now' : 'Release …'}
+      </Button>
+      {isSure && <div className="muted">Erasures that wait for it go on.</div>}
+      {error !== null && <div role="alert">{error.message}</div>}
+    </>
+  )
+}

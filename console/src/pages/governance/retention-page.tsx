@@ -1,0 +1,89 @@
+// How long each signal is kept, beside what that has done. A shorter rule erases at once, so it shows what
+// would go before it is saved, and asks for the same word as an erasure.
+
+import { useQuery } from '@tanstack/react-query'
+import { retentionOperations } from '../../../../contract/operations/governance.ts'
+import { retentionQuery } from '../../api/governance.ts'
+import { useMay } from '../../api/session.ts'
+import { storageQuery } from '../../api/storage.ts'
+import { Instant } from '../../ui/instant.tsx'
+import { Scrolling } from '../../ui/scrolling.tsx'
+import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import type { Usage } from '../storage/usage-days.ts'
+import { PendingChanges } from './pending-changes.tsx'
+import { RetentionForm } from './retention-form.tsx'
+
+export function RetentionPage() {
+  const may = useMay(retentionOperations.get)
+  return (
+    <>
+      <h1>Retention</h1>
+      {may ? <Rules /> : <Forbidden operation={retentionOperations.get} what="reading the retention" />}
+    </>
+  )
+}
+
+function Rules() {
+  const retention = useQuery(retentionQuery)
+  const storage = useQuery(storageQuery)
+  const mayChange = useMay(retentionOperations.patch)
+  const error = retention.error ?? storage.error
+  if (error !== null && (retention.data === undefined || storage.data === undefined)) {
+    const retry = () => void Promise.all([retention.refetch(), storage.refetch()])
+    return <Failure error={error} what="The retention could not be read" onRetry={retry} />
+  }
+  if (retention.data === undefined || storage.data === undefined) {
+    return <Loading height={240} label="Reading the retention" />
+  }
+  return (
+    <>
+      <RuleTable usage={storage.data} />
+      <PendingChanges changes={retention.data.pending ?? []} />
+      {mayChange ? (
+        <RetentionForm retention={retention.data} />
+      ) : (
+        <Notice title="Your role may read the rules, and not change them" />
+      )}
+    </>
+  )
+}
+
+/** The rule, what is stored in truth, and the last erasure that the rule has requested. */
+function RuleTable({ usage: { signals } }: { readonly usage: Usage }) {
+  return (
+    <Scrolling label="Retention by signal">
+      <table className="table">
+        <thead>
+          <tr>
+            <th scope="col">signal</th>
+            <th scope="col">kept for</th>
+            <th scope="col">erases everything before</th>
+            <th scope="col">oldest row</th>
+            <th scope="col">last erasure</th>
+          </tr>
+        </thead>
+        <tbody>
+          {signals.map(({ oldest, retention, signal }) => (
+            <tr key={signal}>
+              <th scope="row">{signal}</th>
+              <td>{retention.days === null ? 'no limit' : `${retention.days} UTC days`}</td>
+              <td>
+                {retention.erases_before === null ? '–' : <Instant at={retention.erases_before} offset />}
+              </td>
+              <td>{oldest === null ? '–' : <Instant at={oldest} />}</td>
+              <td>
+                {retention.last_erasure === null ? (
+                  'none yet'
+                ) : (
+                  <>
+                    {retention.last_erasure.status}, <Instant at={retention.last_erasure.created_at} />
+                  </>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrolling>
+  )
+}

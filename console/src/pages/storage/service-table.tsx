@@ -1,0 +1,79 @@
+// What is stored by service, most bytes first, with its growth; the amounts are of everything that is stored,
+// whatever range is shown.
+
+import { nowMs } from '../../clock.ts'
+import { agoText } from '../../ui/instants.ts'
+import { Scrolling } from '../../ui/scrolling.tsx'
+import { bytesText, countOf, shareText } from '../../ui/units.ts'
+import { growthText, type ServiceUsage } from './usage-days.ts'
+
+interface ServiceTableProps {
+  readonly usage: ServiceUsage
+  /** Of the whole organisation. */
+  readonly totalBytes: number
+}
+
+const signals = ['metrics', 'logs', 'traces'] as const
+
+export function ServiceTable({ totalBytes, usage: { others, services } }: ServiceTableProps) {
+  return (
+    <section className="section">
+      <h2>By service</h2>
+      <Scrolling label="Stored telemetry by service">
+        <table className="table">
+          <thead>
+            <tr>
+              <th scope="col">service</th>
+              {[...signals, 'total', 'share', 'growth 7 d'].map((name) => (
+                <th key={name} scope="col" className="number">
+                  {name}
+                </th>
+              ))}
+              <th scope="col">newest</th>
+            </tr>
+          </thead>
+          <tbody>
+            {services.map((service) => (
+              <ServiceRow key={service.service} service={service} totalBytes={totalBytes} />
+            ))}
+            {others.services > 0 && (
+              <tr>
+                <th scope="row">{countOf(others.services, 'other service')}</th>
+                <td colSpan={3} />
+                <td className="number">{bytesText(others.bytes)}</td>
+                <td className="number">{shareText(others.bytes, totalBytes)}</td>
+                <td colSpan={2} />
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </Scrolling>
+    </section>
+  )
+}
+
+interface ServiceRowProps {
+  readonly service: ServiceUsage['services'][number]
+  readonly totalBytes: number
+}
+
+function ServiceRow({ service, totalBytes }: ServiceRowProps) {
+  const { bytes, newest, service: name, signals: stored } = service
+  return (
+    <tr>
+      <th scope="row">{name === '' ? '(no service)' : name}</th>
+      {signals.map((signal) => {
+        const found = stored.find((one) => one.signal === signal)
+        return (
+          <td key={signal} className="number">
+            {found === undefined ? '–' : bytesText(found.bytes)}
+          </td>
+        )
+      })}
+      <td className="number">{bytesText(bytes)}</td>
+      <td className="number">{shareText(bytes, totalBytes)}</td>
+      <td className="number">{growthText(service)}</td>
+      <td title={newest}>{agoText(newest, nowMs())}</td>
+    </tr>
+  )
+}
