@@ -177,20 +177,30 @@ function searchPageOf<T extends z.ZodType>(item: T) {
   })
 }
 
-const LogQueryFields = z.strictObject({
-  ...rangeQuery,
-  limit: limitQuery,
-  cursor: cursorQuery,
+/** From least to worst. */
+export const severities = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
+
+const logFilters = {
   service: z.string().max(longestName).optional(),
-  severity: z
-    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
-    .optional()
-    .describe('This severity or worse.'),
+  severity: z.enum(severities).optional().describe('This severity or worse.'),
   text: z.string().min(1).max(500).optional().describe('Text in the body, upper or lower case.'),
   trace_id: z.string().max(64).optional(),
   attribute: attributeFilter.describe(
     `Filter \`key=value\` over log and resource attributes; repeat for more. A list matches if any of its items does. ${pathNames}`,
   ),
+}
+
+const LogQueryFields = z.strictObject({
+  ...rangeQuery,
+  limit: limitQuery,
+  cursor: cursorQuery,
+  order: z
+    .enum(['newest', 'oldest'])
+    .optional()
+    .describe(
+      'Which records come first; `newest` where absent. The same on all pages. A live view reads `oldest` with the time of its last record as `range_start`, and leaves out what it has.',
+    ),
+  ...logFilters,
 })
 export const LogQuery = withOldNames(LogQueryFields, oldRangeNames)
 
@@ -210,6 +220,56 @@ export const LogRecord = z
   .meta({ id: 'LogRecord' })
 
 export const LogPage = searchPageOf(LogRecord).meta({ id: 'LogPage' })
+
+/** More than a chart has columns. */
+export const logCountStepsMax = 1_000
+
+export const LogCountQuery = z.strictObject({
+  ...rangeQuery,
+  step_seconds: z
+    .string()
+    .regex(/^[1-9]\d{0,5}$/, { error: 'Write whole seconds, at most 999999' })
+    .transform(Number)
+    .optional()
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: 999_999,
+      description: `Seconds per step; chosen for about 100 steps where absent. At most ${logCountStepsMax} steps.`,
+    }),
+  ...logFilters,
+})
+
+const SeverityCounts = z.object({
+  unspecified: z.int().describe('Records without a severity.'),
+  ...Object.fromEntries(severities.map((severity) => [severity, z.int()] as const)),
+} as Record<'unspecified' | (typeof severities)[number], z.ZodInt>)
+
+export const LogCounts = z
+  .object({
+    range_start: Instant,
+    range_end: Instant,
+    step_seconds: z
+      .int()
+      .describe('Steps begin at multiples of it since 1970; the first and the last may be cut.'),
+    totals: SeverityCounts.describe('Records of the range.'),
+    steps: z
+      .array(
+        z.object({
+          time: Instant.describe('Start of the step; for the first one, the start of the range.'),
+          counts: SeverityCounts,
+          erased: z
+            .boolean()
+            .optional()
+            .describe(
+              'True where the step touches hidden or erased time: its counts are not the whole truth.',
+            ),
+        }),
+      )
+      .describe('Every step of the range, also those without records.'),
+  })
+  .describe('How many log records match, by severity and time.')
+  .meta({ id: 'LogCounts' })
 
 const SpanQueryFields = z.strictObject({
   ...rangeQuery,
@@ -247,6 +307,35 @@ export const Span = z
   .meta({ id: 'Span' })
 
 export const SpanPage = searchPageOf(Span).meta({ id: 'SpanPage' })
+
+export const AttributeQuery = z.strictObject({
+  ...rangeQuery,
+  signal: z.enum(['metrics', 'logs', 'traces']),
+  service: z.string().max(longestName).optional(),
+  key: z
+    .string()
+    .min(1)
+    .max(longestName)
+    .optional()
+    .describe('List the values of this attribute; where absent, the names of attributes.'),
+  prefix: z.string().max(200).optional().describe('Only names or values that begin with this.'),
+  limit: queryInt({ min: 1, max: 100, fallback: 20, describe: 'Names or values.' }),
+})
+
+export const AttributeNames = z
+  .object({
+    key: z.string().nullable().describe('The attribute whose values are listed; null for names.'),
+    items: z
+      .array(z.object({ text: z.string(), rows: z.int().describe('Read rows that have it.') }))
+      .describe('The most frequent first. Texts of more than 200 characters are left out.'),
+    rows_read: z
+      .int()
+      .describe('Rows that were read: the newest of the range, so rare names and values may be missing.'),
+  })
+  .describe(
+    'Names or values of attributes, of records and of their resources, to complete what a person types.',
+  )
+  .meta({ id: 'AttributeNames' })
 
 export const TraceParams = z.object({
   trace_id: z.string().regex(/^[0-9a-fA-F]{32}$/, { error: 'A trace id is 32 hex digits.' }),

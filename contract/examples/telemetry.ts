@@ -2,7 +2,17 @@
 
 import type { z } from 'zod'
 import type { Deploy, DeployPage } from '../deploys.ts'
-import type { LogPage, MetricPage, SeriesAnswer, ServicePage, Span, SpanPage, Trace } from '../telemetry.ts'
+import type {
+  AttributeNames,
+  LogCounts,
+  LogPage,
+  MetricPage,
+  SeriesAnswer,
+  ServicePage,
+  Span,
+  SpanPage,
+  Trace,
+} from '../telemetry.ts'
 import { resourceAttributes, spanId, traceId } from './acme.ts'
 
 const searched = { range_start: '2026-11-21T08:30:00Z', range_end: '2026-11-21T09:30:00Z' }
@@ -52,6 +62,29 @@ export const logPageExample: z.output<typeof LogPage> = {
   next_cursor: null,
   searched,
   warnings: [],
+}
+
+const quiet = { unspecified: 0, trace: 0, debug: 0, info: 0, warn: 0, error: 0, fatal: 0 }
+
+export const logCountsExample: z.output<typeof LogCounts> = {
+  range_start: '2026-11-21T08:58:00Z',
+  range_end: '2026-11-21T09:01:00Z',
+  step_seconds: 60,
+  totals: { ...quiet, info: 411, warn: 3, error: 61 },
+  steps: [
+    { time: '2026-11-21T08:58:00Z', counts: { ...quiet, info: 210 } },
+    { time: '2026-11-21T08:59:00Z', counts: { ...quiet, info: 201, warn: 3 } },
+    { time: '2026-11-21T09:00:00Z', counts: { ...quiet, error: 61 } },
+  ],
+}
+
+export const attributeNamesExample: z.output<typeof AttributeNames> = {
+  key: 'http.request.method',
+  items: [
+    { text: 'GET', rows: 4_201 },
+    { text: 'POST', rows: 799 },
+  ],
+  rows_read: 5_000,
 }
 
 const span: z.output<typeof Span> = {

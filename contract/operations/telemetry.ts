@@ -3,7 +3,9 @@
 
 import { DeployPage, DeployQuery } from '../deploys.ts'
 import {
+  attributeNamesExample,
   deployPageExample,
+  logCountsExample,
   logPageExample,
   metricPageExample,
   seriesExample,
@@ -13,7 +15,11 @@ import {
 } from '../examples/telemetry.ts'
 import { operation } from '../operation.ts'
 import {
+  AttributeNames,
+  AttributeQuery,
   CatalogueQuery,
+  LogCountQuery,
+  LogCounts,
   LogPage,
   LogQuery,
   MetricPage,
@@ -44,9 +50,18 @@ export const telemetryOperations = {
     ...shared,
     id: 'getTelemetryLogs',
     path: '/telemetry/logs',
-    summary: 'Log records, newest first',
+    summary: 'Log records in the order of time, newest first where nothing else is asked for',
     query: LogQuery,
     results: { 200: { body: LogPage, example: logPageExample } },
+    refusals: ['query_too_expensive'],
+  }),
+  logCounts: operation({
+    ...shared,
+    id: 'getTelemetryLogsCounts',
+    path: '/telemetry/logs/counts',
+    summary: 'How many log records match, by severity and time',
+    query: LogCountQuery,
+    results: { 200: { body: LogCounts, example: logCountsExample } },
     refusals: ['query_too_expensive'],
   }),
   spans: operation({
@@ -84,6 +99,15 @@ export const telemetryOperations = {
     summary: 'Metric names with points in a time range, by name',
     query: CatalogueQuery,
     results: { 200: { body: MetricPage, example: metricPageExample } },
+    refusals: ['query_too_expensive'],
+  }),
+  attributes: operation({
+    ...shared,
+    id: 'getTelemetryAttributes',
+    path: '/telemetry/attributes',
+    summary: 'Names of attributes, or values of one of them, in the newest rows of a time range',
+    query: AttributeQuery,
+    results: { 200: { body: AttributeNames, example: attributeNamesExample } },
     refusals: ['query_too_expensive'],
   }),
   deploys: operation({

@@ -1,4 +1,4 @@
-// Log records, newest first, within the cost of a page.
+// Log records in the order of time, within the cost of a page.
 
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
@@ -11,6 +11,9 @@ import { type OrderedRow, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof LogQuery>
+
+/** What selects log records, for pages and for counts. */
+type LogFilters = Pick<Query, 'attribute' | 'service' | 'severity' | 'text' | 'trace_id'>
 
 interface LogRow extends OrderedRow {
   readonly service: string
@@ -25,7 +28,7 @@ interface LogRow extends OrderedRow {
 }
 
 /** The least number of each severity (OpenTelemetry, logs data model, SeverityNumber). */
-const leastSeverity = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 } as const
+export const leastSeverity = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 } as const
 
 const columns = sql`toString(ServiceName) AS service, toString(SeverityText) AS severity, SeverityNumber AS severity_number,
   Body AS body, TraceId AS trace_id, SpanId AS span_id, toString(EventName) AS event_name,
@@ -46,7 +49,7 @@ export async function listLogs(
       columns,
       conditions: conditionsOf(query),
       costly: costly.map(({ condition }) => condition),
-      first: 'newest',
+      first: query.order ?? 'newest',
     },
     lengths: {
       searched: sumOf(costly.map(({ length }) => length)),
@@ -67,7 +70,7 @@ function recordOf({ time_ns, row_hash: _, ...record }: LogRow): z.infer<typeof L
 }
 
 /** Conditions on columns that may be long, and the lengths that they read. */
-function costlyOf(query: Query): { condition: Sql; length: Sql }[] {
+export function costlyOf(query: LogFilters): { condition: Sql; length: Sql }[] {
   const attributes = query.attribute.map(([key, value]) => ({
     condition: hasAttribute('LogAttributesPairs', key, value),
     length: raw('length(LogAttributesPairs)'),
@@ -77,7 +80,7 @@ function costlyOf(query: Query): { condition: Sql; length: Sql }[] {
   return [...attributes, { condition, length: raw('length(Body)') }]
 }
 
-function conditionsOf(query: Query): Sql[] {
+export function conditionsOf(query: LogFilters): Sql[] {
   const conditions: Sql[] = []
   if (query.service !== undefined) conditions.push(sql`ServiceName = ${query.service}`)
   if (query.severity !== undefined) {

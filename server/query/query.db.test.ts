@@ -215,6 +215,18 @@ test('a log record is returned complete, its time exact to the nanosecond', asyn
   ])
 })
 
+test('logs are listed oldest first where that is asked for, page by page, so that a view can follow them', async () => {
+  const query = { service: 'shop', order: 'oldest', limit: 1 }
+  const bodies = (await allPages('/telemetry/logs', query)).map(({ body }: Body) => body)
+  assert.deepEqual(bodies, ['Payment of 100% FAILED für Ärger_\'"', 'fine'])
+  const since = { ...query, range_start: formatInstant(at(11)), range_end: 'now' }
+  assert.deepEqual(
+    (await allPages('/telemetry/logs', since)).map(({ body }: Body) => body),
+    ['fine'],
+    'from the time of the last one on, including it',
+  )
+})
+
 test('logs are filtered by service, severity, text in any case, trace and attributes', async () => {
   const bodies = async (query: Query) =>
     (await ok('/telemetry/logs', query)).items.map((item: Body) => item.body)

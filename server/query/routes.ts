@@ -6,8 +6,10 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { listAttributes } from './attribute-names.ts'
 import { listMetrics, listServices } from './catalogue.ts'
 import { listDeploys } from './deploys.ts'
+import { countLogs } from './log-counts.ts'
 import { listLogs } from './logs.ts'
 import { interactiveLimits, type ReadLimits } from './search.ts'
 import { answerSeries } from './series-answer.ts'
@@ -28,6 +30,12 @@ export function addQueryRoutes(
   serve(http, telemetryOperations.logs, {
     handle: async ({ caller, query }) => ({
       body: await listLogs(readerOf(caller), query, clock.nowNs(), timed(limits, clock)),
+    }),
+  })
+
+  serve(http, telemetryOperations.logCounts, {
+    handle: async ({ caller, query }) => ({
+      body: await countLogs(readerOf(caller), query, clock.nowNs(), limits),
     }),
   })
 
@@ -60,6 +68,12 @@ function addCatalogueRoutes(
   serve(http, telemetryOperations.metrics, {
     handle: async ({ caller, query }) => ({
       body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
+    }),
+  })
+
+  serve(http, telemetryOperations.attributes, {
+    handle: async ({ caller, query }) => ({
+      body: await listAttributes(readerOf(caller), query, clock.nowNs(), limits),
     }),
   })
 

@@ -1,12 +1,14 @@
-// The default method: simple looks at the newest value, each calibrated by its own past (scoring/rarity.ts),
-// in two views. Nobody has to choose a method or a parameter, and no look has to be right alone.
+// The default method: simple looks at the newest values, each calibrated by its own past (scoring/rarity.ts),
+// in three views. Nobody has to choose a method or a parameter, and no look has to be right alone.
 // - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
 //   the last minutes, from what both let expect, and from all values seen. The score is their mean.
 // - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
 //   quadratic mean, because most looks are silent most of the time.
+// - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
+//   more or less restless than usual. The quadratic mean as well.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
 //
-// `score` is the larger of both views in units of their edges: 1 is the edge of alarm. `unreported` is how
+// `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is how
 // much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
 // score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
 // next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
@@ -18,18 +20,23 @@ import { Deviations } from '../scoring/deviations.ts'
 import { LearntEdge } from '../scoring/learnt-edge.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { Novelties } from '../scoring/novelties.ts'
+import { RecentCourse } from '../scoring/recent-course.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
-/** Lowest edges of the views, for scores that are means and quadratic means of digits. */
-const glanceFloor = { base: 1, perDigit: 0.38 }
-const noveltyFloor = { base: 0.5, perDigit: 0.3 }
 /**
- * Shares of the alarm budget. Together more than all of it, because both views notice much of the same when
- * it is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ * Lowest edges of the views, for scores that are means and quadratic means of digits. They grow with the
+ * rarity of an alarm among the values, less than that does: values close to each other are alike.
  */
-const [glanceShare, noveltyShare] = [1, 0.6]
+const glanceFloor = { base: 1.4, perDigit: 0.32 }
+const noveltyFloor = { base: 1.05, perDigit: 0.24 }
+const courseFloor = { base: 1.05, perDigit: 0.36 }
+/**
+ * Shares of the alarm budget. Together more than all of it, because the views notice much of the same when it
+ * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ */
+const [glanceShare, noveltyShare, courseShare] = [1, 0.6, 0.4]
 const budgetExponent = 0.8
 /** Half-life of what was reported of the first view: a spike is over when it is over. */
 const glanceMemoryPoints = 8
@@ -55,7 +62,7 @@ class View {
 
   judge(score: number): void {
     this.score = score
-    this.news = this.reported.newsOf(score)
+    this.news = this.reported.newsOf(score, this.edge.edge)
   }
 }
 
@@ -65,6 +72,8 @@ class AutoScorer implements Scorer {
   private readonly novelties = new Novelties()
   private readonly glance: View
   private readonly novelty: View
+  private readonly recent: RecentCourse
+  private readonly course: View
   private values = 0
   private outside = 0
   private outsideShare = 0
@@ -88,6 +97,8 @@ class AutoScorer implements Scorer {
       new LearntEdge({ ...budget(noveltyShare), ...noveltyFloor }),
       params.memory_points,
     )
+    this.recent = new RecentCourse(stepMinutes)
+    this.course = new View(new LearntEdge({ ...budget(courseShare), ...courseFloor }), params.memory_points)
   }
 
   score(piece: Series): Scores {
@@ -109,16 +120,19 @@ class AutoScorer implements Scorer {
 
   /** Judges and learns the next value; null while warming up. */
   private judge(value: number, minute: number): { score: number; unreported: number } | null {
-    const { deviations, glance, novelties, novelty } = this
+    const { course, deviations, glance, novelties, novelty, recent } = this
     deviations.compare(minute, value)
     novelties.compare(value)
+    recent.compare(minute, value, deviations.fromSeason, deviations.floor)
     const isWarm = this.values++ >= this.params.warmup_points
     glance.judge(isWarm ? meanOf(deviations.digits) : 0)
     novelty.judge(isWarm ? quadraticMeanOf(deviations.digits, novelties.digits) : 0)
-    const score = Math.max(glance.score / glance.edge.edge, novelty.score / novelty.edge.edge)
-    const byGlance = glance.news / glance.edge.edge
-    const unreported = Math.max(byGlance, novelty.news / novelty.edge.edge)
-    if (isWarm) this.learnEdges(score, unreported, byGlance === unreported ? glance : novelty)
+    course.judge(isWarm ? rootMeanSquare(recent.digits) : 0)
+    const views = [glance, novelty, course]
+    const score = Math.max(...views.map((view) => view.score / view.edge.edge))
+    const leading = views.reduce((a, b) => (b.news / b.edge.edge > a.news / a.edge.edge ? b : a))
+    const unreported = leading.news / leading.edge.edge
+    if (isWarm) this.learnEdges(score, unreported, leading)
     this.learn(minute, score > 1)
     return isWarm ? { score, unreported } : null
   }
@@ -139,7 +153,7 @@ class AutoScorer implements Scorer {
       this.peak = score
       this.calm = 0
     }
-    for (const { edge, news } of [this.glance, this.novelty]) edge.learn(opens ? 0 : news)
+    for (const { edge, news } of [this.glance, this.novelty, this.course]) edge.learn(opens ? 0 : news)
   }
 
   private learn(minute: number, isOutside: boolean): void {
@@ -149,6 +163,7 @@ class AutoScorer implements Scorer {
     const part = isUsual ? 'usual' : this.outside <= startPoints ? 'start' : 'rest'
     this.deviations.learn(minute, part)
     this.novelties.learn(part !== 'rest')
+    this.recent.learn(minute, part)
   }
 }
 
@@ -172,4 +187,11 @@ function quadraticMeanOf(deviations: Float64Array, novelties: Float64Array): num
   for (const each of novelties) sum += each * each
   for (const i of [0, 4]) sum += (deviations[i] || 0) ** 2
   return Math.sqrt(sum / (novelties.length + 2))
+}
+
+/** 0 for what a look does not know yet. */
+function rootMeanSquare(digits: Float64Array): number {
+  let sum = 0
+  for (const each of digits) sum += (each || 0) ** 2
+  return Math.sqrt(sum / digits.length)
 }

@@ -17,11 +17,14 @@ export class Reported {
     this.fade = 0.5 ** (1 / halfLifePoints)
   }
 
-  /** Returns the next score (not NaN) where it was not reported before, else 0. */
-  newsOf(score: number): number {
+  /**
+   * Returns the next score (not NaN) where it was not reported before, else 0. A score up to `edge` is not
+   * reported, so what grows slowly is news when it reaches the edge.
+   */
+  newsOf(score: number, edge = 0): number {
     this.highest *= this.fade
     const news = score > this.highest * clearStep ? score : 0
-    this.highest = Math.max(this.highest, score)
+    if (score > edge) this.highest = Math.max(this.highest, score)
     return news
   }
 }

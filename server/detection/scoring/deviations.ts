@@ -11,7 +11,7 @@
 import { type DailyExpectation, DailyPast } from './daily-past.ts'
 import { LeastSquares } from './least-squares.ts'
 import { Rarity } from './rarity.ts'
-import { ResidualScale } from './residual-scale.ts'
+import { boundedDeviation, Residual } from './residual.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
@@ -32,37 +32,16 @@ const fewestForForecast = 60
 const [mostInput, mostError] = [10, 3]
 /** A deviation is never told in units smaller than this share of the usual step of the series. */
 const leastScale = 0.1
-const mostDeviation = 1e9
-
-class Residual {
-  readonly scale: ResidualScale
-  readonly rarity = new Rarity()
-  size = Number.NaN
-  deviation = Number.NaN
-
-  constructor(stepMinutes: number) {
-    this.scale = new ResidualScale(stepMinutes)
-  }
-
-  digits(residual: number, minute: number, floor: number): number {
-    const scale = this.scale.at(minute)
-    this.size = Math.abs(residual)
-    const isKnown = !Number.isNaN(scale) && !Number.isNaN(residual)
-    this.deviation = isKnown ? bounded(residual / Math.max(scale, floor)) : Number.NaN
-    return isKnown ? this.rarity.digits(this.deviation) : Number.NaN
-  }
-
-  learn(minute: number, isUsual: boolean): void {
-    if (isUsual && !Number.isNaN(this.size)) this.scale.learn(minute, this.size)
-    if (!Number.isNaN(this.deviation)) this.rarity.learn(this.deviation)
-  }
-}
 
 export class Deviations {
   /** Digits of rarity by `deviationNames`; NaN where a look has not seen enough. */
   readonly digits = new Float64Array(deviationNames.length).fill(Number.NaN)
   /** What the forecast, or else the last values, said of the newest value; NaN for the first ones. */
   expected = Number.NaN
+  /** Distance of the newest value from this time of the day, or of this weekday; NaN where unknown. */
+  fromSeason = Number.NaN
+  /** A deviation is never told in smaller units. */
+  floor = Number.NaN
   private readonly stepMinutes: number
   private readonly past: DailyPast
   private readonly residuals: Record<ResidualName, Residual>
@@ -99,7 +78,9 @@ export class Deviations {
     const usual = this.past.at(minute)
     const { day, forecast, jump, season } = this.residuals
     const centre = this.centreOfLast()
-    this.digits[0] = season.digits(value - nearer(value, usual), minute, floor)
+    this.floor = floor
+    this.fromSeason = value - nearer(value, usual)
+    this.digits[0] = season.digits(this.fromSeason, minute, floor)
     this.digits[1] = day.digits(value - usual.atThisLevel, minute, floor)
     this.digits[2] = jump.digits(value - centre, minute, floor)
     const predicted = this.predict(usual, Math.max(jump.scale.at(minute), floor))
@@ -109,7 +90,7 @@ export class Deviations {
       floor,
     )
     this.gap = this.gapAt(value) / Math.max(usualStep, floor)
-    this.digits[4] = Number.isNaN(this.gap) ? Number.NaN : this.gapRarity.digits(bounded(this.gap))
+    this.digits[4] = Number.isNaN(this.gap) ? Number.NaN : this.gapRarity.digits(boundedDeviation(this.gap))
     this.expected = Number.isNaN(this.digits[3] ?? Number.NaN) ? centre : predicted
   }
 
@@ -121,7 +102,7 @@ export class Deviations {
     }
     if (part !== 'rest') {
       for (const residual of Object.values(this.residuals)) residual.learn(minute, part === 'usual')
-      if (!Number.isNaN(this.gap)) this.gapRarity.learn(bounded(this.gap))
+      if (!Number.isNaN(this.gap)) this.gapRarity.learn(boundedDeviation(this.gap))
       this.seen.push(value)
     }
     const step = Math.abs(value - (this.last[0] ?? value))
@@ -177,8 +158,4 @@ function nearer(value: number, { atThisTime, onThisWeekday }: DailyExpectation):
   if (Number.isNaN(onThisWeekday)) return atThisTime
   if (Number.isNaN(atThisTime)) return onThisWeekday
   return Math.abs(value - onThisWeekday) < Math.abs(value - atThisTime) ? onThisWeekday : atThisTime
-}
-
-function bounded(deviation: number): number {
-  return Math.max(-mostDeviation, Math.min(mostDeviation, deviation))
 }

@@ -38,6 +38,7 @@ const leastChance = 1e-4
 const refitShare = 1 / 64
 
 export class Rarity {
+  private readonly overlap: number
   private readonly above = new Float64Array(bins)
   private readonly below = new Float64Array(bins)
   private total = 0
@@ -48,9 +49,14 @@ export class Rarity {
   private shapeAbove = priorShape
   private shapeBelow = priorShape
 
+  /** Deviations of means over `overlap` values are worth so many times fewer of the past. */
+  constructor(overlap = 1) {
+    this.overlap = overlap
+  }
+
   /** 0 for what is usual, at most 8, and 0 until thirty deviations were learnt. */
   digits(deviation: number): number {
-    if (this.total < fewestDeviations) return 0
+    if (this.total < fewestDeviations * this.overlap) return 0
     this.fitWhenDue()
     const isAbove = deviation >= 0
     const octaves = Math.log2(Math.abs(deviation) + 1e-12) - lowestOctave - this.tailBin / binsPerOctave
@@ -60,7 +66,7 @@ export class Rarity {
           (isAbove ? this.shareAbove : 1 - this.shareAbove) *
           2 ** (-octaves * (isAbove ? this.shapeAbove : this.shapeBelow))
         : this.countedChance(isAbove ? this.above : this.below, binOf(deviation))
-    const most = Math.min(mostDigits, Math.log10(this.total) + digitsBeyondPast)
+    const most = Math.min(mostDigits, Math.log10(this.total / this.overlap) + digitsBeyondPast)
     return Math.min(most, Math.max(0, -Math.log10(2 * chance)))
   }
 

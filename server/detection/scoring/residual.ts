@@ -2,9 +2,12 @@
 // deviations: recently, and at this time of the day on the last seven days. Traffic is restless at noon and
 // still at night; one scale for both would miss what happens at night and alarm at noon.
 //
-// Both are medians of sizes, so that incidents hardly move them, and the caller leaves incidents out.
+// Both are medians of sizes, so that incidents hardly move them, and the caller leaves incidents out. A
+// residual is then as rare as its past says (rarity.ts): what belongs to an incident counts there as rare,
+// and is not learnt as usual here.
 
 import { BucketRing } from './bucket-ring.ts'
+import { Rarity } from './rarity.ts'
 import { SortedWindow } from './sorted-window.ts'
 
 const sigmaPerMedian = 1.4826
@@ -14,6 +17,7 @@ const fewestRecent = 10
 const shortestSlotMinutes = 15
 const days = 7
 const fewestSlots = 5
+const mostDeviation = 1e9
 
 export class ResidualScale {
   private readonly recent = new SortedWindow(recentResiduals)
@@ -66,4 +70,39 @@ export class ResidualScale {
 function medianOfSizes(sizes: number[]): number {
   const sorted = sizes.sort((a, b) => a - b)
   return (sorted[(sorted.length - 1) >> 1] ?? 0) / 2 + (sorted[sorted.length >> 1] ?? 0) / 2
+}
+
+export class Residual {
+  readonly scale: ResidualScale
+  private readonly rarity: Rarity
+  private size = Number.NaN
+  private deviation = Number.NaN
+
+  /** `overlap`: over how many values the residuals are means. */
+  constructor(stepMinutes: number, overlap = 1) {
+    this.scale = new ResidualScale(stepMinutes)
+    this.rarity = new Rarity(overlap)
+  }
+
+  /**
+   * Digits of rarity of a residual at a local minute; NaN where it is NaN or too little is known. A deviation
+   * is never told in units smaller than `floor`. `learn` must follow.
+   */
+  digits(residual: number, minute: number, floor: number): number {
+    const scale = this.scale.at(minute)
+    this.size = Math.abs(residual)
+    const isKnown = !Number.isNaN(scale) && !Number.isNaN(residual)
+    this.deviation = isKnown ? boundedDeviation(residual / Math.max(scale, floor)) : Number.NaN
+    return isKnown ? this.rarity.digits(this.deviation) : Number.NaN
+  }
+
+  learn(minute: number, isUsual: boolean): void {
+    if (isUsual && !Number.isNaN(this.size)) this.scale.learn(minute, this.size)
+    if (!Number.isNaN(this.deviation)) this.rarity.learn(this.deviation)
+  }
+}
+
+/** Within what a histogram of sizes can tell apart. */
+export function boundedDeviation(deviation: number): number {
+  return Math.max(-mostDeviation, Math.min(mostDeviation, deviation))
 }
