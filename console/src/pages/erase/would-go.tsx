@@ -134,8 +134,8 @@ function consequences({ derived, held }: DeletionPreview): ReactNode[] {
   if (anomalies_learned_from > 0) {
     lines.push(
       <li key="bands">
-        {countOf(anomalies_learned_from, 'later anomaly', 'later anomalies')} lose the expected band, which
-        was learnt from it.
+        {countOf(anomalies_learned_from, 'later anomaly loses its', 'later anomalies lose their')} expected
+        band, which was learnt from it.
       </li>,
     )
   }
