@@ -365,18 +365,13 @@ const inSmallBlocks = [
   'use_query_condition_cache = 0',
 ]
 
-/**
- * Threads that read yield to the event loop, to inserts and to merges, so that who reads much delays nobody's
- * telemetry. The engine ignores it where the process may not change priorities (CAP_SYS_NICE).
- */
-const readersNice = 5
-
 function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits): Sql {
   return raw(
     [
       `max_execution_time = ${maxSeconds}`,
       `max_memory_usage = ${maxMemoryBytes}`,
-      `os_threads_nice_value_query = ${readersNice}`,
+      // Reads yield to the event loop and to inserts. Ignored where the process may not change priorities.
+      'os_threads_nice_value_query = 5',
       ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
       ...(maxBlockRows === undefined ? [] : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
     ].join(', '),
