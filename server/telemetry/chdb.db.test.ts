@@ -260,9 +260,7 @@ test('closing waits for running statements, refuses later ones, and may be calle
   const engine = await open(newFolder())
   const order: string[] = []
   const slow = engine
-    .select<{ rows: string }>(
-      sql`select count() as rows from numbers(40000000) where sipHash64(number) != 1`,
-    )
+    .select<{ rows: string }>(sql`select count() as rows from numbers(40000000) where sipHash64(number) != 1`)
     .then(([row]) => {
       order.push('answered')
       return Number(row?.rows)
