@@ -166,9 +166,11 @@ export const benches: readonly Bench[] = [
     name: 'detection/incidents',
     measures: 'planted incidents in generated telemetry: recall, precision and false alarms of `auto`',
     reading:
-      'Two corpora that were not used to choose a method, with leaks, constant readings, lost rhythms and missing rises. An alarm matches an incident if it opens during the incident or within an hour after it.',
-    minutes: 6,
-    args: [],
+      'Two corpora with leaks, constant readings, lost rhythms and missing rises. An alarm matches an incident if it opens during the incident or within an hour after it. ' +
+      '*Visible* are incidents that a person sees in a chart (bench/detection/visible.ts). The lowest edges of `auto` were chosen with seeds 1 and 2; these are seeds that no choice has seen. ' +
+      'Bar: .9 of the visible at half a false alarm a series and week.',
+    minutes: 9,
+    args: ['auto', '1,7', '3', '--from', '3'],
     smallest: ['robust_band', '7', '1', '--only', 'lifelike'],
   },
   {
