@@ -9,8 +9,8 @@
 //   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
 //     [--only lifelike|varied] [--from seed, 1] [--whole] [--report FILE]
 //
-// Recall is told of all incidents, and of those that a person sees (visible.ts). --whole judges each series in
-// one pass, which is quicker and nearly the same.
+// Recall is told of all incidents, and of those that a person sees (visible.ts). --whole judges each series
+// in one pass, which is quicker and nearly the same.
 // --report writes a page with each series of the first seed at the first budget.
 
 import { parseArgs } from 'node:util'
