@@ -72,8 +72,15 @@ const audit = createRoute({
     default: (await import('./pages/evidence/audit-page.tsx')).AuditPage,
   })),
 })
+const send = createRoute({
+  getParentRoute: () => organisation,
+  path: '/send',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/send/send-page.tsx')).SendPage,
+  })),
+})
 
-const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit]
+const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit, send]
 
 export const router = createRouter({
   routeTree: root.addChildren([home, signIn, organisation.addChildren(pages)]),

@@ -7,7 +7,7 @@ import { holdOperations, retentionOperations } from '../../../contract/operation
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit'}`
+  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit' | 'send'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -70,5 +70,12 @@ export const places: readonly Place[] = [
     says: 'who did what, verifiable',
     key: 'a',
     operation: auditOperations.auditLog,
+  },
+  {
+    to: '/$organisation/send',
+    label: 'Send',
+    says: 'what to paste into a sender, and what was refused',
+    key: 'n',
+    operation: usageOperations.ingest,
   },
 ]

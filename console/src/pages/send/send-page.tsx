@@ -1,0 +1,63 @@
+// The first run: what to paste into a sender, what has arrived, and what was refused and why.
+
+import { Button, SegmentedControl } from '@mantine/core'
+import { useState } from 'react'
+import { useAddress } from '../../ui/address.ts'
+import { Scrolling } from '../../ui/scrolling.tsx'
+import { Refusals } from './refusals.tsx'
+import { places, type Sender, senders, snippetOf } from './snippets.ts'
+import { TokenStep } from './token-step.tsx'
+import { Waiting } from './waiting.tsx'
+
+/** Stands in the snippets until there is a token. */
+const placeholder = 'INGEST_TOKEN'
+
+export function SendPage() {
+  const [{ sender: named }, change] = useAddress()
+  const [token, setToken] = useState<string | null>(null)
+  const sender = senders.find((one) => one === named) ?? 'curl'
+  return (
+    <>
+      <h1>Send telemetry</h1>
+      <TokenStep token={token} onToken={setToken} />
+      <section className="section">
+        <div className="row">
+          <SegmentedControl
+            aria-label="Sender"
+            value={sender}
+            data={[...senders]}
+            onChange={(value) => change({ sender: value })}
+          />
+        </div>
+        <Snippet sender={sender} token={token ?? placeholder} />
+      </section>
+      <Waiting />
+      <Refusals />
+    </>
+  )
+}
+
+function Snippet({ sender, token }: { readonly sender: Sender; readonly token: string }) {
+  const text = snippetOf(sender, window.location.origin, token)
+  const [copied, setCopied] = useState<string | null>(null)
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    setCopied(text)
+  }
+  return (
+    <>
+      <p>{places[sender]}</p>
+      <Scrolling label="Snippet" className="snippet">
+        <pre>
+          <code>{text}</code>
+        </pre>
+      </Scrolling>
+      {/* Over plain http on another machine a browser has no clipboard. */}
+      {navigator.clipboard !== undefined && (
+        <Button variant="default" onClick={() => void copy()}>
+          {copied === text ? 'Copied' : 'Copy'}
+        </Button>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,55 @@
+// Says what has arrived since the page was opened, by itself, and leads on when something has.
+
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useEffect, useRef, useState } from 'react'
+import { arrivedQuery } from '../../api/sending.ts'
+import { useMe } from '../../api/session.ts'
+import { after } from '../../clock.ts'
+import { Failure } from '../../ui/states.tsx'
+import { countOf } from '../../ui/units.ts'
+
+export function Waiting() {
+  const { tenant_id: organisation } = useMe()
+  const { data, error, refetch } = useQuery(arrivedQuery)
+  const before = useRef<number | null>(null)
+  if (before.current === null && data !== undefined) before.current = data.today.rows_accepted
+  // A new UTC day begins its count at zero.
+  const arrived = data === undefined ? 0 : Math.max(0, data.today.rows_accepted - (before.current ?? 0))
+  if (error !== null && data === undefined) {
+    return <Failure error={error} what="Arrivals could not be read" onRetry={() => void refetch()} />
+  }
+  if (arrived === 0) {
+    return (
+      <p role="status">
+        <span className="status" data-kind="work">
+          waiting for data
+        </span>{' '}
+        Nothing has arrived since this page was opened. <Elapsed />
+      </p>
+    )
+  }
+  return (
+    <p role="status">
+      <span className="status" data-kind="ok">
+        arrived
+      </span>{' '}
+      {countOf(arrived, 'row')} since this page was opened.{' '}
+      <Link to="/$organisation/storage" params={{ organisation }}>
+        See what is stored
+      </Link>
+    </p>
+  )
+}
+
+/** `0:42`; not read aloud every second. */
+function Elapsed() {
+  const [seconds, setSeconds] = useState(0)
+  useEffect(() => after(1_000, () => setSeconds(seconds + 1)), [seconds])
+  const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+  return (
+    <span className="muted" aria-hidden="true">
+      {text}
+    </span>
+  )
+}
