@@ -32,10 +32,13 @@ export const sqliteSchema: SchemaDialect = {
   },
 }
 
-/** Indexes and conditions share it, because only equal expressions match. Both names are our own. */
+/**
+ * Indexes and conditions share it, because only equal expressions match. Text that is no JSON has no fields: a
+ * damaged entry is found by the check of its chain, and stops neither reading nor writing.
+ */
 export function jsonFieldText(column: string, field: string): string {
   assert(/^[a-z_]+$/.test(`${column}${field}`), 'Names in a statement are our own')
-  return `(${column} ->> '${field}')`
+  return `iif(json_valid(${column}), ${column} ->> '${field}', null)`
 }
 
 const heldAnomaliesStay = `create trigger held_anomalies_stay before delete on anomalies
