@@ -33,8 +33,8 @@ export const sqliteSchema: SchemaDialect = {
 }
 
 /**
- * Indexes and conditions share it, because only equal expressions match. Text that is no JSON has no fields: a
- * damaged entry is found by the check of its chain, and stops neither reading nor writing.
+ * Indexes and conditions share it, because only equal expressions match. Text that is no JSON has no fields:
+ * a damaged entry is found by the check of its chain, and stops neither reading nor writing.
  */
 export function jsonFieldText(column: string, field: string): string {
   assert(/^[a-z_]+$/.test(`${column}${field}`), 'Names in a statement are our own')
