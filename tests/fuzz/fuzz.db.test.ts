@@ -7,7 +7,7 @@ import { type Service, startService } from '../scenario/service.ts'
 import { FuzzRun } from './run.ts'
 
 const seed = Number(process.env.LETHE_FUZZ_SEED ?? 7)
-const requests = 1500
+const requests = 1000
 
 let service: Service
 before(async () => {
