@@ -12,7 +12,7 @@
 // computes. Prints a line of JSON for each attack, and the table on standard error; with --strict it ends
 // with 1 where a bar is missed.
 //
-// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT] [--rate
+// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT,TEXT] [--rate
 // BODIES_A_SECOND] [--strict] [--list]
 
 import { execFileSync } from 'node:child_process'
@@ -55,12 +55,13 @@ const honestShare = 0.2
 const calibrationSeconds = 8
 const calibrationClients = 16
 
-const attacks = everyAttack.filter(({ name }) => name.includes(flags.only))
+const wanted = flags.only.split(',')
+const attacks = everyAttack.filter(({ name }) => wanted.some((text) => name.includes(text)))
 if (flags.list) {
   for (const { name, does } of attacks) process.stdout.write(`${name}: ${does}\n`)
   process.exit(0)
 }
-if (attacks.length === 0) throw new Error(`No attack has "${flags.only}" in its name; --list has the names.`)
+if (attacks.length === 0) throw new Error(`No attack has one of "${flags.only}" in its name; --list has the names.`)
 
 const startMs = performance.now()
 const root = mkdtempSync(join(tmpdir(), 'lethe-neighbours-'))
