@@ -21,6 +21,12 @@ export const schemes: readonly Scheme[] = ['light', 'dark']
 /** Wide enough for everything, and the narrowest one that WCAG names. */
 export const widths = { wide: 1280, narrow: 375 } as const
 
+/** How a flow is seen: both schemes and both widths in two visits. */
+export const looks = [
+  { scheme: 'light', width: widths.wide },
+  { scheme: 'dark', width: widths.narrow },
+] as const
+
 /** Returns a path in the folder that git ignores. */
 export function screenshotPath(name: string): string {
   const folder = join(root, 'screenshots')

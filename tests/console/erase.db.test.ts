@@ -9,13 +9,13 @@ import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service } from '../scenario/service.ts'
 import {
   hasChromium,
+  looks,
   openBrowser,
   type Scheme,
   schemes,
   screenshotPath,
   type Visitor,
   visit,
-  widths,
 } from './browser.ts'
 import { startShop } from './shop.ts'
 
@@ -88,20 +88,18 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.keyboard.press('Shift+ArrowLeft')
   }
 
-  for (const scheme of schemes) {
-    test(`storage shows what is stored, ${scheme}`, async () => {
-      for (const width of Object.values(widths)) {
-        const visitor = await arrive('storage', { scheme, width })
-        const { page } = visitor
-        await page.getByRole('heading', { name: 'By signal' }).waitFor()
-        await visitor.checkAccess()
-        await visitor.shoot('storage')
-        await page.getByRole('button', { name: 'As table' }).click()
-        const rows = page.getByRole('region', { name: 'Stored bytes, as a table' }).getByRole('row')
-        assert.ok((await rows.count()) > 4)
-        await visitor.checkAccess()
-        await visitor.leave()
-      }
+  for (const { scheme, width } of looks) {
+    test(`storage shows what is stored, ${scheme} and ${width} wide`, async () => {
+      const visitor = await arrive('storage', { scheme, width })
+      const { page } = visitor
+      await page.getByRole('heading', { name: 'By signal' }).waitFor()
+      await visitor.checkAccess()
+      await visitor.shoot('storage')
+      await page.getByRole('button', { name: 'As table' }).click()
+      const rows = page.getByRole('region', { name: 'Stored bytes, as a table' }).getByRole('row')
+      assert.ok((await rows.count()) > 4)
+      await visitor.checkAccess()
+      await visitor.leave()
     })
   }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { type Service, startService } from '../scenario/service.ts'
-import { hasChromium, openBrowser, schemes, visit, widths } from './browser.ts'
+import { hasChromium, looks, openBrowser, visit } from './browser.ts'
 
 describe('the frame of the console', { skip: !hasChromium }, () => {
   let service: Service
@@ -18,29 +18,27 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     await service.stop()
   })
 
-  for (const scheme of schemes) {
-    for (const width of Object.values(widths)) {
-      test(`a person signs in with a token, ${scheme} and ${width} wide`, async () => {
-        const { address } = service
-        const visitor = await visit(browser, { address, scheme, width, expects: /status of 401/ })
-        const { page } = visitor
-        await page.goto(address)
-        await page.getByRole('heading', { name: 'Sign in to Lethe' }).waitFor()
-        await visitor.checkAccess()
-        await visitor.shoot('sign-in')
-        await page.getByLabel('Access token').fill('wrong')
-        await page.getByRole('button', { name: 'Sign in' }).click()
-        await page.getByText('The access token is unknown').waitFor()
-        await visitor.shoot('sign-in-wrong')
-        await page.getByLabel('Access token').fill(service.secretOf('acme/owner'))
-        await page.getByRole('button', { name: 'Sign in' }).click()
-        await page.getByText('No telemetry has arrived yet').waitFor()
-        assert.equal(new URL(page.url()).pathname, '/console/acme/storage')
-        await visitor.checkAccess()
-        await visitor.shoot('storage-empty')
-        await visitor.leave()
-      })
-    }
+  for (const { scheme, width } of looks) {
+    test(`a person signs in with a token, ${scheme} and ${width} wide`, async () => {
+      const { address } = service
+      const visitor = await visit(browser, { address, scheme, width, expects: /status of 401/ })
+      const { page } = visitor
+      await page.goto(address)
+      await page.getByRole('heading', { name: 'Sign in to Lethe' }).waitFor()
+      await visitor.checkAccess()
+      await visitor.shoot('sign-in')
+      await page.getByLabel('Access token').fill('wrong')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('The access token is unknown').waitFor()
+      await visitor.shoot('sign-in-wrong')
+      await page.getByLabel('Access token').fill(service.secretOf('acme/owner'))
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('No telemetry has arrived yet').waitFor()
+      assert.equal(new URL(page.url()).pathname, '/console/acme/storage')
+      await visitor.checkAccess()
+      await visitor.shoot('storage-empty')
+      await visitor.leave()
+    })
   }
 
   test('a link with a one-time code signs in once, and leaves no code in the address', async () => {
