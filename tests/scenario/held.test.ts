@@ -364,6 +364,8 @@ const decision =
 
 const entries: Readonly<Record<string, Entry>> = {
   'GET /me': read('/me'),
+  'POST /session': () => ({ path: '/session' }),
+  'DELETE /session': () => ({ path: '/session' }),
   'GET /tokens': read('/tokens'),
   'POST /tokens': () => ({ path: '/tokens', json: { name: 'another', role: 'viewer' } }),
   'DELETE /tokens/:token_id': async (org) => {
@@ -379,6 +381,9 @@ const entries: Readonly<Record<string, Entry>> = {
   'GET /ledger': read('/ledger'),
   'GET /ledger/export': read('/ledger/export'),
   'GET /usage/storage': read('/usage/storage'),
+  'GET /usage/storage/services': read('/usage/storage/services'),
+  'GET /usage/storage/erased': read('/usage/storage/erased'),
+  'GET /usage/refusals': read('/usage/refusals'),
   'GET /usage/ingest': read('/usage/ingest'),
   'POST /usage/storage/deletions': (org) => {
     const json = deletionOf(org)
@@ -427,6 +432,8 @@ const entries: Readonly<Record<string, Entry>> = {
   }),
   'GET /telemetry/series': read(`/telemetry/series?metric_key=logs.rate&step_seconds=3600&${lately}`),
   'GET /telemetry/logs': read(`/telemetry/logs?${lately}`),
+  'GET /telemetry/logs/counts': read(`/telemetry/logs/counts?step_seconds=3600&${lately}`),
+  'GET /telemetry/attributes': read(`/telemetry/attributes?signal=logs&${lately}`),
   'GET /telemetry/spans': read(`/telemetry/spans?${lately}`),
   'GET /telemetry/traces/:trace_id': read('/telemetry/traces/0123456789abcdef0123456789abcdef'),
   'GET /telemetry/services': read('/telemetry/services'),
