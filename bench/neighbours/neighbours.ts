@@ -61,7 +61,8 @@ if (flags.list) {
   for (const { name, does } of attacks) process.stdout.write(`${name}: ${does}\n`)
   process.exit(0)
 }
-if (attacks.length === 0) throw new Error(`No attack has one of "${flags.only}" in its name; --list has the names.`)
+if (attacks.length === 0)
+  throw new Error(`No attack has one of "${flags.only}" in its name; --list has the names.`)
 
 const startMs = performance.now()
 const root = mkdtempSync(join(tmpdir(), 'lethe-neighbours-'))
