@@ -1,5 +1,5 @@
-// The check: types, lint and format, then the fast tests, which include the house rules. CI runs all tests after
-// it, so there it is called with `--untested` and leaves the fast ones out.
+// The check: types, lint and format, then the fast tests, which include the house rules. CI runs all tests
+// after it, so there it is called with `--untested` and leaves the fast ones out.
 
 import { spawnSync } from 'node:child_process'
 import { dirname, join } from 'node:path'

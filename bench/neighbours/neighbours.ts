@@ -12,8 +12,8 @@
 // computes. Prints a line of JSON for each attack, and the table on standard error; with --strict it ends
 // with 1 where a bar is missed.
 //
-// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT,TEXT] [--rate
-// BODIES_A_SECOND] [--strict] [--list]
+// Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT,TEXT]
+// [--rate BODIES_A_SECOND] [--strict] [--list]
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

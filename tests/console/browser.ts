@@ -19,7 +19,7 @@ export type Scheme = 'light' | 'dark'
 export const schemes: readonly Scheme[] = ['light', 'dark']
 
 /** Wide enough for everything, and the narrowest one that WCAG names. */
-export const widths = { wide: 1280, narrow: 375 } as const
+const widths = { wide: 1280, narrow: 375 } as const
 
 /** How a flow is seen: both schemes and both widths in two visits. */
 export const looks = [
