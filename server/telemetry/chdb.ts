@@ -370,8 +370,6 @@ function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: St
     [
       `max_execution_time = ${maxSeconds}`,
       `max_memory_usage = ${maxMemoryBytes}`,
-      // Reads yield to the event loop and to inserts. Ignored where the process may not change priorities.
-      'os_threads_nice_value_query = 5',
       ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
       ...(maxBlockRows === undefined ? [] : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
     ].join(', '),
