@@ -24,7 +24,7 @@ import { rounded } from '../samples.ts'
 import type { LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
 import { colourText, ReportPage } from './report-page.ts'
-import { servedOpenings } from './served-openings.ts'
+import { servedOpenings, startNs } from './served-openings.ts'
 import { variedSeries } from './varied.ts'
 import { vusPr } from './vus.ts'
 
@@ -49,11 +49,8 @@ const halfLifePoints = methodParams.auto.parse({}).memory_points
 /** False alarms a series and week at which recall is told without a budget. */
 const falseRates = [0.25, 0.5, 1, 2]
 
-/** 2026-08-31, as in servedOpenings. */
-const mondayNs = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
-
 function seriesOf({ stepMinutes, values }: LabelledSeries): Series {
-  return { startNs: mondayNs, stepMinutes, values, unknown: new Uint8Array(values.length), volumes: null }
+  return { startNs, stepMinutes, values, unknown: new Uint8Array(values.length), volumes: null }
 }
 
 function choiceOf(key: MethodKey, budget: number): MethodChoice {

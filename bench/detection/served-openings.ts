@@ -5,8 +5,8 @@ import { type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 
-/** Monday 2026-08-31. */
-const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
+/** Monday 2026-08-31: when made-up series begin. */
+export const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
 
 interface ServedSeries {
   /** One per step; NaN is missing. */

@@ -70,6 +70,7 @@ async function pageOfChain(
   const isUnfinished = page.next_cursor === null && found.before !== null
   return { body: isUnfinished ? { ...page, next_cursor: encodeCursor(positionOf(found.before)) } : page }
 }
+
 /** Long enough to save a busy verifier requests, short enough that a new key is known within minutes. */
 const keysMaxAgeSeconds = 300
 

@@ -12,7 +12,12 @@ export function askedRange(
   const startNs = query.range_start === undefined ? null : instantOf(query.range_start, nowNs)
   const endNs = query.range_end === undefined ? null : instantOf(query.range_end, nowNs)
   if (startNs === null || endNs === null || startNs < endNs) return { startNs, endNs }
-  throw new InvalidInput([
+  throw emptyRange(endNs)
+}
+
+/** The refusal of a query whose range is empty. */
+export function emptyRange(endNs: Ns): InvalidInput {
+  return new InvalidInput([
     problem(['query', 'range_end'], 'value_error', 'The end should be after the start', endNs.toString(), {
       error: 'range is empty',
     }),

@@ -117,13 +117,8 @@ export class ClientLimits {
   async admit(request: RequestHead): Promise<void> {
     const retryAfterSeconds = this.#limits.anonymous.take(request.address)
     if (retryAfterSeconds === null) return
-    const isKnown = () =>
-      this.identify(request).then(
-        () => true,
-        () => false,
-      )
-    if (hasCredential(request) && (await isKnown())) return
-    throw await this.#late('anonymous', retryAfterSeconds)
+    const caller = hasCredential(request) ? await this.identify(request).catch(() => null) : null
+    if (caller === null) throw await this.#late('anonymous', retryAfterSeconds)
   }
 
   /** The refusal of an address that has failed too often, after the delay; null for others. */

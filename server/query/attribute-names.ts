@@ -4,22 +4,16 @@
 
 import type { z } from 'zod'
 import type { AttributeNames, AttributeQuery } from '../../contract/telemetry.ts'
+import { attributesColumn } from '../series/event-series.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { pairKey, pairsIn, pairValue } from '../telemetry/schema/attribute-pairs.ts'
-import { type Signal, type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
+import { type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import { type From, rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
 import { ifAffordable } from './search.ts'
 import { type TimeWindow, timeWindow } from './time-window.ts'
 
 type Query = z.output<typeof AttributeQuery>
-
-/** The attributes of a record; those of its resource are in the same column in all tables. */
-const ownColumn: Readonly<Record<Signal, string>> = {
-  metrics: 'AttributesPairs',
-  logs: 'LogAttributesPairs',
-  traces: 'SpanAttributesPairs',
-}
 
 /** Rows of a table that are read; where that many cost too much, because they are long, only some. */
 const [rowsRead, fewRows] = [5_000, 100]
@@ -60,7 +54,9 @@ function statementOf(from: From, query: Query, window: TimeWindow, rows: number)
     tablesOf([signal]).map((table) => newestOf(from, table, query, window, rows)),
     ' UNION ALL ',
   )
-  const pairs = raw(`arrayConcat(${pairsIn(ownColumn[signal])}, ${pairsIn('ResourceAttributesPairs')})`)
+  const pairs = raw(
+    `arrayConcat(${pairsIn(attributesColumn({ signal }))}, ${pairsIn('ResourceAttributesPairs')})`,
+  )
   const texts =
     key === undefined
       ? sql`arrayMap(pair -> ${raw(pairKey)}, ${pairs})`
@@ -73,11 +69,12 @@ GROUP BY text ORDER BY count() DESC, text LIMIT ${uint(limit)})`
 }
 
 function newestOf(from: From, table: TableSpec, query: Query, window: TimeWindow, rows: number): Sql {
-  const { service, signal } = query
+  const { service } = query
+  const own = attributesColumn(table)
   const conditions = [
     rangeCondition(table.timeColumn, window),
     ...(service === undefined ? [] : [sql`ServiceName = ${service}`]),
   ]
-  return sql`SELECT * FROM (SELECT toString(${raw(ownColumn[signal])}) AS ${raw(ownColumn[signal])}, toString(ResourceAttributesPairs) AS ResourceAttributesPairs
+  return sql`SELECT * FROM (SELECT toString(${raw(own)}) AS ${raw(own)}, toString(ResourceAttributesPairs) AS ResourceAttributesPairs
 FROM ${from(table.name, ...conditions)} ORDER BY ${raw(table.timeColumn)} DESC LIMIT ${uint(rows)})`
 }

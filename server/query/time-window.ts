@@ -2,7 +2,7 @@
 // cursor of a first page contains its range, because the hour before now would be another one for every page.
 
 import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
-import { InvalidInput, problem } from '../core/app-error.ts'
+import { emptyRange } from '../core/asked-range.ts'
 import { decodeCursor, invalidCursor } from '../core/cursor.ts'
 
 export interface TimeWindow {
@@ -26,11 +26,7 @@ export function timeWindow(query: AskedRange, nowNs: Ns): TimeWindow {
     nowNs,
   )
   if (startNs < endNs) return { startNs, endNs }
-  throw new InvalidInput([
-    problem(['query', 'range_end'], 'value_error', 'The end should be after the start', endNs.toString(), {
-      error: 'range is empty',
-    }),
-  ])
+  throw emptyRange(endNs)
 }
 
 /** A page's range and, from the second page on, the end of the previous page. */

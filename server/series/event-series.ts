@@ -6,6 +6,7 @@ import type { Aggregation } from '../../contract/telemetry.ts'
 import { type Signal, signals, type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'
+import { firstRows } from './earlier-rows.ts'
 import {
   attributeConditions,
   countedRange,
@@ -160,16 +161,8 @@ function stepsOf(
 
 /** One row for each table that has such rows before the start; each read stops at the first row. */
 export function earlierStatement(from: From, frame: SeriesFrame, series: EventSeries): Sql {
-  const before = { startNs: null, endNs: countedRange(frame).startNs }
-  const found = tablesOf(series.signals).map(
-    ({ name, timeColumn }) =>
-      sql`(${from.select(name, {
-        columns: raw('1 AS earlier'),
-        conditions: [rangeCondition(timeColumn, before), series.of, ...subjectConditions(frame)],
-        limit: 1,
-      })})`,
-  )
-  return join(found, ' UNION ALL ')
+  const conditions = [series.of, ...subjectConditions(frame)]
+  return firstRows(from, series.signals, { endNs: countedRange(frame).startNs, conditions })
 }
 
 /** How many rows a read of the series takes. One row `{ n }`. */
@@ -182,10 +175,10 @@ export function eventCountStatement(from: From, frame: SeriesFrame, series: Even
   return sql`SELECT toUInt32(${join(counts, ' + ')}) AS n`
 }
 
-/** The column of a table's own pairs. */
-export function attributesColumn(table: TableSpec): string {
-  if (table.signal === 'logs') return 'LogAttributesPairs'
-  return table.signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
+/** The column of a table's own pairs; all tables of a signal have the same. */
+export function attributesColumn({ signal }: Pick<TableSpec, 'signal'>): string {
+  if (signal === 'logs') return 'LogAttributesPairs'
+  return signal === 'traces' ? 'SpanAttributesPairs' : 'AttributesPairs'
 }
 
 /**
@@ -195,6 +188,11 @@ export function attributesColumn(table: TableSpec): string {
 export function countsSomeEvents(key: string): boolean {
   const series = eventSeriesOf(key)
   return series?.counting === true && series.counted !== every
+}
+
+/** Returns the signals from which a metric key is derived; erasing any of them makes its values unknown. */
+export function signalsOf(metricKey: string): readonly Signal[] {
+  return eventSeriesOf(metricKey)?.signals ?? ['metrics']
 }
 
 /** Returns the built-in series of a key; undefined where the key is not built in. */

@@ -12,7 +12,13 @@ import { touches } from '../core/time-range.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { type EventSeries, earlierStatement, eventSeriesOf, eventStatement } from './event-series.ts'
+import {
+  type EventSeries,
+  earlierStatement,
+  eventSeriesOf,
+  eventStatement,
+  signalsOf,
+} from './event-series.ts'
 import { readMetric } from './metric-reading.ts'
 import {
   type Across,
@@ -99,11 +105,6 @@ export interface SeriesSet {
 export function countSteps(request: Pick<SeriesRequest, 'startNs' | 'endNs' | 'stepSeconds'>): number {
   const step = BigInt(request.stepSeconds) * nsPerSecond
   return Number((request.endNs + step - 1n) / step - request.startNs / step)
-}
-
-/** Returns the signals from which a metric key is derived; erasing any of them makes its values unknown. */
-function signalsOf(metricKey: string): readonly Signal[] {
-  return eventSeriesOf(metricKey)?.signals ?? ['metrics']
 }
 
 /** Reads one series set. The caller has checked that there are 1 to {@link maxSteps} steps. */

@@ -2,17 +2,17 @@
 // under its name and role, and works only while the token does. Both secrets are stored as hashes.
 
 import { type Session, sessionDaysMax, sessionIdleMinutes, signInCodePrefix } from '../../contract/session.ts'
-import { Role } from '../../contract/tenancy.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
-import { type Actor, actorText, tokenActor } from '../core/actor.ts'
+import { type Actor, actorText } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId, newSecret } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { hashSecret } from './tenancy.ts'
+import { callerColumns, callerIn, requireLive } from './token-caller.ts'
 
 const msPerMinute = 60_000
 const msPerDay = 86_400_000
@@ -172,46 +172,9 @@ export class SessionStore {
   }
 }
 
-const callerColumns = [
-  'access_tokens.id as token_id',
-  'access_tokens.name as token_name',
-  'access_tokens.role as role',
-  'access_tokens.expires_at_ms as expires_at_ms',
-  'access_tokens.revoked_at_ms as revoked_at_ms',
-  'organisations.tenant_id as tenant_id',
-  'organisations.name as organisation_name',
-  'organisations.placement as placement',
-] as const
-
-interface CallerRow {
-  readonly token_id: string
-  readonly token_name: string
-  readonly role: string
-  readonly expires_at_ms: number | null
-  readonly revoked_at_ms: number | null
-  readonly tenant_id: string
-  readonly organisation_name: string
-  readonly placement: number
-}
-
-function callerIn(row: CallerRow, nowMs: number): Caller {
-  requireLive(row, nowMs)
-  return {
-    tenantId: row.tenant_id,
-    placement: row.placement,
-    organisationName: row.organisation_name,
-    role: Role.parse(row.role),
-    requester: tokenActor(row.token_id, row.token_name),
-  }
-}
-
-function requireLive(token: Pick<CallerRow, 'expires_at_ms' | 'revoked_at_ms'>, nowMs: number): void {
-  if (token.revoked_at_ms !== null) throw new AppError('token_revoked')
-  if (token.expires_at_ms !== null && token.expires_at_ms <= nowMs) throw new AppError('token_expired')
-}
-
 /** Reads the caller's token again, because it may have ended since the request was authenticated. */
-async function readToken(trx: ControlTransaction, { requester, tenantId }: Caller, nowMs: number) {
+async function readToken(trx: ControlTransaction, caller: Caller, nowMs: number) {
+  const { requester, tenantId } = caller
   const token = await trx
     .selectFrom('access_tokens')
     .select(['id', 'expires_at_ms', 'revoked_at_ms'])
@@ -219,7 +182,7 @@ async function readToken(trx: ControlTransaction, { requester, tenantId }: Calle
     .where('id', '=', requester.id)
     .executeTakeFirst()
   if (token === undefined) throw new AppError('token_unknown')
-  requireLive(token, nowMs)
+  requireLive(token, caller, nowMs)
   return token
 }
 

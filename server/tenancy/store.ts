@@ -2,17 +2,17 @@
 // revoked token stops working with the next request. What tokens.ts does with tokens runs here in its
 // transactions.
 
-import { type AccessToken, type RevokedAccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
+import type { AccessToken, RevokedAccessToken } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
-import { type Actor, tokenActor } from '../core/actor.ts'
+import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { EndedToken } from '../core/ended-token.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
+import { callerColumns, callerIn } from './token-caller.ts'
 import {
   insertToken,
   type NewToken,
@@ -182,20 +182,7 @@ export class TenancyStore {
     const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
     const { rows } = await this.#control.executeQuery(query)
     const row = rows[0]
-    if (row === undefined) return null
-    const requester = tokenActor(row.token_id, row.token_name)
-    const sender = { tenantId: row.tenant_id, actor: requester }
-    if (row.revoked_at_ms !== null) throw new EndedToken('token_revoked', sender)
-    if (row.expires_at_ms !== null && row.expires_at_ms <= this.#clock.nowMs()) {
-      throw new EndedToken('token_expired', sender)
-    }
-    return {
-      tenantId: row.tenant_id,
-      placement: row.placement,
-      organisationName: row.organisation_name,
-      role: RoleSchema.parse(row.role),
-      requester,
-    }
+    return row === undefined ? null : callerIn(row, this.#clock.nowMs())
   }
 }
 
@@ -205,16 +192,7 @@ function callerByHash(control: Control) {
   return control
     .selectFrom('access_tokens')
     .innerJoin('organisations', 'organisations.tenant_id', 'access_tokens.tenant_id')
-    .select([
-      'access_tokens.id as token_id',
-      'access_tokens.name as token_name',
-      'access_tokens.role as role',
-      'access_tokens.expires_at_ms as expires_at_ms',
-      'access_tokens.revoked_at_ms as revoked_at_ms',
-      'organisations.tenant_id as tenant_id',
-      'organisations.name as organisation_name',
-      'organisations.placement as placement',
-    ])
+    .select(callerColumns)
     .where('secret_hash', '=', '')
     .compile()
 }

@@ -34,17 +34,20 @@ interface Amount {
   readonly bytes: number
 }
 
+/** Returns new objects, which have nothing but rows and bytes. */
+export function sumOfAmounts(amounts: readonly Amount[]): Amount {
+  return amounts.reduce((sum, { bytes, rows }) => ({ rows: sum.rows + rows, bytes: sum.bytes + bytes }), {
+    rows: 0,
+    bytes: 0,
+  })
+}
+
 /** Sums amounts of days for the wire. */
 export function growthOf(
   amounts: readonly (Amount & { readonly day: string })[],
   { previous, recent, today }: GrowthDays,
 ): { last_7_days: Amount; previous_7_days: Amount } {
   const between = (from: number, until: number) =>
-    amounts
-      .filter(({ day }) => dayNumber(day) >= from && dayNumber(day) < until)
-      .reduce((sum, { bytes, rows }) => ({ rows: sum.rows + rows, bytes: sum.bytes + bytes }), {
-        rows: 0,
-        bytes: 0,
-      })
+    sumOfAmounts(amounts.filter(({ day }) => dayNumber(day) >= from && dayNumber(day) < until))
   return { last_7_days: between(recent, today), previous_7_days: between(previous, recent) }
 }

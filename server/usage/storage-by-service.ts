@@ -13,7 +13,7 @@ import type { WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, strings, uint } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
-import { dayStartNs, dayText, type GrowthDays, growthDays } from './growth.ts'
+import { dayStartNs, dayText, type GrowthDays, growthDays, sumOfAmounts } from './growth.ts'
 import { costOf, decimal, decimals, type RowCosts, readRowCosts } from './row-costs.ts'
 import { readAmounts, type StoredAmount } from './storage.ts'
 
@@ -207,16 +207,6 @@ function serviceOf({ parts, service }: ServiceRow): Service {
 
 function amountOf(rows: string, bytes: string) {
   return { rows: Number(rows), bytes: Number(bytes) }
-}
-
-function sumOfAmounts(amounts: readonly { readonly rows: number; readonly bytes: number }[]) {
-  return amounts.reduce(
-    (sum: { rows: number; bytes: number }, { bytes, rows }) => ({
-      rows: sum.rows + rows,
-      bytes: sum.bytes + bytes,
-    }),
-    { rows: 0, bytes: 0 },
-  )
 }
 
 function othersOf(any: ServiceRow | undefined, shown: readonly Service[]): Answer['others'] {

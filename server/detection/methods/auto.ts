@@ -126,8 +126,8 @@ class AutoScorer implements Scorer {
     recent.compare(minute, value, deviations.fromSeason, deviations.floor)
     const isWarm = this.values++ >= this.params.warmup_points
     glance.judge(isWarm ? meanOf(deviations.digits) : 0)
-    novelty.judge(isWarm ? quadraticMeanOf(deviations.digits, novelties.digits) : 0)
-    course.judge(isWarm ? rootMeanSquare(recent.digits) : 0)
+    novelty.judge(isWarm ? noveltyOf(novelties, deviations) : 0)
+    course.judge(isWarm ? quadraticMeanOf(recent.digits) : 0)
     const views = [glance, novelty, course]
     const score = Math.max(...views.map((view) => view.score / view.edge.edge))
     const leading = views.reduce((a, b) => (b.news / b.edge.edge > a.news / a.edge.edge ? b : a))
@@ -182,16 +182,14 @@ function meanOf(digits: Float64Array): number {
 }
 
 /** The records and the spread, with the season and the gap of the other view. */
-function quadraticMeanOf(deviations: Float64Array, novelties: Float64Array): number {
-  let sum = 0
-  for (const each of novelties) sum += each * each
-  for (const i of [0, 4]) sum += (deviations[i] || 0) ** 2
-  return Math.sqrt(sum / (novelties.length + 2))
+function noveltyOf(novelties: Novelties, { digits: [season = 0, , , , gap = 0] }: Deviations): number {
+  return quadraticMeanOf(novelties.digits, season, gap)
 }
 
-/** 0 for what a look does not know yet. */
-function rootMeanSquare(digits: Float64Array): number {
+/** What a look does not know yet counts as 0. */
+function quadraticMeanOf(digits: Float64Array, ...more: readonly number[]): number {
   let sum = 0
   for (const each of digits) sum += (each || 0) ** 2
-  return Math.sqrt(sum / digits.length)
+  for (const each of more) sum += (each || 0) ** 2
+  return Math.sqrt(sum / (digits.length + more.length))
 }

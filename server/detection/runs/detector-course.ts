@@ -7,7 +7,7 @@
 // organisation is hidden, and what was read before cannot become a course after it.
 
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
-import { eventSeriesOf } from '../../series/event-series.ts'
+import { signalsOf } from '../../series/event-series.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { BucketWidths } from './bucket-widths.ts'
 import { type Course, CourseInProgress, CourseLost, type JudgedGroup } from './course-in-progress.ts'
@@ -226,7 +226,8 @@ function hasValues({ groups }: SeriesSet): boolean {
 
 function unknownText({ definition, source }: CourseRun, startNs: Ns, endNs: Ns): string {
   if (startNs >= endNs) return ''
-  const signals = eventSeriesOf(definition.metric_key)?.signals ?? (['metrics'] as const)
-  const ranges = signals.map((signal) => source.unknownTime(signal, { startNs, endNs }))
+  const ranges = signalsOf(definition.metric_key).map((signal) =>
+    source.unknownTime(signal, { startNs, endNs }),
+  )
   return JSON.stringify(ranges, (_, value) => (typeof value === 'bigint' ? String(value) : value))
 }

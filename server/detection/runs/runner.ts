@@ -13,6 +13,7 @@ import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { readSeriesBatch } from '../../series/batched-read.ts'
 import { hasRowsBefore } from '../../series/earlier-rows.ts'
+import { signalsOf } from '../../series/event-series.ts'
 import { readSeries, type SeriesSet } from '../../series/series.ts'
 import type { ReadShare, TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -125,7 +126,7 @@ export class DetectorRunner {
     const { tenantId } = reader.place
     const source: SeriesSource = {
       read: (read) => readSeries(reader, requestOf(run.detector.definition, read)),
-      hasRowsBefore: (endNs) => hasRowsBefore(reader, run.detector.definition.metric_key, endNs),
+      hasRowsBefore: (endNs) => hasRowsBefore(reader, signalsOf(run.detector.definition.metric_key), endNs),
       hidings: () => gate.hidings(tenantId),
       unknownTime: (signal, range) => gate.unknownTime(tenantId, signal, range),
     }

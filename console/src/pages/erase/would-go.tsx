@@ -7,8 +7,8 @@ import type { DeletionPreview } from '../../../../contract/deletion.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { dayText } from '../../ui/instants.ts'
 import { useZone } from '../../ui/preferences.ts'
-import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Loading } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
 import type { Preview } from './use-preview.ts'
 
@@ -80,36 +80,21 @@ function Counted({ preview }: { readonly preview: DeletionPreview }) {
 
 function SignalLines({ preview: { signals } }: { readonly preview: DeletionPreview }) {
   return (
-    <Scrolling label="What would go, by signal">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">signal</th>
-            <th scope="col" className="number">
-              rows
-            </th>
-            <th scope="col" className="number">
-              bytes
-            </th>
-            <th scope="col">first</th>
-            <th scope="col">last</th>
-            <th scope="col">services</th>
-          </tr>
-        </thead>
-        <tbody>
-          {signals.map(({ bytes, first, last, rows, services, services_total, signal }) => (
-            <tr key={signal}>
-              <th scope="row">{signal}</th>
-              <td className="number">{countText(rows)}</td>
-              <td className="number">{bytesText(bytes)}</td>
-              <td>{first === null ? '–' : <Instant at={first} />}</td>
-              <td>{last === null ? '–' : <Instant at={last} />}</td>
-              <td title={services.join(', ')}>{servicesText(services, services_total)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table
+      label="What would go, by signal"
+      columns={['signal', { number: 'rows' }, { number: 'bytes' }, 'first', 'last', 'services']}
+    >
+      {signals.map(({ bytes, first, last, rows, services, services_total, signal }) => (
+        <tr key={signal}>
+          <th scope="row">{signal}</th>
+          <td className="number">{countText(rows)}</td>
+          <td className="number">{bytesText(bytes)}</td>
+          <td>{first === null ? '–' : <Instant at={first} />}</td>
+          <td>{last === null ? '–' : <Instant at={last} />}</td>
+          <td title={services.join(', ')}>{servicesText(services, services_total)}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 

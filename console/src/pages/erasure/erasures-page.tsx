@@ -11,8 +11,8 @@ import { erasuresQuery } from '../../api/storage.ts'
 import { useAddress } from '../../ui/address.ts'
 import { shortId } from '../../ui/chart/erased-spans.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
 import { bytesText, countText } from '../../ui/units.ts'
 import { SelectionText } from './selection-text.tsx'
 import { StatusBadge } from './status-badge.tsx'
@@ -78,52 +78,38 @@ interface RequestTableProps {
 function RequestTable({ hasMore, requests }: RequestTableProps) {
   const { tenant_id: organisation } = useMe()
   return (
-    <Scrolling label="Deletion requests">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">request</th>
-            <th scope="col">asked for</th>
-            <th scope="col">status</th>
-            <th scope="col">what</th>
-            <th scope="col" className="number">
-              rows
+    <>
+      <Table
+        label="Deletion requests"
+        columns={['request', 'asked for', 'status', 'what', { number: 'rows' }, { number: 'bytes' }, 'by']}
+      >
+        {requests.map((request) => (
+          <tr key={request.request_id}>
+            <th scope="row" className="mono">
+              <Link
+                to="/$organisation/erasures/$requestId"
+                params={{ organisation, requestId: request.request_id }}
+                title={request.request_id}
+              >
+                {shortId(request.request_id)}
+              </Link>
             </th>
-            <th scope="col" className="number">
-              bytes
-            </th>
-            <th scope="col">by</th>
+            <td>
+              <Instant at={request.created_at} />
+            </td>
+            <td>
+              <StatusBadge status={request.status} />
+            </td>
+            <td>
+              <SelectionText {...request} />
+            </td>
+            <td className="number">{countText(numberIn(request, 'rows_erased'))}</td>
+            <td className="number">{bytesText(numberIn(request, 'bytes_erased'))}</td>
+            <td className="break">{request.requested_by}</td>
           </tr>
-        </thead>
-        <tbody>
-          {requests.map((request) => (
-            <tr key={request.request_id}>
-              <th scope="row" className="mono">
-                <Link
-                  to="/$organisation/erasures/$requestId"
-                  params={{ organisation, requestId: request.request_id }}
-                  title={request.request_id}
-                >
-                  {shortId(request.request_id)}
-                </Link>
-              </th>
-              <td>
-                <Instant at={request.created_at} />
-              </td>
-              <td>
-                <StatusBadge status={request.status} />
-              </td>
-              <td>
-                <SelectionText {...request} />
-              </td>
-              <td className="number">{countText(numberIn(request, 'rows_erased'))}</td>
-              <td className="number">{bytesText(numberIn(request, 'bytes_erased'))}</td>
-              <td className="break">{request.requested_by}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {hasMore && <p className="muted">Older requests: choose a status, or use ./lethe deletions list.</p>}
-    </Scrolling>
+    </>
   )
 }

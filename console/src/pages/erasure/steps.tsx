@@ -4,7 +4,7 @@ import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
+import { Table } from '../../ui/table.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
 import { numberIn } from './status-text.ts'
 
@@ -53,37 +53,22 @@ export function Steps({ request }: { readonly request: DeletionRequest }) {
 
 function StepTable({ steps }: { readonly steps: readonly Step[] }) {
   return (
-    <Scrolling label="Steps of the erasure">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">store</th>
-            <th scope="col">partition</th>
-            <th scope="col">what was done</th>
-            <th scope="col" className="number">
-              rows
-            </th>
-            <th scope="col" className="number">
-              bytes
-            </th>
-            <th scope="col">done</th>
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map(({ action, bytes, done_at, partition, rows, store }) => (
-            <tr key={`${store} ${partition}`}>
-              <th scope="row" className="mono">
-                {store}
-              </th>
-              <td className="mono">{partition ?? '–'}</td>
-              <td>{action.replaceAll('_', ' ')}</td>
-              <td className="number">{countText(rows)}</td>
-              <td className="number">{bytesText(bytes)}</td>
-              <td>{done_at === null ? '–' : <Instant at={done_at} fraction />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table
+      label="Steps of the erasure"
+      columns={['store', 'partition', 'what was done', { number: 'rows' }, { number: 'bytes' }, 'done']}
+    >
+      {steps.map(({ action, bytes, done_at, partition, rows, store }) => (
+        <tr key={`${store} ${partition}`}>
+          <th scope="row" className="mono">
+            {store}
+          </th>
+          <td className="mono">{partition ?? '–'}</td>
+          <td>{action.replaceAll('_', ' ')}</td>
+          <td className="number">{countText(rows)}</td>
+          <td className="number">{bytesText(bytes)}</td>
+          <td>{done_at === null ? '–' : <Instant at={done_at} fraction />}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

@@ -6,7 +6,7 @@ import { Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
 import { useMe } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
+import { Table } from '../../ui/table.tsx'
 import type { ChainEntry } from './entry.ts'
 import { EntryDetails } from './facts.tsx'
 
@@ -23,44 +23,32 @@ interface EntryTableProps {
 
 export function EntryTable({ entries, label, onOpen, open, ...filters }: EntryTableProps) {
   return (
-    <Scrolling label={label}>
-      <table className="table entries">
-        <thead>
-          <tr>
-            <th scope="col" className="number">
-              no.
-            </th>
-            <th scope="col">when</th>
-            <th scope="col">who</th>
-            <th scope="col">what</th>
-            <th scope="col">about</th>
-            <th scope="col">hash</th>
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => {
-            const isOpen = entry.seq === open
-            return (
-              <Fragment key={entry.seq}>
-                <Row
-                  entry={entry}
-                  isOpen={isOpen}
-                  onOpen={() => onOpen(isOpen ? null : entry.seq)}
-                  {...filters}
-                />
-                {isOpen && (
-                  <tr>
-                    <td colSpan={6}>
-                      <EntryDetails entry={entry} />
-                    </td>
-                  </tr>
-                )}
-              </Fragment>
-            )
-          })}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table
+      label={label}
+      className="entries"
+      columns={[{ number: 'no.' }, 'when', 'who', 'what', 'about', 'hash']}
+    >
+      {entries.map((entry) => {
+        const isOpen = entry.seq === open
+        return (
+          <Fragment key={entry.seq}>
+            <Row
+              entry={entry}
+              isOpen={isOpen}
+              onOpen={() => onOpen(isOpen ? null : entry.seq)}
+              {...filters}
+            />
+            {isOpen && (
+              <tr>
+                <td colSpan={6}>
+                  <EntryDetails entry={entry} />
+                </td>
+              </tr>
+            )}
+          </Fragment>
+        )
+      })}
+    </Table>
   )
 }
 

@@ -1,7 +1,7 @@
 // The facts of an entry: a change of settings as before and after, side by side, and everything else by name.
 // They are the service's own words about ids, counts and bounds; a page shows them as text and nothing else.
 
-import { Scrolling } from '../../ui/scrolling.tsx'
+import { Table } from '../../ui/table.tsx'
 import type { ChainEntry } from './entry.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -38,31 +38,20 @@ function Fact({ name, value }: { readonly name: string; readonly value: unknown 
 function Changed({ after, before }: { readonly before: Fields; readonly after: Fields }) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   return (
-    <Scrolling label="What was changed">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">setting</th>
-            <th scope="col">before</th>
-            <th scope="col">after</th>
+    <Table label="What was changed" columns={['setting', 'before', 'after']}>
+      {names.map((name) => {
+        const [was, is] = [textOf(before[name]), textOf(after[name])]
+        return (
+          <tr key={name}>
+            <th scope="row">{name.replaceAll('_', ' ')}</th>
+            <td className="mono">{was}</td>
+            <td className="mono">
+              {was === is ? <span className="muted">unchanged</span> : <strong>{is}</strong>}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {names.map((name) => {
-            const [was, is] = [textOf(before[name]), textOf(after[name])]
-            return (
-              <tr key={name}>
-                <th scope="row">{name.replaceAll('_', ' ')}</th>
-                <td className="mono">{was}</td>
-                <td className="mono">
-                  {was === is ? <span className="muted">unchanged</span> : <strong>{is}</strong>}
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </Scrolling>
+        )
+      })}
+    </Table>
   )
 }
 

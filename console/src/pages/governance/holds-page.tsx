@@ -10,8 +10,8 @@ import { call } from '../../api/client.ts'
 import { holdsQuery } from '../../api/governance.ts'
 import { useMay } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
 import { PlaceHoldForm } from './place-hold-form.tsx'
 
 export function HoldsPage() {
@@ -53,46 +53,31 @@ const order = ({ released_at }: LegalHold) => (released_at === null ? 0 : 1)
 
 function HoldTable({ holds }: { readonly holds: readonly LegalHold[] }) {
   return (
-    <Scrolling label="Legal holds">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">case</th>
-            <th scope="col">signals</th>
-            <th scope="col">from</th>
-            <th scope="col">to</th>
-            <th scope="col">placed</th>
-            <th scope="col">by</th>
-            <th scope="col">state</th>
-          </tr>
-        </thead>
-        <tbody>
-          {holds.map((hold) => (
-            <tr key={hold.id}>
-              <th scope="row" className="break" title={hold.id}>
-                {hold.case_ref}
-              </th>
-              <td>{hold.signals.length === 3 ? 'all' : hold.signals.join(', ')}</td>
-              <td>{hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}</td>
-              <td>{hold.range_end === null ? 'open' : <Instant at={hold.range_end} />}</td>
-              <td>
-                <Instant at={hold.placed_at} />
-              </td>
-              <td className="break">{hold.placed_by}</td>
-              <td>
-                {hold.released_at === null ? (
-                  <Release hold={hold} />
-                ) : (
-                  <span title={hold.released_by ?? ''}>
-                    released <Instant at={hold.released_at} />
-                  </span>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table label="Legal holds" columns={['case', 'signals', 'from', 'to', 'placed', 'by', 'state']}>
+      {holds.map((hold) => (
+        <tr key={hold.id}>
+          <th scope="row" className="break" title={hold.id}>
+            {hold.case_ref}
+          </th>
+          <td>{hold.signals.length === 3 ? 'all' : hold.signals.join(', ')}</td>
+          <td>{hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}</td>
+          <td>{hold.range_end === null ? 'open' : <Instant at={hold.range_end} />}</td>
+          <td>
+            <Instant at={hold.placed_at} />
+          </td>
+          <td className="break">{hold.placed_by}</td>
+          <td>
+            {hold.released_at === null ? (
+              <Release hold={hold} />
+            ) : (
+              <span title={hold.released_by ?? ''}>
+                released <Instant at={hold.released_at} />
+              </span>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 

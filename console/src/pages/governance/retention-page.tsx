@@ -7,8 +7,8 @@ import { retentionQuery } from '../../api/governance.ts'
 import { useMay } from '../../api/session.ts'
 import { storageQuery } from '../../api/storage.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
 import type { Usage } from '../storage/usage-days.ts'
 import { PendingChanges } from './pending-changes.tsx'
 import { RetentionForm } from './retention-form.tsx'
@@ -51,39 +51,27 @@ function Rules() {
 /** The rule, what is stored in truth, and the last erasure that the rule has requested. */
 function RuleTable({ usage: { signals } }: { readonly usage: Usage }) {
   return (
-    <Scrolling label="Retention by signal">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">signal</th>
-            <th scope="col">kept for</th>
-            <th scope="col">erases everything before</th>
-            <th scope="col">oldest row</th>
-            <th scope="col">last erasure</th>
-          </tr>
-        </thead>
-        <tbody>
-          {signals.map(({ oldest, retention, signal }) => (
-            <tr key={signal}>
-              <th scope="row">{signal}</th>
-              <td>{retention.days === null ? 'no limit' : `${retention.days} UTC days`}</td>
-              <td>
-                {retention.erases_before === null ? '–' : <Instant at={retention.erases_before} offset />}
-              </td>
-              <td>{oldest === null ? '–' : <Instant at={oldest} />}</td>
-              <td>
-                {retention.last_erasure === null ? (
-                  'none yet'
-                ) : (
-                  <>
-                    {retention.last_erasure.status}, <Instant at={retention.last_erasure.created_at} />
-                  </>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table
+      label="Retention by signal"
+      columns={['signal', 'kept for', 'erases everything before', 'oldest row', 'last erasure']}
+    >
+      {signals.map(({ oldest, retention, signal }) => (
+        <tr key={signal}>
+          <th scope="row">{signal}</th>
+          <td>{retention.days === null ? 'no limit' : `${retention.days} UTC days`}</td>
+          <td>{retention.erases_before === null ? '–' : <Instant at={retention.erases_before} offset />}</td>
+          <td>{oldest === null ? '–' : <Instant at={oldest} />}</td>
+          <td>
+            {retention.last_erasure === null ? (
+              'none yet'
+            ) : (
+              <>
+                {retention.last_erasure.status}, <Instant at={retention.last_erasure.created_at} />
+              </>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   )
 }

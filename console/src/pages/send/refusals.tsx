@@ -7,8 +7,8 @@ import type { Refusal } from '../../../../contract/refusals.ts'
 import { refusalsQuery } from '../../api/sending.ts'
 import { useMay } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Forbidden, Loading } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
 import { countText } from '../../ui/units.ts'
 
 export function Refusals() {
@@ -42,27 +42,15 @@ function Refused() {
     )
   }
   return (
-    <Scrolling label="Refused requests">
-      <table className="table refusals">
-        <thead>
-          <tr>
-            <th scope="col" className="number">
-              times
-            </th>
-            <th scope="col">status</th>
-            <th scope="col">what it means</th>
-            <th scope="col">request</th>
-            <th scope="col">token</th>
-            <th scope="col">last</th>
-          </tr>
-        </thead>
-        <tbody>
-          {data.items.map((refusal) => (
-            <RefusalRow key={keyOf(refusal)} refusal={refusal} />
-          ))}
-        </tbody>
-      </table>
-    </Scrolling>
+    <Table
+      label="Refused requests"
+      className="refusals"
+      columns={[{ number: 'times' }, 'status', 'what it means', 'request', 'token', 'last']}
+    >
+      {data.items.map((refusal) => (
+        <RefusalRow key={keyOf(refusal)} refusal={refusal} />
+      ))}
+    </Table>
   )
 }
 

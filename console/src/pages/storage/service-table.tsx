@@ -3,7 +3,7 @@
 
 import { nowMs } from '../../clock.ts'
 import { agoText } from '../../ui/instants.ts'
-import { Scrolling } from '../../ui/scrolling.tsx'
+import { Table } from '../../ui/table.tsx'
 import { bytesText, countOf, shareText } from '../../ui/units.ts'
 import { growthText, type ServiceUsage } from './usage-days.ts'
 
@@ -19,35 +19,27 @@ export function ServiceTable({ totalBytes, usage: { others, services } }: Servic
   return (
     <section className="section">
       <h2>By service</h2>
-      <Scrolling label="Stored telemetry by service">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">service</th>
-              {[...signals, 'total', 'share', 'growth 7 d'].map((name) => (
-                <th key={name} scope="col" className="number">
-                  {name}
-                </th>
-              ))}
-              <th scope="col">newest</th>
-            </tr>
-          </thead>
-          <tbody>
-            {services.map((service) => (
-              <ServiceRow key={service.service} service={service} totalBytes={totalBytes} />
-            ))}
-            {others.services > 0 && (
-              <tr>
-                <th scope="row">{countOf(others.services, 'other service')}</th>
-                <td colSpan={3} />
-                <td className="number">{bytesText(others.bytes)}</td>
-                <td className="number">{shareText(others.bytes, totalBytes)}</td>
-                <td colSpan={2} />
-              </tr>
-            )}
-          </tbody>
-        </table>
-      </Scrolling>
+      <Table
+        label="Stored telemetry by service"
+        columns={[
+          'service',
+          ...[...signals, 'total', 'share', 'growth 7 d'].map((number) => ({ number })),
+          'newest',
+        ]}
+      >
+        {services.map((service) => (
+          <ServiceRow key={service.service} service={service} totalBytes={totalBytes} />
+        ))}
+        {others.services > 0 && (
+          <tr>
+            <th scope="row">{countOf(others.services, 'other service')}</th>
+            <td colSpan={3} />
+            <td className="number">{bytesText(others.bytes)}</td>
+            <td className="number">{shareText(others.bytes, totalBytes)}</td>
+            <td colSpan={2} />
+          </tr>
+        )}
+      </Table>
     </section>
   )
 }

@@ -1,0 +1,57 @@
+// The caller that an access token stands for, whatever led to its row: the secret itself, a session of the
+// console or a one-time code. A token that has ended is nobody's.
+
+import { Role } from '../../contract/tenancy.ts'
+import { tokenActor } from '../core/actor.ts'
+import type { Caller } from '../core/caller.ts'
+import { EndedToken } from '../core/ended-token.ts'
+
+/** Columns of a statement over tokens and their organisations, of which {@link callerIn} reads a row. */
+export const callerColumns = [
+  'access_tokens.id as token_id',
+  'access_tokens.name as token_name',
+  'access_tokens.role as role',
+  'access_tokens.expires_at_ms as expires_at_ms',
+  'access_tokens.revoked_at_ms as revoked_at_ms',
+  'organisations.tenant_id as tenant_id',
+  'organisations.name as organisation_name',
+  'organisations.placement as placement',
+] as const
+
+interface Life {
+  readonly expires_at_ms: number | null
+  readonly revoked_at_ms: number | null
+}
+
+interface CallerRow extends Life {
+  readonly token_id: string
+  readonly token_name: string
+  readonly role: string
+  readonly tenant_id: string
+  readonly organisation_name: string
+  readonly placement: number
+}
+
+/** Throws `token_revoked` or `token_expired` where the token has ended. */
+export function callerIn(row: CallerRow, nowMs: number): Caller {
+  const requester = tokenActor(row.token_id, row.token_name)
+  requireLive(row, { tenantId: row.tenant_id, requester }, nowMs)
+  return {
+    tenantId: row.tenant_id,
+    placement: row.placement,
+    organisationName: row.organisation_name,
+    role: Role.parse(row.role),
+    requester,
+  }
+}
+
+/** Throws `token_revoked` or `token_expired` where the caller's token has ended. */
+export function requireLive(
+  { expires_at_ms, revoked_at_ms }: Life,
+  { requester, tenantId }: Pick<Caller, 'requester' | 'tenantId'>,
+  nowMs: number,
+): void {
+  const sender = { tenantId, actor: requester }
+  if (revoked_at_ms !== null) throw new EndedToken('token_revoked', sender)
+  if (expires_at_ms !== null && expires_at_ms <= nowMs) throw new EndedToken('token_expired', sender)
+}
