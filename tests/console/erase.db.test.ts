@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import { pageOf } from '../../contract/common.ts'
+import { LegalHold } from '../../contract/deletion-governance.ts'
 import type { Role } from '../../contract/tenancy.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service } from '../scenario/service.ts'
@@ -34,11 +36,20 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await context.pages()[0]?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
       await context.close()
     }
+    await releaseHolds()
   })
   after(async () => {
     await browser.close()
     await service.stop()
   })
+
+  /** A hold that a failed test has left would keep the erasures of the tests after it from completing. */
+  async function releaseHolds(): Promise<void> {
+    const { items } = await service.read('/usage/storage/holds', pageOf(LegalHold))
+    for (const { id, released_at } of items) {
+      if (released_at === null) await service.send('POST', `/usage/storage/holds/${id}/release`)
+    }
+  }
 
   interface Arrival {
     readonly scheme?: Scheme
