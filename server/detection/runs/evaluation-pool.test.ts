@@ -45,7 +45,7 @@ function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): Ev
     members: series.map((piece, i) => ({
       groupKey: `{"host":"${i}"}`,
       piece,
-      widening: i === 0 ? undefined : { above: 1.5, below: 1 },
+      feedback: i === 0 ? undefined : { widening: { above: 1.5, below: 1 } },
     })),
     isStart: true,
     settledUntilNs: startNs + BigInt((values.length - 12) * stepMinutes) * nsPerMinute,

@@ -6,12 +6,11 @@
 // dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection-methods.ts'
-import type { AlarmPolicy } from '../alarms/alarm.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { copyState, stateBytes } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { peersOf } from './evaluate.ts'
-import { type JudgedWindow, SeriesCourse } from './series-course.ts'
+import { type JudgedWindow, SeriesCourse, type SeriesFeedback } from './series-course.ts'
 
 /** The next buckets of one series. */
 interface EvaluationMember {
@@ -19,7 +18,7 @@ interface EvaluationMember {
   readonly groupKey: string
   readonly piece: Series
   /** Undefined where there is no feedback. */
-  readonly widening: AlarmPolicy['widening']
+  readonly feedback: SeriesFeedback | undefined
 }
 
 /**
@@ -114,8 +113,8 @@ export class EvaluationStore {
     const key = keyOf(task, member)
     const before = this.kept.get(key)
     if (before !== undefined) this.drop(key, before)
-    const { piece, widening } = member
-    const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, widening, keptBuckets })
+    const { feedback, piece } = member
+    const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, feedback, keptBuckets })
     this.kept.set(key, { tenantId, course, series, bytes: 0, tasks: 0, lastTask: 0 })
     return series
   }
@@ -124,9 +123,8 @@ export class EvaluationStore {
     const key = keyOf(task, member)
     const found = this.kept.get(key)
     if (found === undefined) return null
-    const { above = 1, below = 1 } = found.series.widening ?? {}
-    const isSameFeedback = above === (member.widening?.above ?? 1) && below === (member.widening?.below ?? 1)
-    if (isSameFeedback && found.series.endNs === member.piece.startNs) return found.series
+    if (isSameFeedback(found.series.feedback, member.feedback) && found.series.endNs === member.piece.startNs)
+      return found.series
     this.drop(key, found)
     return null
   }
@@ -185,6 +183,16 @@ export class EvaluationStore {
     this.bytes -= kept.bytes
   }
 }
+
+function isSameFeedback(one: SeriesFeedback = {}, other: SeriesFeedback = {}): boolean {
+  const { above, below } = one.widening ?? unmoved
+  const moved = other.widening ?? unmoved
+  const [mine, theirs] = [one.confirmed ?? [], other.confirmed ?? []]
+  const isSameList = mine.length === theirs.length && mine.every((start, i) => start === theirs[i])
+  return above === moved.above && below === moved.below && isSameList
+}
+
+const unmoved = { above: 1, below: 1 }
 
 const keyOf = ({ course }: EvaluationTask, { groupKey }: EvaluationMember) => `${course} ${groupKey}`
 
