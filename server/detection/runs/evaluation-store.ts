@@ -218,15 +218,21 @@ function partOf(piece: Series, from: number, to: number): Series {
   }
 }
 
-/** Points of one task: many small series make few tasks, and a long piece is divided. */
-const taskPoints = 8192
+/**
+ * Points of one task: many small series make few tasks, and a long piece is divided. The most expensive
+ * methods need a sixth of a second for so many, and another organisation waits no longer for its turn.
+ */
+const taskPoints = 2048
+
+/** A task of series that are compared has at least so many buckets of each. */
+const leastBuckets = 256
 
 /**
- * Divides the members of a task into tasks of bounded size. Those that their method compares stay
- * together.
+ * Divides a task into tasks of bounded size, to be evaluated in this order. Series that their method compares
+ * stay together.
  */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
-  if (comparesPeers(task.choice.method_key)) return [task]
+  if (comparesPeers(task.choice.method_key)) return dividedInTime(task)
   const tasks: { members: EvaluationMember[] }[] = []
   let room = 0
   for (const member of task.members) {
@@ -240,5 +246,26 @@ export function tasksOf(task: EvaluationTask): EvaluationTask[] {
       room -= points
     }
   }
-  return tasks.map(({ members }) => ({ ...task, members }))
+  return tasks.flatMap(({ members }) => dividedInTime({ ...task, members }))
+}
+
+/** Only the last part has buckets that may still change, and reports. */
+function dividedInTime(task: EvaluationTask): EvaluationTask[] {
+  const [first] = task.members
+  if (first === undefined) return []
+  const { startNs, values } = first.piece
+  const isAligned = task.members.every(
+    ({ piece }) => piece.startNs === startNs && piece.values.length === values.length,
+  )
+  const longest = Math.max(leastBuckets, Math.floor(taskPoints / task.members.length))
+  const settled = firstBuckets(first.piece, task.settledUntilNs).values.length
+  if (!isAligned || settled <= longest) return [task]
+  const parts = Math.ceil(settled / longest)
+  return Array.from({ length: parts }, (_, at) => {
+    const isLast = at === parts - 1
+    const [from, to] = [at * longest, isLast ? values.length : (at + 1) * longest]
+    const members = task.members.map((member) => ({ ...member, piece: partOf(member.piece, from, to) }))
+    const reportBuckets = isLast ? task.reportBuckets : 0
+    return { ...task, members, reportBuckets, isStart: task.isStart && at === 0 }
+  })
 }
