@@ -384,15 +384,16 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })
   addFeedbackRoutes(http, needs.detectors)
+  const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addDetectionRoutes(http, {
     store: needs.detectors,
+    incidents,
     runner: needs.runner,
     readerOf,
     clock,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })
-  const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addIncidentRoutes(http, { incidents, readerOf, clock })
   await ingest.addRoutes(http, (...counts) => metrics.countExport(...counts))
 }

@@ -8,10 +8,11 @@
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
-import { openChdb, writers } from '../../server/telemetry/chdb.ts'
+import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
+import { writers } from '../../server/telemetry/sessions.ts'
 import { startNs } from './payloads.ts'
 import { secondsUntilRest } from './rest.ts'
 

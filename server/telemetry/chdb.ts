@@ -9,16 +9,17 @@ import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
+import { FairPool } from '../core/fair-pool.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
-import { FairPool } from './fair-pool.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { readLines } from './json-lines.ts'
 import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { writeServerSettings } from './server-settings.ts'
+import { halfOfCores, ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { removeUnsyncedParts } from './unsynced-parts.ts'
@@ -90,42 +91,6 @@ const sessionSettings = `SET ${[
 
 /** A client may send two years of history in one body; the limit is meant against bad schemas. */
 const insertSettings = 'max_partitions_per_insert_block = 0'
-
-/**
- * Inserts and commands that run at once. A session runs one statement after another, so writing has sessions
- * of its own: then no insert waits for a query, and while one insert waits for a lock or a file, two others
- * have a core each. Each running statement occupies one of the threads that the runtime also needs for files
- * and compression: scripts/run.mjs starts as many as all sessions need, and some more.
- */
-export const writers = 3
-
-/**
- * Reads on behalf of organisations that run at once. One organisation has at most two that a client waits
- * for, because planning a statement takes one core, and one for its detectors. So one alone never has all
- * four, and the next organisation finds one free even while those two take long. A session costs next to no
- * memory.
- */
-const readers = 4
-
-/**
- * Reads of the service itself: erasures, their read-backs, backups, the schema. They don't wait for those of
- * organisations.
- */
-const ownReaders = 2
-
-/**
- * Where both wait, what a client asked for gets four times the time of what detectors read. Detectors never
- * have more than two of the four sessions. A page of a console requests some ten series at once, and several
- * people look at it: a client with more than 64 waiting reads asks faster than it reads. Reads of detectors
- * are bounded by the loop that runs them.
- */
-const readKinds = {
-  asked: { weight: 4, atOnceByOwner: 2, atOnce: readers, waitingByOwner: 64 },
-  background: { weight: 1, atOnceByOwner: 1, atOnce: 2, waitingByOwner: Number.POSITIVE_INFINITY },
-} as const
-
-/** Waiting reads of all organisations: some kilobytes each, with the HTTP request that waits for it. */
-const readsWaitingMax = 2048
 
 /**
  * ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW,
@@ -243,7 +208,8 @@ class ChdbEngine implements LocalEngine {
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits, share?: ReadShare): Promise<T[]> {
-    const bounded = sql`${statement} SETTINGS ${bounds(limits)}, output_format_json_quote_64bit_integers = 1`
+    const bounded = (isAlone: boolean) =>
+      sql`${statement} SETTINGS ${bounds(limits, isAlone)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#read(bounded, jsonRows, share)
     return readLines(result.text())
   }
@@ -253,7 +219,8 @@ class ChdbEngine implements LocalEngine {
     limits: StatementLimits = defaultLimits,
     share?: ReadShare,
   ): Promise<Uint8Array> {
-    const result = await this.#read(sql`${statement} SETTINGS ${bounds(limits)}`, nativeBlocks, share)
+    const bounded = (isAlone: boolean) => sql`${statement} SETTINGS ${bounds(limits, isAlone)}`
+    const result = await this.#read(bounded, nativeBlocks, share)
     return result.bytes()
   }
 
@@ -289,12 +256,17 @@ class ChdbEngine implements LocalEngine {
     return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), format)))
   }
 
-  #read(statement: Sql, format: typeof jsonRows, share: ReadShare | undefined): Promise<ChdbResult> {
-    if (share === undefined) return this.#run(this.#ownReading, statement, format)
+  /** Reads a statement, which depends on whether other organisations read too. */
+  #read(
+    statement: (isAlone: boolean) => Sql,
+    format: typeof jsonRows,
+    share: ReadShare | undefined,
+  ): Promise<ChdbResult> {
+    if (share === undefined) return this.#run(this.#ownReading, statement(true), format)
     const { tenantId: owner, kind, signal } = share
     return this.#guard(() =>
-      this.#reading.lend({ owner, kind, signal }, (session) =>
-        this.#readWanted(session, render(statement), format, signal),
+      this.#reading.lend({ owner, kind, signal }, (session, isAlone) =>
+        this.#readWanted(session, render(statement(isAlone)), format, signal),
       ),
     )
   }
@@ -365,13 +337,17 @@ const inSmallBlocks = [
   'use_query_condition_cache = 0',
 ]
 
-function bounds({ maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits): Sql {
+function bounds(
+  { maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits,
+  isAlone: boolean,
+): Sql {
+  const threads = isAlone ? [] : [`max_threads = ${halfOfCores}`]
   return raw(
     [
       `max_execution_time = ${maxSeconds}`,
       `max_memory_usage = ${maxMemoryBytes}`,
       ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
-      ...(maxBlockRows === undefined ? [] : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
+      ...(maxBlockRows === undefined ? threads : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
     ].join(', '),
   )
 }

@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import type { BackupChildOptions } from './backup-child.ts'
-import { type Ended, nodeFlags, nodeWords, runLethe } from './command-line.ts'
+import { type Ended, nodeEnvironment, nodeFlags, nodeWords, runLethe } from './command-line.ts'
 
 export const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
 export const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
@@ -45,6 +45,28 @@ export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
   return { dataDir, backupDir, settings: { LETHE_DATA_DIR: dataDir, LETHE_BACKUP_DIR: backupDir } }
 }
 
+/**
+ * Makes a state with a stopped service when it is first needed. Every call puts its folders back as they were
+ * then, at the same place, because a data folder records where its backups are.
+ */
+export function madeOnce<T extends { readonly dirs: BackupDirs }>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<{ readonly state: T; readonly saved: string }> | null = null
+  const makeAndSave = async () => {
+    const state = await make()
+    const saved = newBackupDirs().dataDir
+    cpSync(dirname(state.dirs.dataDir), saved, { recursive: true, verbatimSymlinks: true })
+    return { state, saved }
+  }
+  return async () => {
+    made ??= makeAndSave()
+    const { saved, state } = await made
+    const folder = dirname(state.dirs.dataDir)
+    rmSync(folder, { recursive: true, force: true })
+    cpSync(saved, folder, { recursive: true, verbatimSymlinks: true })
+    return state
+  }
+}
+
 /** Runs `lethe` until it ends. */
 export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
   return runLethe({ PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }, words)
@@ -52,7 +74,7 @@ export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
 
 /** Starts `lethe`; resolves `saying` when it has printed that text on standard error. */
 export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
-  const env = { PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
+  const env = { ...nodeEnvironment, PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   const child = spawn(process.execPath, [...nodeWords, ...words], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],

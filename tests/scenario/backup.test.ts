@@ -31,6 +31,7 @@ import {
   globex,
   killRestoreAt,
   lethe,
+  madeOnce,
   newBackupDirs,
   type Process,
   readDeletion,
@@ -67,7 +68,7 @@ interface ErasedSince {
 }
 
 /** A stopped service with a backup from before an erasure of acme's, which was completed. */
-async function erasedSinceBackup(): Promise<ErasedSince> {
+const erasedSinceBackup = madeOnce(async (): Promise<ErasedSince> => {
   const dirs = newBackupDirs()
   const service = await populated(dirs)
   const backupId = await takeBackup(dirs)
@@ -76,7 +77,7 @@ async function erasedSinceBackup(): Promise<ErasedSince> {
   assert.deepEqual(await bodiesOf(service, globex), rows)
   await service.terminate()
   return { dirs, backupId, requestId: request_id }
-}
+})
 
 async function restored(dirs: BackupDirs, ...words: string[]): Promise<string> {
   const { code, err, out } = await lethe(dirs, 'backup', 'restore', ...words)
@@ -337,6 +338,23 @@ describe('a backup', () => {
 })
 
 describe('a restore', () => {
+  /** A stopped service that got a row and a token after its backup. */
+  const grownSinceBackup = madeOnce(async () => {
+    const dirs = newBackupDirs()
+    const service = await populated(dirs)
+    const backupId = await takeBackup(dirs)
+    assert.equal(await send(service, acme, ['later'], 300), 200)
+    const created = await ask(service, acme.secret, '/tokens', {
+      method: 'POST',
+      body: JSON.stringify({ name: 'later', role: 'viewer' }),
+    })
+    assert.equal(created.status, 201, await created.clone().text())
+    const { token } = (await created.json()) as { token: string }
+    assert.equal((await ask(service, token, '/me')).status, 200)
+    await service.terminate()
+    return { dirs, backupId, token }
+  })
+
   for (const [point, isDone] of [
     ['restore built', false],
     ['restore promised', true],
@@ -345,17 +363,7 @@ describe('a restore', () => {
     ['restore in place', true],
   ] as const) {
     test(`that kill -9 ends at "${point}" leaves ${isDone ? 'the backup' : 'what was there'}`, async () => {
-      const dirs = newBackupDirs()
-      const service = await populated(dirs)
-      const backupId = await takeBackup(dirs)
-      assert.equal(await send(service, acme, ['later'], 300), 200)
-      const created = await ask(service, acme.secret, '/tokens', {
-        method: 'POST',
-        body: JSON.stringify({ name: 'later', role: 'viewer' }),
-      })
-      assert.equal(created.status, 201, await created.clone().text())
-      const { token } = (await created.json()) as { token: string }
-      await service.terminate()
+      const { backupId, dirs, token } = await grownSinceBackup()
       const backup = join(dirs.backupDir, backupId)
       await killRestoreAt(dirs, point, { backup, isControlReplaced: true })
       const again = await serveReady(dirs)

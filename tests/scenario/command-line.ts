@@ -7,6 +7,9 @@ const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.u
 export const nodeFlags = ['--disable-warning=ExperimentalWarning'] as const
 export const nodeWords = [...nodeFlags, program] as const
 
+/** What every process of a test gets: without the cache each one compiles the whole program again. */
+export const nodeEnvironment = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } as const
+
 export interface Ended {
   readonly code: number
   readonly out: string
@@ -20,7 +23,8 @@ export function runLethe(
   input = '',
 ): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [...nodeWords, ...words], { env }, (error, stdout, stderr) => {
+    const options = { env: { ...nodeEnvironment, ...env } }
+    const child = execFile(process.execPath, [...nodeWords, ...words], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : error.code
       if (typeof code !== 'number') return reject(error ?? new Error('It ended without a code.'))
       resolve({ code, out: stdout.trim(), err: stderr.trim() })

@@ -8,11 +8,13 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolders } from '../fixtures.ts'
-import type { ChildOptions } from './crash-child.ts'
+import type { ChildOptions, StandStill } from './crash-child.ts'
 
-const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
-const globex = { tenantId: 'globex', secret: 'globex-owner-secret-of-32-characters' }
+const organisation = (tenantId: string) => ({ tenantId, secret: `secret-of-${tenantId}`.padEnd(40, 'x') })
+const acme = organisation('acme')
+const globex = organisation('globex')
 const childProgram = fileURLToPath(new URL('crash-child.ts', import.meta.url))
 
 /**
@@ -29,6 +31,8 @@ after(() => {
 
 interface Service {
   readonly address: string
+  /** Names the failpoint to pause at. */
+  standAt(standStill: StandStill): Promise<void>
   /** Resolves when the child is paused at its failpoint. */
   readonly standing: Promise<string>
   kill(): Promise<void>
@@ -39,7 +43,7 @@ async function start(options: ChildOptions): Promise<Service> {
   const child = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', childProgram, JSON.stringify(options)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    { stdio: ['pipe', 'pipe', 'inherit'] },
   )
   children.add(child)
   const ended = once(child, 'exit').then(([code]) => {
@@ -48,14 +52,20 @@ async function start(options: ChildOptions): Promise<Service> {
   })
   const standing = Promise.withResolvers<string>()
   const listening = Promise.withResolvers<string>()
+  const told = Promise.withResolvers<void>()
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const fact: { address?: string; standsAt?: string } = JSON.parse(line)
+    const fact: { address?: string; willStandAt?: string; standsAt?: string } = JSON.parse(line)
     if (fact.address !== undefined) listening.resolve(fact.address)
+    if (fact.willStandAt !== undefined) told.resolve()
     if (fact.standsAt !== undefined) standing.resolve(fact.standsAt)
   })
   void ended.then((code) => listening.reject(new Error(`the child ended with ${code} before it listened`)))
   return {
     address: await listening.promise,
+    async standAt(standStill) {
+      child.stdin.write(`${JSON.stringify(standStill)}\n`)
+      await told.promise
+    },
     standing: standing.promise,
     async kill() {
       child.kill('SIGKILL')
@@ -117,19 +127,25 @@ async function bodiesOf(service: Service, secret: string): Promise<string[]> {
 
 async function statusOf(
   service: Service,
+  secret: string,
   requestId: string,
 ): Promise<{ status: string; detail: Record<string, unknown> }> {
-  const answer = await ask(service, acme.secret, `/usage/storage/deletions/${requestId}`)
+  const answer = await ask(service, secret, `/usage/storage/deletions/${requestId}`)
   assert.equal(answer.status, 200)
   return (await answer.json()) as { status: string; detail: Record<string, unknown> }
 }
 
 /** Repeats the request until it is completed, with a limit. */
-async function completed(service: Service, requestId: string): Promise<Record<string, unknown>> {
-  for (let tries = 0; tries < 20_000; tries++) {
-    const { status, detail } = await statusOf(service, requestId)
+async function completed(
+  service: Service,
+  secret: string,
+  requestId: string,
+): Promise<Record<string, unknown>> {
+  for (let tries = 0; tries < 6_000; tries++) {
+    const { status, detail } = await statusOf(service, secret, requestId)
     if (status === 'completed') return detail
     assert.ok(['running', 'verifying', 'incomplete'].includes(status), `unexpected status ${status}`)
+    await systemClock.sleep(10)
   }
   throw new Error('The deletion did not complete.')
 }
@@ -138,7 +154,7 @@ describe('kill -9 during ingest', () => {
   for (const killAfter of [1, 7, 23]) {
     test(`loses no acknowledged row when it strikes after ${killAfter} acknowledgements`, async () => {
       const dataDir = newFolder()
-      const options = { dataDir, standStill: null, organisations: [acme, globex] }
+      const options = { dataDir, organisations: [acme, globex] }
       const service = await start(options)
       const acknowledged: string[] = []
       const reached = Promise.withResolvers<void>()
@@ -174,7 +190,7 @@ describe('kill -9 during ingest', () => {
 
 test('SIGTERM completes accepted requests, loses nothing, and ends with 0', async () => {
   const dataDir = newFolder()
-  const options = { dataDir, standStill: null, organisations: [acme] }
+  const options = { dataDir, organisations: [acme] }
   const service = await start(options)
   const sends = Array.from({ length: 20 }, async (_, batch) => {
     const body = exportOf([`term-${batch}`], () => mondayMs)
@@ -200,7 +216,6 @@ describe('kill -9 during an erasure', () => {
   const range = {
     scope: 'range',
     range_end: new Date(mondayMs + endHour * hourMs).toISOString(),
-    confirm: 'acme',
   }
   const points = [
     { point: 'fenced', occurrence: 1 },
@@ -215,35 +230,49 @@ describe('kill -9 during an erasure', () => {
     { point: 'removed from disk', occurrence: 1 },
     { point: 'before read-back', occurrence: 1 },
   ]
-  for (const standStill of points) {
+  /** Each point has organisations of its own. */
+  const owners = points.map((_, i) => organisation(`acme-${i}`))
+  const neighbours = points.map((_, i) => organisation(`globex-${i}`))
+  /** The service that the test before has started again after its kill; null where that test has failed. */
+  let running: { readonly dataDir: string; readonly service: Service } | null = null
+  const startAnew = async () => {
+    const dataDir = newFolder()
+    return { dataDir, service: await start({ dataDir, organisations: [...owners, ...neighbours] }) }
+  }
+  after(async () => {
+    if (running !== null) assert.equal(await running.service.terminate(), 0)
+  })
+  for (const [i, standStill] of points.entries()) {
+    const [own, other] = [owners[i] ?? acme, neighbours[i] ?? globex]
     test(`at "${standStill.point}" (${standStill.occurrence}) brings no erased row back and loses no other`, async () => {
-      const dataDir = newFolder()
-      const service = await start({ dataDir, standStill, organisations: [acme, globex] })
+      const { dataDir, service } = running ?? (await startAnew())
+      running = null
+      await service.standAt(standStill)
       const bodies = Array.from({ length: rowCount }, (_, hour) => `row-${hour}`)
       const body = exportOf(bodies, (hour) => mondayMs + hour * hourMs)
-      for (const { secret } of [acme, globex]) {
+      for (const { secret } of [own, other]) {
         const sent = await ask(service, secret, '/v1/logs', { method: 'POST', body })
         assert.equal(sent.status, 200)
         assert.equal(await rowsOf(service, secret), rowCount)
       }
-      const answer = await ask(service, acme.secret, '/usage/storage/deletions', {
+      const answer = await ask(service, own.secret, '/usage/storage/deletions', {
         method: 'POST',
-        body: JSON.stringify(range),
+        body: JSON.stringify({ ...range, confirm: own.tenantId }),
       })
       assert.equal(answer.status, 202)
       const { request_id } = (await answer.json()) as { request_id: string }
-      assert.equal(await rowsOf(service, acme.secret), rowCount - endHour, 'hidden when the 202 is sent')
+      assert.equal(await rowsOf(service, own.secret), rowCount - endHour, 'hidden when the 202 is sent')
       assert.equal(await service.standing, standStill.point)
       await service.kill()
 
-      const again = await start({ dataDir, standStill: null, organisations: [] })
-      assert.equal(await rowsOf(again, acme.secret), rowCount - endHour, 'hidden after the restart')
-      const detail = await completed(again, request_id)
+      const again = await start({ dataDir, organisations: [] })
+      assert.equal(await rowsOf(again, own.secret), rowCount - endHour, 'hidden after the restart')
+      const detail = await completed(again, own.secret, request_id)
       assert.equal(detail.rows_erased, endHour)
-      const kept = await bodiesOf(again, acme.secret)
+      const kept = await bodiesOf(again, own.secret)
       assert.deepEqual(kept.toSorted(), bodies.slice(endHour).toSorted())
-      assert.deepEqual((await bodiesOf(again, globex.secret)).toSorted(), bodies.toSorted())
-      await again.terminate()
+      assert.deepEqual((await bodiesOf(again, other.secret)).toSorted(), bodies.toSorted())
+      running = { dataDir, service: again }
     })
   }
 })

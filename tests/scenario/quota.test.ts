@@ -148,7 +148,7 @@ test('after kill -9 the day continues with every acknowledged byte counted', asy
       body: JSON.stringify(records(10)),
     })
   const size = Buffer.byteLength(JSON.stringify(records(10)))
-  const first = await startChild({ dataDir, standStill: null, organisations: [{ tenantId: 'acme', secret }] })
+  const first = await startChild({ dataDir, organisations: [{ tenantId: 'acme', secret }] })
   const set = await lethe(['quota', 'set', '--org', 'acme', '--bytes-per-day', String(20 * size)], dataDir)
   assert.equal(set.code, 0, set.err)
   const acknowledged = await Promise.all(Array.from({ length: 19 }, () => send(first.address)))
@@ -156,7 +156,7 @@ test('after kill -9 the day continues with every acknowledged byte counted', asy
   assert.ok(acknowledged.every(({ status }) => status === 200))
   await first.ended
 
-  const second = await startChild({ dataDir, standStill: null, organisations: [] })
+  const second = await startChild({ dataDir, organisations: [] })
   const shown = await lethe(['quota', 'show', '--org', 'acme'], dataDir)
   assert.match(shown.out, new RegExp(` ${19 * size} bytes  190 rows accepted `))
   assert.deepEqual([(await send(second.address)).status, (await send(second.address)).status], [200, 429])

@@ -24,10 +24,12 @@
 //
 // The decisions go on from one piece of the series to the next, and do not depend on how it was divided. Of
 // an episode the calibration learns only the score that opened it: its length must not make its scores usual.
-// Feedback that an anomaly was none widens the edge on its side after the budget has.
+// Of one that people confirmed it learns nothing, because the budget is for false alarms. Feedback that an
+// anomaly was none widens the edge on its side after the budget has.
 
+import { type ConfirmedStarts, isConfirmed } from '../methods/confirmed.ts'
 import { type Scores, scoreOf } from '../methods/method.ts'
-import { at } from '../scoring/series.ts'
+import { at, minuteOf, type Series } from '../scoring/series.ts'
 import { type Episode, type EpisodePolicy, EpisodeTracker, type Violation } from './episode-tracker.ts'
 import { bucketKind, type Evidence } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
@@ -55,6 +57,8 @@ export interface AlarmPolicy extends EpisodePolicy {
   readonly mostThreshold: number
   /** Factors by which feedback widens each side; 1 where absent. */
   readonly widening?: Widened | undefined
+  /** Episodes that do not count against the budget. */
+  readonly confirmed?: ConfirmedStarts
 }
 
 interface Widened {
@@ -180,8 +184,17 @@ export class AlarmLayer {
       const found = { score: at(edges.score, i), value }
       tracker.judge(this.buckets + i, how && violationOf(how, this.buckets, edges, i, found))
       const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
-      if (isCounted) this.learn(learnt, sideFor(value, at(scores.expected, i)), scores, i)
+      if (!isCounted) return
+      if (tracker.isAlarming && this.isConfirmedAt(series, i)) this.tail?.addEmptyBucket()
+      else this.learn(learnt, sideFor(value, at(scores.expected, i)), scores, i)
     } else if (kind !== bucketKind.unknown && !tracker.isAlarming) this.tail?.addEmptyBucket()
+  }
+
+  private isConfirmedAt(series: Series, i: number): boolean {
+    const { stepMinutes } = series
+    const openedMinute = minuteOf(series, i)
+    const episode = { openedMinute, lastMinute: openedMinute, stepMinutes }
+    return isConfirmed(this.policy.confirmed ?? [], episode)
   }
 
   private count(kind: number | undefined): void {

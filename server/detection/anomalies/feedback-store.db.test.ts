@@ -31,9 +31,13 @@ import {
   type StoresFixture,
   traffic,
 } from '../detection-fixture.ts'
+import { methodChoiceOf } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { addFeedbackRoutes } from '../feedback-routes.ts'
+import { Incidents } from '../incidents/incidents.ts'
+import { SurroundingsReader } from '../incidents/surroundings.ts'
 import { addDetectionRoutes } from '../routes.ts'
+import { courseRunOf } from '../runs/evaluate-run.ts'
 import { DetectorRunner } from '../runs/runner.ts'
 import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
 
@@ -76,7 +80,8 @@ beforeEach(async () => {
     }),
   })
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
+  const incidents = new Incidents(store, new SurroundingsReader(gate))
+  addDetectionRoutes(http, { store, runner, incidents, metricKeysOf: async () => [], readerOf, clock })
   addFeedbackRoutes(http, store)
 })
 
@@ -259,6 +264,29 @@ test('an erasure removes feedback with its anomaly, and its effect on other band
     (await anomalies('', 'globex/viewer')).map(({ feedback }) => feedback?.note ?? null),
     [null, 'known'],
   )
+})
+
+test('a confirmed anomaly is known to the runs of its detector until its time is hidden', async () => {
+  await insertSpans(engine, acme, [...traffic(-120, 0, 0), ...traffic(0, 3, 6), ...traffic(3, 60, 0)])
+  const detector = await create()
+  await runAt(10, detector)
+  const [anomaly] = await anomalies()
+  assert(anomaly !== undefined)
+  const confirmed = async () => {
+    const found = await store.findDetector('acme', detector.id)
+    assert(found !== null)
+    const [tuning] = await store.feedback.tuningsOf([found])
+    const run = courseRunOf(
+      { choice: methodChoiceOf(found.definition) as never, detector: found, tuning: tuning ?? null },
+      { nowMs: 0, source: {} as never, share: { tenantId: 'acme', kind: 'asked' }, mayBeLate: true },
+    )
+    return [...run.feedback.values()].map((feedback) => feedback.confirmed)
+  }
+  assert.deepEqual(await confirmed(), [])
+  await judge(anomaly, 'real')
+  assert.deepEqual(await confirmed(), [[Date.parse(anomaly.started_at) / minuteMs]])
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(0), endNs: atNs(3) } })
+  assert.deepEqual(await confirmed(), [])
 })
 
 test('a run with feedback or mutes that have changed since is not recorded, and others of the same batch are', async () => {

@@ -27,7 +27,7 @@ import { newId } from '../../core/ids.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import { type RaisingDetector, sourceOf } from './anomaly-rows.ts'
-import { type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
+import { confirmedOf, type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
 import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
 import { ofDetectors } from './id-list.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
@@ -86,6 +86,7 @@ export class FeedbackStore {
     const verdicts = await this.#verdicts(first.tenantId, detectors, trx)
     return detectors.map(({ id }) => ({
       widenings: wideningsOf(verdicts.get(id) ?? []),
+      confirmed: confirmedOf(verdicts.get(id) ?? []),
       mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
     }))
   }
@@ -287,6 +288,7 @@ const nthVerdict = sql<number>`row_number() over (
 function givenVerdict(row: Selectable<AnomaliesTable>, { read }: AnomalySource): GivenVerdict {
   return {
     groupKey: row.group_key,
+    startedNs: BigInt(row.started_at_ns),
     verdict: Verdict.parse(row.verdict),
     givenAtMs: row.verdict_at_ms ?? 0,
     value: row.value,

@@ -2,12 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { effectOf, type GivenVerdict, type Widening, wideningsOf, widestFactor } from './feedback.ts'
+import {
+  confirmedOf,
+  effectOf,
+  type GivenVerdict,
+  type Widening,
+  wideningsOf,
+  widestFactor,
+} from './feedback.ts'
 
 const checkout = '{"service":"checkout"}'
 
 const given = (more: Partial<GivenVerdict> = {}): GivenVerdict => ({
   groupKey: checkout,
+  startedNs: 5n,
   verdict: 'not_an_anomaly',
   givenAtMs: 1,
   value: 50,
@@ -73,4 +81,17 @@ test('an edge without width cannot be widened, and the effect says so and what h
     /^Nothing is moved: .* the same deviation alarms again\. A min_abs_dev of 3\.3 /,
   )
   assert.match(effectOf({ ...stuck, edgeFactor: 10 }), /^Nothing is moved/)
+})
+
+test('"real" confirms its anomaly, by series and in order of time, and nothing else does', () => {
+  const read = [{ startNs: 0n, endNs: 10n }]
+  const later = given({ verdict: 'real', startedNs: 9n, givenAtMs: 1 })
+  const earlier = given({ verdict: 'real', startedNs: 2n, givenAtMs: 2 })
+  const confirmed = confirmedOf([later, earlier, given()])
+  const expected = [
+    { startedNs: 2n, read },
+    { startedNs: 9n, read },
+  ]
+  assert.deepEqual([...confirmed], [[checkout, expected]])
+  assert.deepEqual([...confirmedOf([given()])], [])
 })

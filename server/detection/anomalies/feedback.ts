@@ -1,11 +1,11 @@
-// How much wider feedback makes the edge of alarm of a series, on each side. No model is stored: each
-// run computes it from the stored verdicts. So an erased anomaly has no effect any more, and one
-// verdict can undo another.
+// What feedback changes for a series: how much wider the edge of alarm is on each side, and which anomalies
+// do not count against the alarm budget. No model is stored: each run computes it from the stored verdicts.
+// So an erased anomaly has no effect any more, and one verdict can undo another.
 //
 // - "not an anomaly" on a peak of score s moves the edge on that side to 1.1 times s, because a slightly
 //   larger peak is still the same thing. The limit is `widestFactor`, so that a mistaken verdict cannot make
 //   a detector ignore a disaster.
-// - "real" keeps the edge inside the peak that it is about.
+// - "real" keeps the edge inside the peak that it is about, and the anomaly does not spend the budget.
 // - The later verdict wins. Scores are converted to units of the edge without feedback, so
 //   verdicts do not add up.
 //
@@ -24,6 +24,7 @@ const margin = 1.1
 /** A verdict, and what it is about. */
 export interface GivenVerdict {
   readonly groupKey: string
+  readonly startedNs: Ns
   readonly verdict: Verdict
   readonly givenAtMs: number
   readonly value: number | null
@@ -48,10 +49,19 @@ export interface Widening {
   readonly learntFrom: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
 }
 
+/** An anomaly that people called real. */
+export interface ConfirmedAnomaly {
+  readonly startedNs: Ns
+  /** An erasure of this time also concerns what was judged because the anomaly was confirmed. */
+  readonly read: GivenVerdict['read']
+}
+
 /** What a run uses in addition to the definition. */
 export interface Tuning {
-  /** By `groupKey`. */
+  /** By `groupKey`, as the next. */
   readonly widenings: ReadonlyMap<string, Widening>
+  /** In order of time. */
+  readonly confirmed: ReadonlyMap<string, readonly ConfirmedAnomaly[]>
   readonly mutes: readonly MuteRule[]
 }
 
@@ -59,9 +69,9 @@ export function isSameTuning(one: Tuning, other: Tuning): boolean {
   return textOf(one) === textOf(other)
 }
 
-function textOf({ mutes, widenings }: Tuning): string {
-  if (mutes.length === 0 && widenings.size === 0) return ''
-  return JSON.stringify([mutes, [...widenings]], (_, value) =>
+function textOf({ confirmed, mutes, widenings }: Tuning): string {
+  if (mutes.length === 0 && widenings.size === 0 && confirmed.size === 0) return ''
+  return JSON.stringify([mutes, [...widenings], [...confirmed]], (_, value) =>
     typeof value === 'bigint' ? value.toString() : value,
   )
 }
@@ -85,6 +95,18 @@ export function wideningsOf(verdicts: readonly GivenVerdict[]): Map<string, Wide
   }
   for (const [key, { above, below }] of widenings) if (above === 1 && below === 1) widenings.delete(key)
   return widenings
+}
+
+/** What the verdicts confirm, by `groupKey`. */
+export function confirmedOf(verdicts: readonly GivenVerdict[]): Map<string, ConfirmedAnomaly[]> {
+  const real = verdicts
+    .filter(({ verdict }) => verdict === 'real')
+    .toSorted((a, b) => Number(a.startedNs - b.startedNs))
+  const bySeries = new Map<string, ConfirmedAnomaly[]>()
+  for (const { groupKey, read, startedNs } of real) {
+    bySeries.set(groupKey, [...(bySeries.get(groupKey) ?? []), { startedNs, read }])
+  }
+  return bySeries
 }
 
 /** The side whose edge the verdict moves; null where there is no edge to move. */

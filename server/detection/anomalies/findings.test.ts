@@ -50,6 +50,21 @@ test('a finding spans from the start of the first violating bucket to the end of
   assert.match(only.reason, /^queue 15/)
 })
 
+test('a finding is also derived from what confirmed anomalies before it were, and not from later ones', () => {
+  const values = [1, 12, 12, 1, 1, 1, 30, 30, 1, 1]
+  const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+  const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
+  const evaluation = evaluateSeries(series, { method_key: 'threshold', params: above10 })
+  const read = [{ startNs: 1n, endNs: 2n }]
+  const confirmed = [{ startedNs: minuteNs(1), read }]
+  const subject = { metricName: 'queue', unit: '', scope: '' }
+  const found = findingsOf({ series, evaluation, params: above10, groupKey: '{}', subject, confirmed })
+  assert.deepEqual(
+    found.map(({ alsoRead }) => alsoRead),
+    [[], read],
+  )
+})
+
 test("a finding says for which time its band was expected, and whether that was a holiday in the detector's time zone", () => {
   const hours = Array.from({ length: 14 * 24 }, (_, i) => 100 + (i % 24) + (i % 3))
   const timeNs = (i: number) => startNs + BigInt(i) * 60n * nsPerMinute

@@ -11,7 +11,7 @@ import type { Episode } from '../alarms/episode-tracker.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'
-import { noWidening, type Widening } from './feedback.ts'
+import { type ConfirmedAnomaly, noWidening, type Widening } from './feedback.ts'
 import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 
@@ -36,7 +36,7 @@ export interface Finding {
   readonly isMuted: boolean
   /** The factor by which feedback widened the edge on the side of the peak; 1 without feedback. */
   readonly edgeFactor: number
-  /** The time that this feedback was derived from, in addition to the window. */
+  /** The time that feedback was derived from, in addition to the window. */
   readonly alsoRead: Widening['learntFrom']
 }
 
@@ -47,6 +47,8 @@ interface Evaluated {
   readonly groupKey: string
   readonly subject: ReasonSubject
   readonly widening?: Widening | undefined
+  /** Those in the time that was learnt from. */
+  readonly confirmed?: readonly ConfirmedAnomaly[]
   readonly mutes?: readonly MuteRule[]
 }
 
@@ -78,19 +80,21 @@ function withoutNegativeBand(episode: Episode): Episode {
 }
 
 function findingOf(episode: Episode, evaluated: Evaluated): Finding {
-  const { groupKey, mutes = [], series, subject, widening = noWidening } = evaluated
+  const { confirmed = [], groupKey, mutes = [], series, subject, widening = noWidening } = evaluated
+  const startedNs = bucketStartNs(series, episode.startIndex)
+  const confirmedBefore = confirmed.filter((anomaly) => anomaly.startedNs < startedNs)
   const seenUntilNs = bucketStartNs(series, episode.lastIndex + 1)
   const raisedNs = bucketStartNs(series, episode.openedIndex + 1)
   const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const edgeFactor = episode.kind === 'silent' ? 1 : episode.kind === 'low' ? widening.below : widening.above
   return {
     groupKey,
-    startedNs: bucketStartNs(series, episode.startIndex),
+    startedNs,
     seenUntilNs,
     raisedNs,
     isMuted: isMutedThroughout(mutes, raisedNs, seenUntilNs, stepNs),
     edgeFactor,
-    alsoRead: widening.learntFrom,
+    alsoRead: [...widening.learntFrom, ...confirmedBefore.flatMap(({ read }) => read)],
     isOpen: episode.endIndex === null,
     peakNs: bucketStartNs(series, episode.peakIndex),
     value: episode.peakValue,

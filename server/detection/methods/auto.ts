@@ -7,6 +7,7 @@
 // - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
 //   more or less restless than usual. The quadratic mean as well.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
+// What people confirmed does not spend the budget.
 //
 // `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is how
 // much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
@@ -22,7 +23,8 @@ import { localClock } from '../scoring/local-clock.ts'
 import { Novelties } from '../scoring/novelties.ts'
 import { RecentCourse } from '../scoring/recent-course.ts'
 import type { Series } from '../scoring/series.ts'
-import { at } from '../scoring/series.ts'
+import { at, minuteOf } from '../scoring/series.ts'
+import { type ConfirmedStarts, isConfirmed } from './confirmed.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
 /**
@@ -68,6 +70,8 @@ class View {
 
 class AutoScorer implements Scorer {
   private readonly params: MethodParams<'auto'>
+  private readonly stepMinutes: number
+  private readonly confirmed: ConfirmedStarts
   private readonly deviations: Deviations
   private readonly novelties = new Novelties()
   private readonly glance: View
@@ -79,11 +83,16 @@ class AutoScorer implements Scorer {
   private outsideShare = 0
   /** The view that opened the present episode. */
   private openedBy: View | null = null
+  /** Minutes since 1970: of the newest value, and of the value that opened the last episode. */
+  private minute = Number.NaN
+  private openedMinute = Number.NaN
   private peak = 0
   private calm = 0
 
-  constructor(params: MethodParams<'auto'>, stepMinutes: number) {
+  constructor(params: MethodParams<'auto'>, stepMinutes: number, confirmed: ConfirmedStarts) {
     this.params = params
+    this.stepMinutes = stepMinutes
+    this.confirmed = confirmed
     this.deviations = new Deviations(stepMinutes, params.history_points)
     const budget = (share: number) => ({
       stepMinutes,
@@ -104,11 +113,13 @@ class AutoScorer implements Scorer {
   score(piece: Series): Scores {
     const scores = blankScores(piece.values.length)
     const unreported = new Float64Array(piece.values.length).fill(Number.NaN)
+    const firstMinute = minuteOf(piece, 0)
     const localTimeAt = localClock(piece, this.params.timezone)
     for (let i = 0; i < piece.values.length; i++) {
       const value = at(piece.values, i)
       if (Number.isNaN(value)) continue
       const { day, minuteOfDay } = localTimeAt(i)
+      this.minute = firstMinute + i * piece.stepMinutes
       const judged = this.judge(value, day * 1440 + minuteOfDay)
       scores.expected[i] = this.deviations.expected
       if (judged === null) continue
@@ -143,13 +154,16 @@ class AutoScorer implements Scorer {
       this.peak = Math.max(this.peak, score)
       this.calm = score > 1 ? 0 : this.calm + 1
       if (this.calm < calmValues) return
-      this.openedBy.edge.spend(this.peak)
+      const { minute: lastMinute, openedMinute, stepMinutes } = this
+      const isReal = isConfirmed(this.confirmed, { lastMinute, openedMinute, stepMinutes })
+      if (!isReal) this.openedBy.edge.spend(this.peak)
       this.openedBy = null
       return
     }
     const opens = unreported > 1
     if (opens) {
       this.openedBy = leading
+      this.openedMinute = this.minute
       this.peak = score
       this.calm = 0
     }
@@ -167,7 +181,10 @@ class AutoScorer implements Scorer {
   }
 }
 
-export const auto = methodOf('auto', (params, stepMinutes) => new AutoScorer(params, stepMinutes))
+export const auto = methodOf(
+  'auto',
+  (params, stepMinutes, confirmed) => new AutoScorer(params, stepMinutes, confirmed),
+)
 
 /** Mean of the numbers that are not NaN; 0 without any. */
 function meanOf(digits: Float64Array): number {

@@ -5,6 +5,7 @@ import type { MethodKey, MethodParams } from '../../../contract/detection-method
 import type { Series } from '../scoring/series.ts'
 import { absence } from './absence.ts'
 import { auto } from './auto.ts'
+import type { ConfirmedStarts } from './confirmed.ts'
 import { levelShift } from './level-shift.ts'
 import type { Method, Scorer, Scores } from './method.ts'
 import { peerOutlier } from './peer-outlier.ts'
@@ -52,6 +53,7 @@ export function startScorer<K extends MethodKey>(
   key: K,
   params: MethodParams<K>,
   stepMinutes: number,
+  confirmed: ConfirmedStarts = [],
 ): Scorer {
-  return methods[key].start(params, stepMinutes)
+  return methods[key].start(params, stepMinutes, confirmed)
 }

@@ -10,6 +10,7 @@
 
 import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
 import type { Series } from '../scoring/series.ts'
+import type { ConfirmedStarts } from './confirmed.ts'
 
 /** Scores are limited to this value: beyond it, a multiple of the band has no meaning and could overflow. */
 export const highestScore = 1e9
@@ -63,19 +64,19 @@ export interface Scorer {
 
 export interface Method<K extends MethodKey> {
   readonly key: K
-  /** A scorer that has learnt nothing yet. All pieces of its series have this step. */
-  start(params: MethodParams<K>, stepMinutes: number): Scorer
+  /**
+   * A scorer that has learnt nothing yet. All pieces of its series have this step. `confirmed` is for methods
+   * that learn their edge themselves.
+   */
+  start(params: MethodParams<K>, stepMinutes: number, confirmed: ConfirmedStarts): Scorer
   /** Scores a whole series from nothing, as one piece. */
   score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scores
 }
 
 /** A method of which a scorer is all there is to tell. */
-export function methodOf<K extends MethodKey>(
-  key: K,
-  start: (params: MethodParams<K>, stepMinutes: number) => Scorer,
-): Method<K> {
+export function methodOf<K extends MethodKey>(key: K, start: Method<K>['start']): Method<K> {
   const score: Method<K>['score'] = (series, params, peers) =>
-    start(params, series.stepMinutes).score(series, peers)
+    start(params, series.stepMinutes, []).score(series, peers)
   return { key, start, score }
 }
 

@@ -37,7 +37,7 @@ async function widthOf(metricKey: string, everyMinutes: number): Promise<number>
     nowMs: noonMs,
     source: arrivals(everyMinutes),
     share: { tenantId: 'acme', kind: 'asked' },
-    widenings: new Map(),
+    feedback: new Map(),
     judgedNothing: false,
     mayBeLate: true,
   })

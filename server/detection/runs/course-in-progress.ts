@@ -176,7 +176,7 @@ export class CourseInProgress {
   ): Promise<void> {
     if (some.length === 0) return
     const { hidings } = this.#course
-    const { choice, share, source, widenings } = this.#run
+    const { choice, feedback, share, source } = this.#run
     const { endNs, startNs, stepMinutes, windowStartNs } = this.#plan
     const bucketsIn = (spanNs: Ns) => Number(spanNs / (BigInt(stepMinutes) * nsPerMinute))
     const keptBuckets = bucketsIn(endNs - windowStartNs)
@@ -189,11 +189,10 @@ export class CourseInProgress {
       reportBuckets: how.isLast ? keptBuckets : 0,
       keptBuckets,
       spanBuckets: bucketsIn(endNs - startNs),
-      members: some.map(({ member: { groupKey }, piece }) => {
-        const widening = widenings.get(groupKey)
-        const factors = widening && { above: widening.above, below: widening.below }
-        return { groupKey, piece, widening: factors }
-      }),
+      members: some.map(({ member: { groupKey }, piece }) => ({
+        ...{ groupKey, piece },
+        feedback: feedback.get(groupKey),
+      })),
     }
     for (const part of tasksOf(task)) {
       const isCurrent = () => source.hidings() === hidings

@@ -5,10 +5,10 @@ import type { Ns } from '../../../contract/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { type GroupBy, labelsOf } from '../../series/series-statement.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import type { Widening } from '../anomalies/feedback.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import type { EvaluationShare } from './evaluation-pool.ts'
+import type { SeriesFeedback } from './series-course.ts'
 
 export interface LearntSpan {
   readonly startNs: Ns
@@ -44,7 +44,7 @@ export interface CourseRun {
   readonly source: SeriesSource
   readonly share: EvaluationShare
   /** By `groupKey`. */
-  readonly widenings: ReadonlyMap<string, Pick<Widening, 'above' | 'below'>>
+  readonly feedback: ReadonlyMap<string, SeriesFeedback>
   /** Whether the last run judged nothing; history may have been loaded since. */
   readonly judgedNothing: boolean
   /** Whether telemetry may still arrive late. A replay of the past has all of it. */

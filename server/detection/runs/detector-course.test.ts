@@ -73,7 +73,7 @@ const runAt = (source: SeriesSource, minute: number): CourseRun => ({
   nowMs: noonMs + minute * 60_000 + 30_000,
   source,
   share: { tenantId: 'acme', kind: 'asked' },
-  widenings: new Map(),
+  feedback: new Map(),
   judgedNothing: false,
   mayBeLate: true,
 })
@@ -159,7 +159,7 @@ test('another definition, other feedback, or a course that was dropped begins an
   const evaluations = new EvaluationsHere()
   const courses = new DetectorCourses(evaluations)
   await judge(courses, runAt(source, 0))
-  const widened = { ...runAt(source, 5), widenings: new Map([['{}', { above: 3, below: 1 }]]) }
+  const widened = { ...runAt(source, 5), feedback: new Map([['{}', { widening: { above: 3, below: 1 } }]]) }
   const other = new DetectorCourses(new EvaluationsHere())
   assert.deepEqual((await judge(courses, widened)).groups, (await judge(other, widened)).groups)
   const params = methodParams.robust_band.parse({ k: 2, min_rel_dev: 0 })

@@ -1,6 +1,7 @@
 // One run of a detector: judges the series that its course (detector-course.ts) has evaluated, and converts
 // their episodes to findings. Scheduled runs, previews and files all use this code.
 
+import { nsPerMinute } from '../../../contract/instant.ts'
 import type { SeriesRequest, SeriesSet } from '../../series/series.ts'
 import { labelsOf } from '../../series/series-statement.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
@@ -26,6 +27,7 @@ import type { JudgedRun } from './detector-course.ts'
 import { peersOf } from './evaluate.ts'
 import type { EvaluationShare } from './evaluation-pool.ts'
 import { planRun, type RunPlan } from './run-plan.ts'
+import type { SeriesFeedback } from './series-course.ts'
 
 /** What a run of a detector judges by, beside its series. */
 export interface Run {
@@ -54,9 +56,21 @@ export function courseRunOf(
     version: String(detector.revision),
     definition: detector.definition,
     choice,
-    widenings: tuning?.widenings ?? new Map(),
+    feedback: feedbackOf(tuning),
     judgedNothing: judgedNothing(detector),
   }
+}
+
+/** By `groupKey`. */
+function feedbackOf(tuning: Tuning | null): Map<string, SeriesFeedback> {
+  const feedback = new Map<string, SeriesFeedback>()
+  for (const [key, { above, below }] of tuning?.widenings ?? [])
+    feedback.set(key, { widening: { above, below } })
+  for (const [key, anomalies] of tuning?.confirmed ?? []) {
+    const confirmed = anomalies.map(({ startedNs }) => Number(startedNs / nsPerMinute))
+    feedback.set(key, { ...feedback.get(key), confirmed })
+  }
+  return feedback
 }
 
 export function requestOf(
@@ -138,6 +152,7 @@ function evaluateGroup(
     groupKey,
     subject,
     widening,
+    confirmed: (tuning?.confirmed.get(groupKey) ?? []).filter(({ startedNs }) => startedNs >= plan.startNs),
     mutes,
   })
   const isWidened = widening !== undefined && isBandLearnt(choice.params)

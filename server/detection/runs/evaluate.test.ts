@@ -8,7 +8,7 @@ import type { MethodChoice } from '../methods/catalogue.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { noises, seededNormal } from '../scoring/seeded-noise.ts'
 import { seededUniform } from '../scoring/seeded-random.ts'
-import type { Series } from '../scoring/series.ts'
+import { at, type Series } from '../scoring/series.ts'
 import { alarmPolicy } from './alarm-policy.ts'
 import { evaluateSeries } from './evaluate.ts'
 
@@ -331,5 +331,28 @@ test('the alarm layer leaves the edge of a method that learns its own', () => {
   for (const alarm_budget_per_week of [0.1, 1, 10]) {
     const policy = alarmPolicy(methodParams.auto.parse({ alarm_budget_per_week }), 5)
     assert.deepEqual([policy.leastThreshold, policy.mostThreshold], [1, 1])
+  }
+})
+
+test('what people confirmed does not spend the alarm budget: incidents after it are told as well', () => {
+  const [perDay, days] = [288, 28]
+  const incidents = Array.from({ length: days - 5 }, (_, i) => 301 * (i + 5) - 100)
+  for (const [method_key, size] of [['auto', 7] as const, ['robust_band', 10] as const]) {
+    const values = Float64Array.from(noisy(100, 1, perDay * days, 4))
+    for (const [i, start] of incidents.entries()) {
+      for (const [k, share] of [0.6, 0.8, 1].entries())
+        values[start + k] = at(values, start + k) + size * (1 + 0.03 * i) * share
+    }
+    const series = { ...seriesOf(values), stepMinutes: 5 }
+    const choice = { method_key, params: methodParams[method_key].parse({}) } as MethodChoice
+    const found = (confirmed: readonly number[]) => {
+      const { episodes } = evaluateSeries(series, choice, { confirmed })
+      const isFound = (start: number) =>
+        episodes.some(({ startIndex }) => startIndex >= start && startIndex < start + 3)
+      return incidents.filter(isFound).length
+    }
+    const minutes = incidents.map((start) => 5 * start)
+    assert.ok(found(minutes) > found([]), `${method_key}: ${found(minutes)} beside ${found([])}`)
+    assert.equal(found(minutes.map((minute) => minute + 240)), found([]), 'other times confirm nothing')
   }
 })

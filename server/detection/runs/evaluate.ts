@@ -2,11 +2,11 @@
 // runs, previews and benchmarks all go through here, so a preview shows what a run will do.
 
 import { comparesPeers } from '../../../contract/detection-methods.ts'
-import type { AlarmPolicy, Evaluation } from '../alarms/alarm.ts'
+import type { Evaluation } from '../alarms/alarm.ts'
 import { evidenceOf } from '../alarms/evidence.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import type { Series } from '../scoring/series.ts'
-import { SeriesCourse } from './series-course.ts'
+import { SeriesCourse, type SeriesFeedback } from './series-course.ts'
 
 /**
  * Evaluates a whole series from nothing. Pure: the same series and parameters give the same result. An empty
@@ -19,11 +19,11 @@ import { SeriesCourse } from './series-course.ts'
 export function evaluateSeries(
   series: Series,
   choice: MethodChoice,
-  widening?: AlarmPolicy['widening'],
+  feedback?: SeriesFeedback,
   peers: readonly Series[] = [],
 ): Evaluation {
   const { stepMinutes, values } = series
-  const course = new SeriesCourse({ choice, stepMinutes, widening, keptBuckets: Number.POSITIVE_INFINITY })
+  const course = new SeriesCourse({ choice, stepMinutes, feedback, keptBuckets: Number.POSITIVE_INFINITY })
   course.advance(series, peers)
   return course.newestBuckets(values.length, values.length, peers).evaluation
 }

@@ -45,7 +45,7 @@ function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): Ev
     members: series.map((piece, i) => ({
       groupKey: `{"host":"${i}"}`,
       piece,
-      widening: i === 0 ? undefined : { above: 1.5, below: 1 },
+      feedback: i === 0 ? undefined : { widening: { above: 1.5, below: 1 } },
     })),
     isStart: true,
     settledUntilNs: startNs + BigInt((values.length - 12) * stepMinutes) * nsPerMinute,
@@ -129,22 +129,46 @@ describe('the evaluation pool', () => {
   })
 })
 
-describe('a group of series', () => {
-  test('is one task where its method compares the series, and several tasks otherwise', () => {
-    const group = Array.from({ length: 10 }, (_, i) => seriesOf(3000, i))
+describe('a task', () => {
+  const pointsOf = ({ members }: EvaluationTask) =>
+    members.reduce((sum, { piece }) => sum + piece.values.length, 0)
+
+  test('keeps series together that its method compares, and is divided between others', () => {
+    const group = Array.from({ length: 10 }, (_, i) => seriesOf(600, i))
     assert.deepEqual(
       tasksOf(taskOf('peer_outlier', group)).map(({ members }) => members.length),
-      [10],
+      [10, 10, 10],
     )
     const tasks = tasksOf(taskOf('auto', group))
     assert.deepEqual(
       tasks.map(({ members }) => members.length),
-      [2, 2, 2, 2, 2],
+      [3, 3, 3, 1],
     )
     assert.deepEqual(
       tasks.flatMap(({ members }) => members.map(({ piece }) => piece)),
       group,
     )
-    assert.equal(tasksOf(taskOf('auto', [seriesOf(100_000, 1)])).length, 1)
+  })
+
+  test('has a bounded number of points, also of one long series', () => {
+    const tasks = [taskOf('auto', [seriesOf(20_160, 1)]), taskOf('robust_band', [seriesOf(8192, 1)])]
+    for (const part of tasks.flatMap(tasksOf)) assert.ok(pointsOf(part) <= 2100, `${pointsOf(part)} points`)
+  })
+
+  test('comes to the same result when it is divided', () => {
+    const peers = [1, 2, 3].map((seed) => seriesOf(800, seed))
+    for (const key of ['auto', 'robust_band', 'threshold', 'peer_outlier'] as const) {
+      const group = key === 'peer_outlier' ? peers : [seriesOf(2500, 1)]
+      const task = { ...taskOf(key, group), reportBuckets: 600 }
+      const store = new EvaluationStore()
+      const parts = tasksOf(task)
+      assert.ok(parts.length > 1)
+      const results = parts.map((part) => structuredClone(store.evaluate(part)))
+      assert.deepEqual(
+        results.flatMap((result) => result ?? []),
+        new EvaluationStore().evaluate(task),
+        key,
+      )
+    }
   })
 })

@@ -6,12 +6,11 @@
 // dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection-methods.ts'
-import type { AlarmPolicy } from '../alarms/alarm.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { copyState, stateBytes } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { peersOf } from './evaluate.ts'
-import { type JudgedWindow, SeriesCourse } from './series-course.ts'
+import { type JudgedWindow, SeriesCourse, type SeriesFeedback } from './series-course.ts'
 
 /** The next buckets of one series. */
 interface EvaluationMember {
@@ -19,7 +18,7 @@ interface EvaluationMember {
   readonly groupKey: string
   readonly piece: Series
   /** Undefined where there is no feedback. */
-  readonly widening: AlarmPolicy['widening']
+  readonly feedback: SeriesFeedback | undefined
 }
 
 /**
@@ -114,8 +113,8 @@ export class EvaluationStore {
     const key = keyOf(task, member)
     const before = this.kept.get(key)
     if (before !== undefined) this.drop(key, before)
-    const { piece, widening } = member
-    const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, widening, keptBuckets })
+    const { feedback, piece } = member
+    const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, feedback, keptBuckets })
     this.kept.set(key, { tenantId, course, series, bytes: 0, tasks: 0, lastTask: 0 })
     return series
   }
@@ -124,9 +123,8 @@ export class EvaluationStore {
     const key = keyOf(task, member)
     const found = this.kept.get(key)
     if (found === undefined) return null
-    const { above = 1, below = 1 } = found.series.widening ?? {}
-    const isSameFeedback = above === (member.widening?.above ?? 1) && below === (member.widening?.below ?? 1)
-    if (isSameFeedback && found.series.endNs === member.piece.startNs) return found.series
+    if (isSameFeedback(found.series.feedback, member.feedback) && found.series.endNs === member.piece.startNs)
+      return found.series
     this.drop(key, found)
     return null
   }
@@ -186,6 +184,16 @@ export class EvaluationStore {
   }
 }
 
+function isSameFeedback(one: SeriesFeedback = {}, other: SeriesFeedback = {}): boolean {
+  const { above, below } = one.widening ?? unmoved
+  const moved = other.widening ?? unmoved
+  const [mine, theirs] = [one.confirmed ?? [], other.confirmed ?? []]
+  const isSameList = mine.length === theirs.length && mine.every((start, i) => start === theirs[i])
+  return above === moved.above && below === moved.below && isSameList
+}
+
+const unmoved = { above: 1, below: 1 }
+
 const keyOf = ({ course }: EvaluationTask, { groupKey }: EvaluationMember) => `${course} ${groupKey}`
 
 /** The buckets that end no later than a time. */
@@ -210,15 +218,21 @@ function partOf(piece: Series, from: number, to: number): Series {
   }
 }
 
-/** Points of one task: many small series make few tasks, and a long piece is divided. */
-const taskPoints = 8192
+/**
+ * Points of one task: many small series make few tasks, and a long piece is divided. The most expensive
+ * methods need a sixth of a second for so many, and another organisation waits no longer for its turn.
+ */
+const taskPoints = 2048
+
+/** A task of series that are compared has at least so many buckets of each. */
+const leastBuckets = 256
 
 /**
- * Divides the members of a task into tasks of bounded size. Those that their method compares stay
- * together.
+ * Divides a task into tasks of bounded size, to be evaluated in this order. Series that their method compares
+ * stay together.
  */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
-  if (comparesPeers(task.choice.method_key)) return [task]
+  if (comparesPeers(task.choice.method_key)) return dividedInTime(task)
   const tasks: { members: EvaluationMember[] }[] = []
   let room = 0
   for (const member of task.members) {
@@ -232,5 +246,26 @@ export function tasksOf(task: EvaluationTask): EvaluationTask[] {
       room -= points
     }
   }
-  return tasks.map(({ members }) => ({ ...task, members }))
+  return tasks.flatMap(({ members }) => dividedInTime({ ...task, members }))
+}
+
+/** Only the last part has buckets that may still change, and reports. */
+function dividedInTime(task: EvaluationTask): EvaluationTask[] {
+  const [first] = task.members
+  if (first === undefined) return []
+  const { startNs, values } = first.piece
+  const isAligned = task.members.every(
+    ({ piece }) => piece.startNs === startNs && piece.values.length === values.length,
+  )
+  const longest = Math.max(leastBuckets, Math.floor(taskPoints / task.members.length))
+  const settled = firstBuckets(first.piece, task.settledUntilNs).values.length
+  if (!isAligned || settled <= longest) return [task]
+  const parts = Math.ceil(settled / longest)
+  return Array.from({ length: parts }, (_, at) => {
+    const isLast = at === parts - 1
+    const [from, to] = [at * longest, isLast ? values.length : (at + 1) * longest]
+    const members = task.members.map((member) => ({ ...member, piece: partOf(member.piece, from, to) }))
+    const reportBuckets = isLast ? task.reportBuckets : 0
+    return { ...task, members, reportBuckets, isStart: task.isStart && at === 0 }
+  })
 }

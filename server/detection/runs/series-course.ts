@@ -27,16 +27,19 @@ interface NewestColumns extends Scores {
   readonly volumes?: Float64Array
 }
 
+/** What people said of a series. */
+export type SeriesFeedback = Pick<AlarmPolicy, 'widening' | 'confirmed'>
+
 interface CourseOptions {
   readonly choice: MethodChoice
   readonly stepMinutes: number
-  readonly widening: AlarmPolicy['widening']
+  readonly feedback: SeriesFeedback | undefined
   /** How many of the newest buckets a run may report on. */
   readonly keptBuckets: number
 }
 
 export class SeriesCourse {
-  readonly widening: AlarmPolicy['widening']
+  readonly feedback: SeriesFeedback | undefined
   private readonly choice: MethodChoice
   private readonly stepMinutes: number
   private readonly policy: AlarmPolicy
@@ -46,13 +49,12 @@ export class SeriesCourse {
   private startNs: bigint | null = null
   private buckets = 0
 
-  constructor({ choice, keptBuckets, stepMinutes, widening }: CourseOptions) {
-    const policy = alarmPolicy(choice.params, stepMinutes)
+  constructor({ choice, feedback, keptBuckets, stepMinutes }: CourseOptions) {
     this.choice = choice
     this.stepMinutes = stepMinutes
-    this.widening = widening
-    this.policy = widening === undefined ? policy : { ...policy, widening }
-    this.scorer = startScorer(choice.method_key, choice.params, stepMinutes)
+    this.feedback = feedback
+    this.policy = { ...alarmPolicy(choice.params, stepMinutes), ...feedback }
+    this.scorer = startScorer(choice.method_key, choice.params, stepMinutes, feedback?.confirmed)
     this.alarms = new AlarmLayer(this.policy)
     this.newest = new NewestRows(keptBuckets)
   }

@@ -87,6 +87,11 @@ export function bucketStartNs(series: Pick<Series, 'startNs' | 'stepMinutes'>, i
   return series.startNs + BigInt(i) * BigInt(series.stepMinutes) * nsPerMinute
 }
 
+/** Start of bucket i in minutes since 1970. */
+export function minuteOf(series: Pick<Series, 'startNs' | 'stepMinutes'>, i: number): number {
+  return Number(series.startNs / nsPerMinute) + i * series.stepMinutes
+}
+
 /** The element at an index that is known to be inside the array; NaN outside. */
 export function at(values: Float64Array, i: number): number {
   return values[i] ?? Number.NaN

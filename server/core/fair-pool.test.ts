@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { AppError } from '../core/app-error.ts'
+import { AppError } from './app-error.ts'
 import { FairPool, type LendRequest, type WorkKind } from './fair-pool.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -15,18 +15,26 @@ interface Under {
 /** A pool whose work ends when the test says so, `costMs` after it began. */
 function poolOf(
   members: number,
-  more: { atOnceByOwner?: number; waitingByOwner?: number; waiting?: number } = {},
+  more: {
+    atOnceByOwner?: number
+    atOnceBesideOthers?: number
+    waitingByOwner?: number
+    waiting?: number
+  } = {},
 ) {
-  const { atOnceByOwner = members, waiting = 1000, waitingByOwner = 1000 } = more
+  const { atOnceByOwner = members, atOnceBesideOthers, waiting = 1000, waitingByOwner = 1000 } = more
   let nowMs = 0
-  const asked = { weight: 4, atOnceByOwner, atOnce: members, waitingByOwner }
+  const beside = atOnceBesideOthers === undefined ? {} : { atOnceBesideOthers }
+  const asked = { weight: 4, atOnceByOwner, ...beside, atOnce: members, waitingByOwner }
   const background = { weight: 1, atOnceByOwner: 1, atOnce: Math.max(1, members - 1), waitingByOwner }
   const names = Array.from({ length: members }, (_, i) => i)
   const pool = new FairPool(names, { kinds: { asked, background }, waiting, nowMs: () => nowMs })
   const begun: string[] = []
+  const alone: string[] = []
   const under: Under[] = []
   const lend = (owner: string, more: Partial<LendRequest> = {}) =>
-    pool.lend({ owner, kind: 'asked', ...more }, () => {
+    pool.lend({ owner, kind: 'asked', ...more }, (_, isAlone) => {
+      if (isAlone) alone.push(owner)
       const { promise, resolve } = Promise.withResolvers<void>()
       begun.push(owner)
       under.push({ owner, end: resolve })
@@ -42,7 +50,7 @@ function poolOf(
   const endAll = async (costMs = 1) => {
     while (under.length > 0) await end(costMs)
   }
-  return { pool, begun, under, lend, end, endAll }
+  return { pool, alone, begun, under, lend, end, endAll }
 }
 
 describe('a pool that is shared fairly', () => {
@@ -65,6 +73,34 @@ describe('a pool that is shared fairly', () => {
     while (begun.length < 30) await end(begun.at(-1) === 'dear' ? 100 : 10)
     const dear = begun.filter((owner) => owner === 'dear').length
     assert.ok(dear >= 2 && dear <= 5, `${dear} of 30`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('gives an owner fewer members at once while another asks too', async () => {
+    const { alone, begun, lend, endAll, end, under } = poolOf(4, { atOnceByOwner: 2, atOnceBesideOthers: 1 })
+    const all = [lend('first'), lend('first')]
+    await turn()
+    assert.deepEqual(
+      [begun, alone],
+      [
+        ['first', 'first'],
+        ['first', 'first'],
+      ],
+    )
+    all.push(lend('neighbour'), lend('neighbour'), lend('first'))
+    await turn()
+    assert.deepEqual(begun, ['first', 'first', 'neighbour'])
+    await end(10, 'first')
+    assert.deepEqual(under.map(({ owner }) => owner).sort(), ['first', 'neighbour'])
+    await endAll(10)
+    assert.equal(alone.length, 2)
+    // The neighbour has not asked for longer than anybody looks at a page.
+    all.push(lend('first'))
+    await end(10_000)
+    all.push(lend('first'), lend('first'))
+    await turn()
+    assert.deepEqual(alone.slice(2), ['first', 'first'])
     await endAll()
     await Promise.all(all)
   })

@@ -4,10 +4,10 @@
 // behind goes first. So an owner that has used little is next, however much the others have queued; and an
 // idle owner gains nothing for the time in which it was idle. Running work is not interrupted, so no owner
 // may occupy every member: the next owner finds a member that is free or used by an owner that was entitled
-// to it.
+// to it. An owner may have more at once while no other has asked for anything lately.
 
 import assert from 'node:assert/strict'
-import { AppError } from '../core/app-error.ts'
+import { AppError } from './app-error.ts'
 
 /**
  * `asked`: a client waits for the result; `background`: work that can wait. An owner has a clock for each.
@@ -25,8 +25,10 @@ export interface LendRequest {
 interface KindRule {
   /** Cost is divided by it: of two owners that always wait, the one of double weight gets double the time. */
   readonly weight: number
-  /** Members that one owner may occupy at once. */
+  /** Members that one owner may occupy at once, while it is alone. */
   readonly atOnceByOwner: number
+  /** The same while others ask for work too. Default: the same number. */
+  readonly atOnceBesideOthers?: number
   /** Members that all owners together may occupy at once. */
   readonly atOnce: number
   /** The most that may wait for one owner; above it {@link FairPool.lend} refuses. */
@@ -46,8 +48,12 @@ interface Waiting<Member> {
   readonly resolve: (member: Member) => void
 }
 
+/** How long an owner that has asked for work counts as present. People look at a page for longer. */
+const presentMs = 10_000
+
 /** One owner's work of one kind. Costs and clocks are in milliseconds. */
 interface Flow<Member> {
+  readonly owner: string
   readonly rule: KindRule
   readonly kind: WorkKind
   readonly waiting: Waiting<Member>[]
@@ -56,6 +62,12 @@ interface Flow<Member> {
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
+}
+
+/** When an owner asked for work. */
+interface Presence {
+  readonly owner: string
+  readonly atMs: number
 }
 
 /** The assumed cost before anything was measured: that of a chart of an hour. */
@@ -76,6 +88,9 @@ export class FairPool<Member> {
   #clock = 0
   #waiting = 0
   #seq = 0
+  /** The owner that was the last to ask for work, and the last one that is not the same. */
+  #latest: Presence | null = null
+  #other: Presence | null = null
 
   constructor(members: readonly Member[], options: FairPoolOptions) {
     this.#free = [...members]
@@ -90,17 +105,20 @@ export class FairPool<Member> {
   /**
    * Lends a member until the work has settled. Throws `too_many_requests` at once where too much waits, and
    * the reason of the signal where it aborts before the work has begun.
+   *
+   * @param work is told whether no other owner has asked for work lately
    */
-  async lend<T>(request: LendRequest, work: (member: Member) => Promise<T>): Promise<T> {
+  async lend<T>(request: LendRequest, work: (member: Member, isAlone: boolean) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()
+    if (request.kind === 'asked') this.#notePresence(request.owner)
     const key = `${request.kind} ${request.owner}`
-    const flow = this.#flowOf(key, request.kind)
+    const flow = this.#flowOf(key, request)
     this.#requireRoom(flow)
     const member = await this.#wait(flow, request.signal)
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
     try {
-      return await work(member)
+      return await work(member, this.#isAlone(request.owner))
     } finally {
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
       flow.clock += (cost - charged) / flow.rule.weight
@@ -113,11 +131,21 @@ export class FairPool<Member> {
     }
   }
 
-  #flowOf(key: string, kind: WorkKind): Flow<Member> {
+  #notePresence(owner: string): void {
+    if (this.#latest !== null && this.#latest.owner !== owner) this.#other = this.#latest
+    this.#latest = { owner, atMs: this.#options.nowMs() }
+  }
+
+  #isAlone(owner: string): boolean {
+    const another = this.#latest?.owner === owner ? this.#other : this.#latest
+    return another === null || this.#options.nowMs() - another.atMs >= presentMs
+  }
+
+  #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {
     const known = this.#flows.get(key)
     if (known !== undefined) return known
     const rule = this.#options.kinds[kind]
-    const flow = { rule, kind, waiting: [], running: 0, clock: this.#clock, usualCost: firstCostMs }
+    const flow = { owner, rule, kind, waiting: [], running: 0, clock: this.#clock, usualCost: firstCostMs }
     this.#flows.set(key, flow)
     return flow
   }
@@ -177,8 +205,10 @@ export class FairPool<Member> {
     return best
   }
 
-  #mayBegin({ kind, rule, running, waiting }: Flow<Member>): boolean {
-    return waiting.length > 0 && running < rule.atOnceByOwner && this.#running[kind] < rule.atOnce
+  #mayBegin({ kind, owner, rule, running, waiting }: Flow<Member>): boolean {
+    if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
+    const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
+    return running < (this.#isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
   }
 
   #isBefore(a: Flow<Member>, b: Flow<Member>): boolean {
