@@ -10,7 +10,8 @@ export interface Lifetime {
   readonly typed: string
 }
 
-export const [inherited, otherDays] = ['inherited', 'other'] as const
+export const inherited = 'inherited'
+export const otherDays = 'other'
 
 export const usualDays = ['7', '30', '90', '365'] as const
 
