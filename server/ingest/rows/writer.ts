@@ -1,11 +1,11 @@
 // Group commits: many small HTTP requests, few inserts. Each partition in a commit costs the engine about as
 // much as a thousand rows, so rows that arrive for a placement within a short time are inserted together. A
-// commit has few placements, those that waited longest and have about as many rows, and of a placement with
-// many waiting rows only a part, so that nobody waits for all of them. Under load groups grow by themselves, and the number of parts
-// does not. A request is acknowledged when all its rows are committed, never before. The buffer is limited,
-// and organisations share it fairly (core/fair-shares): above the limit, requests of those that use the most
-// are refused with a response that can be retried, and the process does not grow. docs/decisions/0001 and
-// 0033 have the measurements.
+// commit has few placements, those that waited longest and have about as many rows. Of a placement with many
+// waiting rows it has only a part, so that nobody waits for all of them. Under load groups grow by
+// themselves, and the number of parts does not. A request is acknowledged when all its rows are committed,
+// never before. The buffer is limited, and organisations share it fairly (core/fair-shares): above the limit,
+// requests of those that use the most are refused with a response that can be retried, and the process does
+// not grow. docs/decisions/0001 and 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
