@@ -118,7 +118,8 @@ class AutoScorer implements Scorer {
     this.recent = new RecentCourse(stepMinutes)
     this.course = new View(new LearntEdge({ ...budget(courseShare), ...courseFloor }), params.memory_points)
     const { course, glance, lasting, novelty } = this
-    this.views = stepMinutes > widestForLasting ? [glance, novelty, course] : [glance, novelty, course, lasting]
+    this.views =
+      stepMinutes > widestForLasting ? [glance, novelty, course] : [glance, novelty, course, lasting]
   }
 
   score(piece: Series): Scores {
