@@ -1,6 +1,6 @@
 // Choosing a detector, over HTTP: what would suit a metric, and what a detector would have done, with the
-// deploys that anomalies are told with. It changes nothing, but it works as hard as many runs do, so it is for
-// those who may create a detector, previews one at a time for each organisation.
+// deploys that anomalies are told with. It changes nothing, but it works as hard as many runs do, so it is
+// for those who may create a detector, previews one at a time for each organisation.
 
 import type { FastifyInstance } from 'fastify'
 import { instantOf } from '../../contract/instant.ts'

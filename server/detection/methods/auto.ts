@@ -44,7 +44,7 @@ const courseFloor = { base: 1.05, perDigit: 0.36 }
  */
 const [glanceShare, lastingShare, noveltyShare, courseShare] = [1, 0.4, 0.6, 0.4]
 const budgetExponent = 0.8
-/** Half-life of what was reported of the first two views: a spike is over when it is over. */
+/** Half-life of what was reported of glances, one or four: a spike is over when it is over. */
 const glanceMemoryPoints = 8
 const lastingGlances = 4
 /** In wider buckets four values are hours, of which the last view has the mean. */
