@@ -14,6 +14,19 @@ interface WaitingBatch {
  */
 export const groupBytes = 32 * 1024 * 1024
 
+/** Placements with less than this differ too little for a sender to notice, bytes of encoded rows. */
+const smallBytes = 2 * 1024 * 1024
+const similarTimes = 8
+
+/**
+ * Whether the waiting rows of two placements may be in one commit: it ends for both at once, so whoever has
+ * few rows would wait for those of whoever has many.
+ */
+export function mayShareCommit(bytes: number, otherBytes: number): boolean {
+  const [less, more] = bytes < otherBytes ? [bytes, otherBytes] : [otherBytes, bytes]
+  return more <= Math.max(smallBytes, less * similarTimes)
+}
+
 /**
  * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
  * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
