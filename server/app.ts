@@ -355,13 +355,11 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   const { http } = front
   const isClockInDoubt = () => needs.watch.doubt !== null
   const metrics = new ServiceMetrics({
+    ...needs,
     ...ingest,
     requests: deletion.requests,
-    disk: needs.disk,
-    clients: needs.clients,
     connections: front.connections,
     answers: front.answers,
-    clock,
     isClockInDoubt,
   })
   const readerOf = (caller: Caller) =>

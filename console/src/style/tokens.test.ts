@@ -67,7 +67,12 @@ for (const [scheme, tokens] of Object.entries(schemes)) {
   test(`every text has 4.5:1 and every mark 3:1 on its ground, ${scheme}`, () => {
     const colourOf = (name: string) => tokens.get(name) ?? assert.fail(`no colour ${name}`)
     const low = pairs
-      .map(([front, ground, min]) => ({ front, ground, min, is: contrast(colourOf(front), colourOf(ground)) }))
+      .map(([front, ground, min]) => ({
+        front,
+        ground,
+        min,
+        is: contrast(colourOf(front), colourOf(ground)),
+      }))
       .filter(({ is, min }) => is < min)
     assert.deepEqual(low, [])
   })
