@@ -64,11 +64,11 @@ export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]):
 
 /**
  * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
- * size.
+ * size. Beside another commit they are not divided, because the second insert would take its core.
  */
-export function insertsOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
+export function insertsOf(rows: readonly Buffer[], isAlone: boolean): readonly (readonly Buffer[])[] {
   const bytes = rows.reduce((sum, { length }) => sum + length, 0)
-  if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
+  if (bytes < halvedBytes || rows.length < 2 || !isAlone) return rows.length === 0 ? [] : [rows]
   let [first, cut] = [0, 0]
   while (cut < rows.length - 1 && (cut === 0 || first < bytes / 2)) first += rows[cut++]?.length ?? 0
   return [rows.slice(0, cut), rows.slice(cut)]

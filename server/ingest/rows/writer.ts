@@ -348,11 +348,12 @@ export class IngestWriter {
    * this.
    */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
+    const isAlone = this.#committing.size <= 1
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return insertsOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
+      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason
