@@ -114,6 +114,14 @@ describe('a signal to stop', { timeout: 60_000 }, () => {
     assert.deepEqual([ended, said, starts], [[5, null], [], 1])
   })
 
+  test('is the last one: a service that crashes while it stops is not started again', async () => {
+    const { ended, said, starts } = await course(`
+      process.on('SIGTERM', die)
+      setInterval(() => {}, 1000)
+      alive(() => process.kill(process.ppid, 'SIGTERM'))`)
+    assert.deepEqual([ended, said, starts], [[null, 'SIGABRT'], [], 1])
+  })
+
   test('in the pause before a restart ends the supervisor at once', async () => {
     const { ended, starts } = await course('die()', {
       limits: { ...quick, pausesMs: [2 ** 30] },
