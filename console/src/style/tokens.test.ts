@@ -67,7 +67,12 @@ for (const [scheme, tokens] of Object.entries(schemes)) {
   test(`every text has 4.5:1 and every mark 3:1 on its ground, ${scheme}`, () => {
     const colourOf = (name: string) => tokens.get(name) ?? assert.fail(`no colour ${name}`)
     const low = pairs
-      .map(([front, ground, min]) => ({ front, ground, min, is: contrast(colourOf(front), colourOf(ground)) }))
+      .map(([front, ground, min]) => ({
+        front,
+        ground,
+        min,
+        is: contrast(colourOf(front), colourOf(ground)),
+      }))
       .filter(({ is, min }) => is < min)
     assert.deepEqual(low, [])
   })
@@ -76,7 +81,7 @@ for (const [scheme, tokens] of Object.entries(schemes)) {
 test('both schemes have the same colours, and each one is in a pair or is a line that only divides', () => {
   const names = [...schemes.light.keys()].sort()
   assert.deepEqual([...schemes.dark.keys()].sort(), names)
-  const paired = new Set(pairs.flatMap(([front, ground]) => [front, ground]))
+  const paired = new Set(pairs.flat())
   assert.deepEqual(
     names.filter((name) => !paired.has(name)),
     ['border'],
