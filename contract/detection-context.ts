@@ -80,6 +80,12 @@ export type AnomalyContext = z.infer<typeof AnomalyContext>
 /** One item of `GET /anomalies`. */
 export const ListedAnomaly = Anomaly.extend({
   related_ids: relatedIds,
+  incident_id: z
+    .string()
+    .nullable()
+    .describe(
+      'The incident that it belongs to, as `GET /incidents/{id}` has it. Computed on request; null where it could not be told in time, in long lists of busy days.',
+    ),
   deploy: Deploy.nullable().describe(
     'The deploy of its service that it began with, at most half an hour after and a quarter before; `reason` names it at its end. Computed on request; null where there was none, where it has no service, and where it could not be told in time.',
   ),

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { Instant } from './common.ts'
+import { Deploy } from './deploys.ts'
 import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
 import { MomentInput, momentForms } from './instant.ts'
 import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
@@ -40,6 +41,7 @@ export const PreviewAnomaly = Anomaly.pick({
 })
   .extend({
     raised_at: Instant.describe('When the run began that would have recorded it.'),
+    deploy: Deploy.nullable().describe('The deploy that it began with, as an anomaly has it.'),
   })
   .meta({ id: 'PreviewAnomaly' })
 export type PreviewAnomaly = z.infer<typeof PreviewAnomaly>
@@ -92,6 +94,9 @@ export const DetectorPreview = z
       }),
     ),
     anomalies: z.array(PreviewAnomaly).describe('In the order in which they would have been recorded.'),
+    deploys: z
+      .array(Deploy)
+      .describe('The newest 100 deploys of its services in the range, oldest first, to draw.'),
     cost: z.object({
       duration_ms: z.int(),
       rows_read: z.int().describe('Rows of telemetry in the range and the windows before it.'),

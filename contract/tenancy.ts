@@ -1,7 +1,7 @@
 // Organisations, roles and access tokens on the wire.
 
 import { z } from 'zod'
-import { DisplayName, Instant } from './common.ts'
+import { cursorQuery, DisplayName, Instant, limitQuery } from './common.ts'
 
 /** Roles of people and tokens. `ingest` may only write telemetry. */
 export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
@@ -37,6 +37,19 @@ export const Me = z
   .meta({ id: 'Me' })
 export type Me = z.infer<typeof Me>
 
+export const Organisation = z
+  .object({
+    tenant_id: z.string(),
+    name: z
+      .string()
+      .describe(
+        'Set by the operator who created it. It never changes, because certificates name it by its hash.',
+      ),
+    created_at: Instant,
+  })
+  .describe('Your organisation.')
+  .meta({ id: 'Organisation' })
+
 export const RemoveOrganisation = z
   .strictObject({
     confirm: z.string().describe('The tenant_id of your organisation, typed by a person.'),
@@ -57,6 +70,9 @@ export const OrganisationRemoved = z
   .meta({ id: 'OrganisationRemoved' })
 export type OrganisationRemoved = z.infer<typeof OrganisationRemoved>
 
+/** A use is recorded when the one before is so old: of a busy token one request in many writes. */
+export const tokenUseMinutes = 5
+
 export const AccessToken = z
   .object({
     id: z.string(),
@@ -65,6 +81,9 @@ export const AccessToken = z
     prefix: z.string().describe('The first characters of the secret, to identify it.'),
     created_at: Instant,
     created_by: z.string(),
+    last_used_at: Instant.nullable().describe(
+      `When it was last used, itself or by a session of the console; at most ${tokenUseMinutes} minutes too early. Null where no use is recorded.`,
+    ),
     expires_at: Instant.nullable(),
     revoked_at: Instant.nullable(),
     made_with: z
@@ -82,6 +101,23 @@ export const AccessToken = z
   })
   .meta({ id: 'AccessToken' })
 export type AccessToken = z.infer<typeof AccessToken>
+
+export const TokenListQuery = z.strictObject({
+  limit: limitQuery,
+  cursor: cursorQuery,
+  active: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true` for tokens that work now, `false` for those that are revoked or have expired.'),
+  descendants_of: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe(
+      'Only tokens that were made with this one, directly or through others: what a revocation with `descendants=true` ends.',
+    ),
+})
 
 export const RevokeQuery = z.strictObject({
   descendants: z

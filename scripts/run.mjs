@@ -9,6 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { limitsFor, supervise } from './supervisor.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const modules = join(root, 'node_modules')
@@ -71,24 +72,46 @@ function nodeBinary() {
   process.exit(1)
 }
 
-/** Starts `program` with `args`, forwards signals, and ends with the same exit code or signal. */
-export function run(program, args) {
-  install()
-  const child = spawn(nodeBinary(), [...nodeFlags, join(root, program), ...args], {
-    stdio: 'inherit',
+function start(program, args, stdio, more = {}) {
+  return spawn(nodeBinary(), [...nodeFlags, join(root, program), ...args], {
+    stdio,
     env: {
       NODE_COMPILE_CACHE: compiled,
       UV_THREADPOOL_SIZE: runtimeThreads,
       ...process.env,
+      ...more,
       PATH: `${join(modules, '.bin')}:${process.env.PATH ?? ''}`,
     },
   })
+}
+
+/** Ends this process as the program ended: with the same exit code or signal. */
+function endLike(code, signal) {
+  if (signal === null) process.exit(code ?? 1)
+  process.removeAllListeners(signal)
+  process.kill(process.pid, signal)
+}
+
+/**
+ * Starts `program` with `args`, forwards signals, and ends with the same exit code or signal. The service is
+ * supervised: it is started again after a crash.
+ */
+export function run(program, args) {
+  install()
+  const isService = program === 'server/cli/lethe.ts' && args[0] === 'serve'
+  const limits = isService ? limitsFor(process.env.LETHE_WATCHDOG_SECONDS) : null
+  if (limits !== null) {
+    supervise({
+      start: (more) => start(program, args, ['inherit', 'inherit', 'inherit', 'ipc'], more),
+      say: (sentence) => process.stderr.write(`lethe: ${sentence}\n`),
+      onEnd: endLike,
+      limits,
+    })
+    return
+  }
+  const child = start(program, args, 'inherit')
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  child.on('exit', (code, signal) => {
-    if (signal !== null) process.removeAllListeners(signal)
-    if (signal !== null) process.kill(process.pid, signal)
-    else process.exit(code ?? 1)
-  })
+  child.on('exit', endLike)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

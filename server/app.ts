@@ -355,13 +355,11 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   const { http } = front
   const isClockInDoubt = () => needs.watch.doubt !== null
   const metrics = new ServiceMetrics({
+    ...needs,
     ...ingest,
     requests: deletion.requests,
-    disk: needs.disk,
-    clients: needs.clients,
     connections: front.connections,
     answers: front.answers,
-    clock,
     isClockInDoubt,
   })
   const readerOf = (caller: Caller) =>
@@ -384,15 +382,16 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })
   addFeedbackRoutes(http, needs.detectors)
+  const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addDetectionRoutes(http, {
     store: needs.detectors,
+    incidents,
     runner: needs.runner,
     readerOf,
     clock,
     metricKeysOf: (caller) =>
       readMetricNames(readerOf(caller), clock.nowNs() - BigInt(metricNamesDays) * nsPerDay),
   })
-  const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addIncidentRoutes(http, { incidents, readerOf, clock })
   await ingest.addRoutes(http, (...counts) => metrics.countExport(...counts))
 }

@@ -45,6 +45,7 @@ test('an empty environment is a service for this machine alone, beside its data'
     quota: { rowsPerSecond: null, bytesPerDay: null },
     logLevel: 'info',
     bootstrap: { tenantId: null, token: null },
+    restarts: { crashed: 0, hung: 0 },
   })
 })
 
@@ -109,6 +110,9 @@ test('a setting is used, in the units of the code', () => {
       LETHE_LOG_LEVEL: 'debug',
       LETHE_BOOTSTRAP_ORG: 'acme-corp',
       LETHE_BOOTSTRAP_TOKEN: token,
+      LETHE_WATCHDOG_SECONDS: 'off',
+      LETHE_RESTARTS_CRASHED: '2',
+      LETHE_RESTARTS_HUNG: '1',
     }),
     {
       host: '::',
@@ -134,6 +138,7 @@ test('a setting is used, in the units of the code', () => {
       quota: { rowsPerSecond: 1000, bytesPerDay: 5_000_000_000 },
       logLevel: 'debug',
       bootstrap: { tenantId: 'acme-corp', token },
+      restarts: { crashed: 2, hung: 1 },
     },
   )
 })
@@ -295,4 +300,14 @@ test('no refusal contains a secret: neither a token nor the password in an addre
       }
     }),
   )
+})
+
+test('the limit of the watchdog is a number of seconds, or off', () => {
+  for (const value of ['10', '3600', 'off']) readConfig({ LETHE_WATCHDOG_SECONDS: value })
+  for (const value of ['9', '3601', '0', 'on', '60s']) {
+    assert.match(
+      refusalOf({ LETHE_WATCHDOG_SECONDS: value }),
+      /^LETHE_WATCHDOG_SECONDS must be an integer from 10 to 3600, or off, not /,
+    )
+  }
 })

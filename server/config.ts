@@ -4,7 +4,7 @@
 // a sentence that names it.
 
 import { join, resolve } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { connectionsPerAddressDefault, grpcPortDefault, Settings } from './config/settings.ts'
 import type { ProxyHeader } from './http/limits/client-address.ts'
 import type { ConnectionLimits } from './http/limits/connections.ts'
@@ -65,6 +65,13 @@ export interface Config {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Organisation and owner token to create at the start where the organisation doesn't exist. */
   readonly bootstrap: { readonly tenantId: string | null; readonly token: string | null }
+  readonly restarts: Restarts
+}
+
+/** How often the supervisor of this process has started the service again, by what happened before. */
+interface Restarts {
+  readonly crashed: number
+  readonly hung: number
 }
 
 /**
@@ -78,7 +85,14 @@ export class ConfigError extends Error {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-type SettingValues = z.output<typeof Settings>
+/** What scripts/supervisor.mjs tells the service that it starts; nobody else sets these. */
+const Told = z.object({
+  LETHE_RESTARTS_CRASHED: z.coerce.number().int().min(0).default(0),
+  LETHE_RESTARTS_HUNG: z.coerce.number().int().min(0).default(0),
+})
+
+const Given = Settings.extend(Told.shape)
+type SettingValues = z.output<typeof Given>
 
 /** Reads the settings of the service. Throws ConfigError with a line for each wrong setting. */
 export function readConfig(env: Environment): Config {
@@ -92,7 +106,7 @@ export function readConfig(env: Environment): Config {
 const mebibyte = 1024 * 1024
 
 /** A transformation runs only where every setting is valid, so it receives values and no problems. */
-const SettingsToConfig = Settings.transform((settings, context) => {
+const SettingsToConfig = Given.transform((settings, context) => {
   const config = toConfig(settings)
   for (const [name, message] of findContradictions(settings, config)) {
     context.addIssue({ code: 'custom', path: [name], message })
@@ -139,6 +153,7 @@ function toConfig(settings: SettingValues): Config {
     },
     logLevel: settings.LETHE_LOG_LEVEL,
     bootstrap: { tenantId: settings.LETHE_BOOTSTRAP_ORG, token: settings.LETHE_BOOTSTRAP_TOKEN },
+    restarts: { crashed: settings.LETHE_RESTARTS_CRASHED, hung: settings.LETHE_RESTARTS_HUNG },
   }
 }
 

@@ -14,6 +14,7 @@ import type { IngestWriter } from './ingest/rows/writer.ts'
 import type { Signal } from './telemetry/schema/tables.ts'
 
 interface MetricSources {
+  readonly config: { readonly restarts: { readonly crashed: number; readonly hung: number } }
   readonly writer: IngestWriter
   readonly budget: BodyBudget
   readonly requests: RequestQueries
@@ -47,6 +48,7 @@ export class ServiceMetrics {
       labelNames,
       registers,
     })
+    addRestarts(sources, registers)
     addIngestMetrics(writer, budget, registers)
     addDiskMetrics(disk, registers)
     addHttpMetrics(sources, registers)
@@ -90,6 +92,16 @@ export class ServiceMetrics {
     this.#accepted.inc({ signal }, accepted)
     this.#rejected.inc({ signal }, rejected)
   }
+}
+
+function addRestarts({ config }: MetricSources, registers: Registry[]): void {
+  const restarts = new Counter({
+    name: 'lethe_restarts_total',
+    help: 'How often the watchdog started the service again: it had ended by a signal (crashed), or its event loop hung (hung).',
+    labelNames: ['reason'],
+    registers,
+  })
+  for (const [reason, count] of Object.entries(config.restarts)) restarts.inc({ reason }, count)
 }
 
 function addDiskMetrics(disk: MetricSources['disk'], registers: Registry[]): void {

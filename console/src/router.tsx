@@ -80,7 +80,51 @@ const send = createRoute({
   })),
 })
 
-const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit, send]
+const settings = createRoute({
+  getParentRoute: () => organisation,
+  path: '/settings',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/settings-frame.tsx')).SettingsFrame,
+  })),
+})
+const facts = createRoute({
+  getParentRoute: () => settings,
+  path: '/',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/organisation-page.tsx')).OrganisationPage,
+  })),
+})
+const tokens = createRoute({
+  getParentRoute: () => settings,
+  path: '/tokens',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/tokens-page.tsx')).TokensPage,
+  })),
+})
+const approval = createRoute({
+  getParentRoute: () => settings,
+  path: '/approval',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/approval-page.tsx')).ApprovalPage,
+  })),
+})
+const keys = createRoute({
+  getParentRoute: () => settings,
+  path: '/keys',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/keys-page.tsx')).KeysPage,
+  })),
+})
+const danger = createRoute({
+  getParentRoute: () => settings,
+  path: '/danger',
+  component: lazyRouteComponent(async () => ({
+    default: (await import('./pages/settings/danger-page.tsx')).DangerPage,
+  })),
+})
+
+const settingsPages = settings.addChildren([facts, tokens, approval, keys, danger])
+const pages = [storage, erase, erasures, erasure, holds, retention, ledger, audit, send, settingsPages]
 
 export const router = createRouter({
   routeTree: root.addChildren([home, signIn, organisation.addChildren(pages)]),

@@ -36,6 +36,7 @@ export const listedAnomalyExample: ListedAnomaly = {
   ...anomaly,
   reason: `${anomaly.reason}; since version 2.3.1 in production, deployed 08:58 UTC`,
   related_ids: [relatedId],
+  incident_id: relatedId.replace('ano', 'inc'),
   deploy: deployExample,
 }
 

@@ -7,6 +7,7 @@ import { type DetectionMethod, describeMethods } from '../detection-methods.ts'
 import type { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
 import type { DetectorSuggestion } from '../detection-suggestion.ts'
 import { detectorId } from './acme.ts'
+import { deployExample } from './telemetry.ts'
 
 export const createDetectorExample: z.input<typeof CreateDetector> = {
   name: 'Errors by service',
@@ -121,10 +122,12 @@ export const detectorPreviewExample: DetectorPreview = {
       upper: 0.103,
       score: 5.97,
       reason:
-        'error ratio of checkout 0.600 (72 of 120 requests failed), expected at most 0.103; 5 minutes high since 09:00 UTC',
+        'error ratio of checkout 0.600 (72 of 120 requests failed), expected at most 0.103; 5 minutes high since 09:00 UTC; since version 2.3.1 in production, deployed 08:58 UTC',
       raised_at: '2026-11-21T09:05:30.000Z',
+      deploy: deployExample,
     },
   ],
+  deploys: [deployExample],
   cost: { duration_ms: 310, rows_read: 812_400, points_judged: 580_608 },
   warnings: [],
   start: '2026-11-14T09:10:00Z',

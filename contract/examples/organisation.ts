@@ -7,6 +7,7 @@ import type {
   CreateAccessToken,
   CreatedAccessToken,
   Me,
+  Organisation,
   OrganisationRemoved,
   RemoveOrganisation,
   RevokedAccessToken,
@@ -19,6 +20,12 @@ export const meExample: Me = {
   organisation_name: 'Acme Shop',
   role: 'owner',
   requester: ada,
+}
+
+export const organisationExample: z.output<typeof Organisation> = {
+  tenant_id: tenantId,
+  name: meExample.organisation_name,
+  created_at: '2026-07-15T08:00:12.090Z',
 }
 
 export const sessionExample: Session = {
@@ -41,6 +48,7 @@ export const tokenExample: AccessToken = {
   prefix: 'lethe_ingest_cVDa',
   created_at: '2026-11-02T14:10:00.000Z',
   created_by: ada,
+  last_used_at: '2026-11-21T09:26:40.112Z',
   expires_at: '2027-11-02T14:10:00.000Z',
   revoked_at: null,
   made_with: adaTokenId,

@@ -1,11 +1,12 @@
 // The caller, the access tokens of their organisation, and the removal of the organisation.
 
 import { z } from 'zod'
-import { cursorQuery, limitQuery, pageOf } from '../common.ts'
+import { pageOf } from '../common.ts'
 import {
   createdTokenExample,
   createTokenExample,
   meExample,
+  organisationExample,
   organisationRemovedExample,
   removeOrganisationExample,
   revokedTokenExample,
@@ -18,11 +19,14 @@ import {
   CreateAccessToken,
   CreatedAccessToken,
   Me,
+  Organisation,
   OrganisationRemoved,
   RemoveOrganisation,
   RevokedAccessToken,
   RevokeQuery,
+  readers,
   roles,
+  TokenListQuery,
 } from '../tenancy.ts'
 
 /** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
@@ -38,6 +42,15 @@ export const tenancyOperations = {
     summary: 'Who you are to this service',
     results: { 200: { body: Me, example: meExample } },
   }),
+  organisation: operation({
+    id: 'getOrganisation',
+    method: 'GET',
+    path: '/organisation',
+    access: readers,
+    tag: 'Organisation',
+    summary: 'Your organisation: its name, and since when it exists',
+    results: { 200: { body: Organisation, example: organisationExample } },
+  }),
   listTokens: operation({
     id: 'getTokens',
     method: 'GET',
@@ -45,7 +58,7 @@ export const tenancyOperations = {
     access: administrators,
     tag: 'Organisation',
     summary: 'Access tokens of your organisation, newest first; never their secrets',
-    query: z.strictObject({ limit: limitQuery, cursor: cursorQuery }),
+    query: TokenListQuery,
     results: { 200: { body: pageOf(AccessToken), example: { items: [tokenExample], next_cursor: null } } },
   }),
   createToken: operation({

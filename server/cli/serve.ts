@@ -11,6 +11,7 @@ import type { Config } from '../config.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
+import { sendSignsOfLife } from '../worker/heartbeat.ts'
 import { openInBrowser, signInLink } from './console-link.ts'
 import { harmless, type JsonOption, printJsonLine } from './print.ts'
 
@@ -21,12 +22,17 @@ export async function serveUntilStopped(config: Config, options: JsonOption): Pr
   const logger = createLogger(config)
   // If the output of the first start is lost, `lethe token create` makes another token.
   process.stdout.on('error', () => undefined)
+  const { restarts } = config
+  if (restarts.crashed + restarts.hung > 0) {
+    logger.warn({ restarts }, 'the watchdog started the service again; standard error has the cause')
+  }
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
   let welcome: Welcome | null = null
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
   })
+  void sendSignsOfLife(process, systemClock, () => process.kill(process.pid, 'SIGTERM'))
   const link = await linkFor(app, address, welcome)
   const reference = `${config.docs === 'on' ? address : app.adminAddress()}/docs`
   if (options.json) printJsonLine(startedForm(address, app, welcome, link))

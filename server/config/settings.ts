@@ -32,6 +32,7 @@ export const connectionsPerAddressDefault = 1024
 
 const portMax = 65_535
 const diskMiBMax = 65_536
+const watchdogSeconds = { min: 10, max: 3600 }
 
 interface IntegerRule {
   readonly min: number
@@ -305,6 +306,21 @@ export const Settings = z.object({
       values: 'tenant_id',
     }),
   LETHE_BOOTSTRAP_TOKEN: secret('generated, and printed once', 'owner token of that organisation'),
+  // scripts/supervisor.mjs reads it, and here it is checked. Below ten seconds a statement that is only slow
+  // would end the service.
+  LETHE_WATCHDOG_SECONDS: z
+    .string()
+    .refine((text) => text === 'off' || isWithin(text, watchdogSeconds), {
+      error: ({ input }) => `must be an integer from ${range(watchdogSeconds)}, or off, not "${input}".`,
+    })
+    .default('60')
+    .register(settingDescriptions, {
+      description:
+        'how long the event loop may be blocked before the [watchdog](#the-watchdog) ends and restarts the service; five times as long where it is busy. `off`: no restarts, after a crash neither',
+      default: code(60),
+      values: `${range(watchdogSeconds)}, or ${code('off')}`,
+      unit: 's',
+    }),
   LETHE_LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error', 'silent'],
     'info',

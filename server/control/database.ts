@@ -39,6 +39,7 @@ export interface AccessTokensTable extends ActorColumns<'created_by'> {
   root_id: Fixed<string | null>
   /** The earliest expiry in its line, including its own; null where nothing in it expires. */
   line_expires_at_ms: Fixed<number | null>
+  last_used_at_ms: number | null
 }
 
 /** Sessions of the console. Each stands for an access token and is valid no longer than it. */

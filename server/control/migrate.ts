@@ -15,6 +15,7 @@ import { actors } from './migrations/0009-actors.ts'
 import { soonerAlarms } from './migrations/0010-sooner-alarms.ts'
 import { chainFilters } from './migrations/0011-chain-filters.ts'
 import { sessions } from './migrations/0012-sessions.ts'
+import { tokenUse } from './migrations/0013-token-use.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -29,6 +30,7 @@ const migrations = {
   '0010-sooner-alarms': soonerAlarms,
   '0011-chain-filters': chainFilters,
   '0012-sessions': sessions,
+  '0013-token-use': tokenUse,
 }
 
 /** Names of all migrations of this program, oldest first. */

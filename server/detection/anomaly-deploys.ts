@@ -5,15 +5,17 @@
 
 import type { Deploy } from '../../contract/deploys.ts'
 import type { Anomaly } from '../../contract/detection.ts'
+import type { DetectorPreview } from '../../contract/detection-preview.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
 import { type DeployWindow, readDeploys } from '../deploys/read-deploys.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { idsMax } from './anomalies/id-list.ts'
-import type { StoredDetector } from './detectors/detector.ts'
+import type { DetectorDefinition, StoredDetector } from './detectors/detector.ts'
 import type { DetectionStore } from './detectors/store.ts'
 import { nsOf } from './incidents/timed-anomalies.ts'
+import type { BacktestResult } from './runs/backtest.ts'
 
 /** An anomaly begins with a deploy that came at most so long before it. */
 const beforeNs = 30n * nsPerMinute
@@ -26,13 +28,17 @@ const windowsMax = 6
 const nsPerHour = 60n * nsPerMinute
 const aroundNs = 6n * nsPerHour
 const shownMax = 20
+const drawnMax = 100
 /** What lasts so long is no spike but a new level. */
 const lastingNs = nsPerHour
 /** A person waits; deploys that take longer than this are left out. */
 const limits = { maxSeconds: 3, maxMemoryBytes: 512 * 1024 * 1024 }
 
-interface Begun {
-  readonly anomaly: Anomaly
+/** What an anomaly is told with. */
+type Told = Pick<Anomaly, 'group' | 'reason' | 'seen_until' | 'started_at' | 'value'>
+
+interface Begun<T extends Told> {
+  readonly anomaly: T
   readonly service: string
   readonly startedNs: Ns
   readonly isNewLevel: boolean
@@ -44,7 +50,36 @@ export async function deploysWith(
   reader: TenantReader,
   anomalies: readonly Anomaly[],
 ): Promise<Map<string, Pick<Anomaly, 'reason'> & { readonly deploy: Deploy }>> {
-  const begun = await withServices(store, reader.place.tenantId, anomalies)
+  const found = await deploysOfBegun(reader, await withServices(store, reader.place.tenantId, anomalies))
+  return new Map([...found].map(([{ id }, told]) => [id, told]))
+}
+
+/** Adds to a preview the deploys that its anomalies began with, and those of its services in the range. */
+export async function previewWithDeploys(
+  reader: TenantReader,
+  definition: DetectorDefinition,
+  preview: BacktestResult,
+): Promise<DetectorPreview> {
+  const found = await deploysOfBegun(
+    reader,
+    preview.anomalies.flatMap((anomaly) => begunOf(anomaly, definition) ?? []),
+  )
+  const services = preview.series.map(({ group }) => group.service || definition.scope.service || '')
+  const known = [...new Set(services)].filter((service) => service !== '')
+  const window = { startNs: nsOf(preview.range_start), endNs: nsOf(preview.range_end) }
+  const deploys =
+    known.length === 0 ? [] : await readAffordable(reader, { windows: [window], services: known })
+  return {
+    ...preview,
+    anomalies: preview.anomalies.map((anomaly) => ({ ...anomaly, deploy: null, ...found.get(anomaly) })),
+    deploys: deploys.slice(-drawnMax).map(toDeploy),
+  }
+}
+
+async function deploysOfBegun<T extends Told>(
+  reader: TenantReader,
+  begun: readonly Begun<T>[],
+): Promise<Map<T, { readonly reason: string; readonly deploy: Deploy }>> {
   if (begun.length === 0) return new Map()
   const windows = windowsOf(begun)
   const services = [...new Set(begun.map(({ service }) => service))]
@@ -57,7 +92,7 @@ export async function deploysWith(
       )
       if (deploy === undefined) return []
       const reason = `${anomaly.reason}; ${sinceText(deploy, isNewLevel)}`
-      return [[anomaly.id, { reason, deploy: toDeploy(deploy) }] as const]
+      return [[anomaly, { reason, deploy: toDeploy(deploy) }] as const]
     }),
   )
 }
@@ -93,7 +128,7 @@ async function withServices(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-): Promise<Begun[]> {
+): Promise<Begun<Anomaly>[]> {
   const ids = [...new Set(anomalies.map(({ detector_id }) => detector_id))]
   const detectors = new Map<string, StoredDetector>()
   for (let i = 0; i < ids.length; i += idsMax) {
@@ -103,17 +138,22 @@ async function withServices(
   return anomalies.flatMap((anomaly) => {
     const found = detectors.get(anomaly.detector_id)?.definition
     const definition = found?.metric_key === anomaly.metric_key ? found : undefined
-    const service = anomaly.group.service || definition?.scope.service
-    if (service === undefined || service === '') return []
-    const startedNs = nsOf(anomaly.started_at)
-    const isLong = nsOf(anomaly.seen_until) - startedNs >= lastingNs
-    const isNewLevel = anomaly.value !== null && (isLong || definition?.method_key === 'level_shift')
-    return [{ anomaly, service, startedNs, isNewLevel }]
+    return begunOf(anomaly, definition) ?? []
   })
 }
 
+/** Null where its service is not known. */
+function begunOf<T extends Told>(anomaly: T, definition: DetectorDefinition | undefined): Begun<T> | null {
+  const service = anomaly.group.service || definition?.scope.service
+  if (service === undefined || service === '') return null
+  const startedNs = nsOf(anomaly.started_at)
+  const isLong = nsOf(anomaly.seen_until) - startedNs >= lastingNs
+  const isNewLevel = anomaly.value !== null && (isLong || definition?.method_key === 'level_shift')
+  return { anomaly, service, startedNs, isNewLevel }
+}
+
 /** Around the starts, in order of time; those that are closest to each other are joined. */
-function windowsOf(begun: readonly Begun[]): DeployWindow[] {
+function windowsOf(begun: readonly Pick<Begun<Told>, 'startedNs'>[]): DeployWindow[] {
   const starts = begun.map(({ startedNs }) => startedNs).sort((a, b) => (a < b ? -1 : 1))
   const windows: DeployWindow[] = []
   for (const startedNs of starts) {

@@ -13,7 +13,7 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
-import { deploysWith } from './anomaly-deploys.ts'
+import { deploysWith, previewWithDeploys } from './anomaly-deploys.ts'
 import { contextOf } from './context.ts'
 import {
   acme,
@@ -29,6 +29,7 @@ import {
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
 import { DetectionStore } from './detectors/store.ts'
 import { relatedIdsOf } from './related.ts'
+import { backtest } from './runs/backtest.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
 let fixture: StoresFixture
@@ -261,6 +262,28 @@ test('of hidden telemetry neither reason nor context names a version', async () 
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-3) } })
   assert.equal(await told(anomaly), undefined)
   assert.deepEqual((await contextAt(anomaly)).deploys, [])
+})
+
+test('a preview names and draws the deploys that its anomalies would be told with', async () => {
+  await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
+  await insert(spans(0, 5, true, 'plain', '2.3.1'))
+  const begun = await told(await find(5))
+  const draft = await readDraft(errorsDraft)
+  assert('value' in draft)
+  const range = { startNs: atNs(-30), endNs: atNs(5) }
+  const clock = new ManualClock(noonMs + 5 * 60_000 + 30_000)
+  const previewed = async () =>
+    previewWithDeploys(readerAt(), draft.value, await backtest(readerAt(), draft.value, range, { clock }))
+  const { anomalies, deploys } = await previewed()
+  assert.deepEqual(
+    anomalies.map(({ deploy, reason }) => ({ deploy, reason: reason.split('; ').at(-1) })),
+    [{ deploy: begun?.deploy, reason: begun?.reason.split('; ').at(-1) }],
+  )
+  assert.deepEqual(deploys, [begun?.deploy])
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-3) } })
+  const hidden = await previewed()
+  assert.deepEqual(hidden.deploys, [])
+  assert.ok(hidden.anomalies.every(({ deploy, reason }) => deploy === null && !reason.includes('2.3.1')))
 })
 
 test('anomalies of many times are told at once, each with its own deploy', async () => {

@@ -1,6 +1,6 @@
-// Choosing a detector, over HTTP: what would suit a metric, and what a detector would have done. It changes
-// nothing, but it works as hard as many runs do, so it is for those who may create a detector, previews one
-// at a time for each organisation.
+// Choosing a detector, over HTTP: what would suit a metric, and what a detector would have done, with the
+// deploys that anomalies are told with. It changes nothing, but it works as hard as many runs do, so it is
+// for those who may create a detector, previews one at a time for each organisation.
 
 import type { FastifyInstance } from 'fastify'
 import { instantOf } from '../../contract/instant.ts'
@@ -10,6 +10,7 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { previewWithDeploys } from './anomaly-deploys.ts'
 import { readCreation } from './detectors/detector.ts'
 import { backtest } from './runs/backtest.ts'
 import type { Evaluations } from './runs/evaluation-pool.ts'
@@ -48,7 +49,9 @@ export function addDetectorPreviewRoutes(
       try {
         const nowNs = clock.nowNs()
         const range = { startNs: instantOf(body.range_start, nowNs), endNs: instantOf(body.range_end, nowNs) }
-        return { body: await backtest(readerOf(caller), definition, range, { clock, evaluations }) }
+        const reader = readerOf(caller)
+        const preview = await backtest(reader, definition, range, { clock, evaluations })
+        return { body: await previewWithDeploys(reader, definition, preview) }
       } finally {
         busy.delete(caller.tenantId)
       }

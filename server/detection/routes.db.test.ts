@@ -30,6 +30,8 @@ import {
 } from './detection-fixture.ts'
 import { DetectionStore } from './detectors/store.ts'
 import { createSystemDetectors } from './detectors/system-detectors.ts'
+import { Incidents } from './incidents/incidents.ts'
+import { SurroundingsReader } from './incidents/surroundings.ts'
 import { addDetectionRoutes } from './routes.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
@@ -55,7 +57,8 @@ before(async () => {
   addReferencePage(http, { document: openApiAnswer(everyOperation, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf, readerOf, clock })
+  const incidents = new Incidents(store, new SurroundingsReader(gate))
+  addDetectionRoutes(http, { store, runner, incidents, metricKeysOf, readerOf, clock })
   await http.ready()
 })
 after(async () => {
@@ -573,6 +576,8 @@ test('a run on request returns the detector after the run, and its anomalies can
   assert.deepEqual(Object.keys(context), ['similar', 'contributors', 'links', 'related', 'deploys'])
   assert.deepEqual(context.related.anomalies[0].because, ['began_together'])
   assert.deepEqual([open.related_ids, ended.related_ids], [[ended.id], [open.id]])
+  const incidentId = [open.id, ended.id].sort()[0].replace('ano_', 'inc_')
+  assert.deepEqual([open.incident_id, ended.incident_id], [incidentId, incidentId])
   assert.equal(open.value, 900)
   assert.equal(open.upper, 100)
   assert.match(

@@ -20,12 +20,14 @@ import { contextOf } from './context.ts'
 import { etagOf, readCreation, type StoredDetector, toDetector } from './detectors/detector.ts'
 import { patchDetector, readPatchOf } from './detectors/patch.ts'
 import type { AnomalyPage, DetectionStore } from './detectors/store.ts'
+import type { Incidents } from './incidents/incidents.ts'
 import { relatedIdsOf } from './related.ts'
 import type { DetectorRunner } from './runs/runner.ts'
 
 interface DetectionRoutesOptions {
   readonly store: DetectionStore
   readonly runner: DetectorRunner
+  readonly incidents: Incidents
   /** Names of the metrics an organisation has sent lately. */
   readonly metricKeysOf: (caller: Caller) => Promise<readonly string[]>
   readonly readerOf: (caller: Caller) => TenantReader
@@ -115,7 +117,8 @@ function addCatalogueRoutes(http: FastifyInstance, { metricKeysOf }: DetectionRo
   })
 }
 
-function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: DetectionRoutesOptions): void {
+function addAnomalyRoutes(http: FastifyInstance, options: DetectionRoutesOptions): void {
+  const { clock, incidents, readerOf, store } = options
   serve(http, anomalyOperations.list, {
     handle: async ({ caller, query }) => {
       const { cursor, limit, range_start, range_end, ...own } = query
@@ -131,12 +134,15 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
       const positionOf = (row: Anomaly) => [row.started_at, row.id]
       const shown = rows.slice(0, limit)
       const related = await relatedIdsOf(store, caller.tenantId, shown)
-      const deploys = await deploysWith(store, readerOf(caller), shown)
+      const reader = readerOf(caller)
+      const deploys = await deploysWith(store, reader, shown)
+      const incidentIds = await incidents.idsOf(reader, shown, nowNs)
       const listed = (row: Anomaly) => ({
         ...row,
         ...deploys.get(row.id),
         deploy: deploys.get(row.id)?.deploy ?? null,
         related_ids: related.get(row.id) ?? [],
+        incident_id: incidentIds.get(row.id) ?? null,
       })
       return { body: pageOfRows(rows, limit, positionOf, listed) }
     },
@@ -150,7 +156,9 @@ function addAnomalyRoutes(http: FastifyInstance, { clock, readerOf, store }: Det
       const context = await contextOf(store, reader, anomaly)
       const deploy = (await deploysWith(store, reader, [anomaly])).get(anomaly.id)
       const related_ids = context.related.anomalies.map(({ id }) => id)
-      return { body: { ...anomaly, ...deploy, deploy: deploy?.deploy ?? null, related_ids, context } }
+      const incident_id = (await incidents.idsOf(reader, [anomaly], clock.nowNs())).get(anomaly.id) ?? null
+      const shown = { ...anomaly, ...deploy, deploy: deploy?.deploy ?? null, related_ids, incident_id }
+      return { body: { ...shown, context } }
     },
   })
 }

@@ -96,6 +96,16 @@ test('a start waits for a command that works in the folder, and logs which one',
   assert.deepEqual(told, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
 })
 
+// The limit is for the case that the engine's handlers remain: they wait 300 s.
+test('a process in which native code aborts ends at once and by that signal', {
+  timeout: 60_000,
+}, async () => {
+  const { child, said } = await openElsewhere(newFolder())
+  assert.equal(said, 'open\n')
+  child.kill('SIGABRT')
+  assert.deepEqual(await once(child, 'exit'), [null, 'SIGABRT'])
+})
+
 test('a folder is free again when its process has closed, and when its process was killed', async () => {
   const folder = newFolder()
   const first = await openElsewhere(folder)

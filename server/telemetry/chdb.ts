@@ -10,6 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { FairPool } from '../core/fair-pool.ts'
+import { restoreFatalSignals } from '../core/fatal-signals.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
@@ -163,6 +164,7 @@ class ChdbEngine implements LocalEngine {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
+    restoreFatalSignals()
     this.#writing = new Pool(this.#sessions.slice(0, writers))
     const [forOthers, forOwn] = [this.#sessions.slice(writers, writers + readers), writers + readers]
     this.#reading = new FairPool(forOthers, { kinds: readKinds, waiting: readsWaitingMax, nowMs: elapsedMs })

@@ -1,11 +1,11 @@
-// GET /me, the access tokens of the caller's organisation, and the removal of the organisation. An admin
-// can't make an owner token: nobody grants more rights than their own.
+// The caller, their organisation with its access tokens, and its removal. An admin can't make an owner token:
+// nobody grants more rights than their own.
 
 import type { FastifyInstance } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'
 import { actorText } from '../core/actor.ts'
 import { AppError, problem } from '../core/app-error.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/cursor.ts'
 import type { Parsed } from '../core/parsed.ts'
 import { serve } from '../http/serve.ts'
@@ -27,10 +27,25 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
     }),
   })
 
+  serve(http, tenancyOperations.organisation, {
+    handle: async ({ caller }) => ({
+      body: {
+        tenant_id: caller.tenantId,
+        name: caller.organisationName,
+        created_at: instantText(await store.createdAtMs(caller.tenantId)),
+      },
+    }),
+  })
+
   serve(http, tenancyOperations.listTokens, {
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
-      const tokens = await store.listTokens(caller.tenantId, { limit: query.limit + 1, beforeId })
+      const tokens = await store.listTokens(caller.tenantId, {
+        limit: query.limit + 1,
+        beforeId,
+        ...(query.active !== undefined && { isActive: query.active === 'true' }),
+        ...(query.descendants_of !== undefined && { descendantsOf: query.descendants_of }),
+      })
       return {
         body: pageOfRows(
           tokens,

@@ -113,6 +113,15 @@ describe('a session', () => {
     assert.deepEqual((await actions()).slice(-1), ['session.created'])
   })
 
+  test('counts as a use of its token', async () => {
+    const { secret } = await tokenOf('admin')
+    const cookie = await signIn(secret)
+    await clock.advance(msPerHour)
+    assert.equal((await meWith(cookie)).status, 200)
+    const [token] = await store.listTokens(tenantId, { limit: 1, beforeId: null })
+    assert.equal(token?.last_used_at, new Date(clock.nowMs()).toISOString())
+  })
+
   test('has a cookie that no script reads and no other site sends, over TLS for this host only', async () => {
     const { secret } = await tokenOf('owner')
     const plain = await ask('POST', '/session', { ...ownPage, ...bearer(secret) })

@@ -13,6 +13,7 @@ import { newId, newSecret } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn, requireLive } from './token-caller.ts'
+import { TokenUses } from './token-use.ts'
 
 const msPerMinute = 60_000
 const msPerDay = 86_400_000
@@ -27,10 +28,12 @@ const sessionsPerToken = 20
 export class SessionStore {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #uses: TokenUses
 
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
+    this.#uses = new TokenUses(control)
   }
 
   /**
@@ -50,6 +53,7 @@ export class SessionStore {
     const caller = callerIn(row, nowMs)
     if (row.ends_at_ms <= nowMs || row.seen_at_ms + idleMs <= nowMs) return null
     if (nowMs - row.seen_at_ms >= msPerMinute) await this.#touch(row.session_id, nowMs)
+    await this.#uses.note(row, nowMs)
     return { ...caller, standIn: { kind: 'session', id: row.session_id } }
   }
 

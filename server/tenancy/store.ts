@@ -13,14 +13,9 @@ import type { Clock } from '../core/clock.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
-import {
-  insertToken,
-  type NewToken,
-  type Revocation,
-  readNewToken,
-  readTokenPage,
-  revokeTokens,
-} from './tokens.ts'
+import { readTokenPage, type TokenPage } from './token-list.ts'
+import { TokenUses } from './token-use.ts'
+import { insertToken, type NewToken, type Revocation, readNewToken, revokeTokens } from './tokens.ts'
 
 export interface NewOrganisation {
   readonly tenantId: string
@@ -34,6 +29,7 @@ const created = 'organisation.created'
 export class TenancyStore {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #uses: TokenUses
 
   /** Every request runs it, so it is built once; its one parameter is the hash. */
   readonly #callerByHash: CallerQuery
@@ -41,6 +37,7 @@ export class TenancyStore {
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
+    this.#uses = new TokenUses(control)
     this.#callerByHash = callerByHash(control)
   }
 
@@ -128,6 +125,17 @@ export class TenancyStore {
     return first?.hash ?? null
   }
 
+  /** Returns when the organisation was created, in milliseconds. Throws `not_found` where it is removed. */
+  async createdAtMs(tenantId: string): Promise<number> {
+    const row = await this.#control
+      .selectFrom('organisations')
+      .select('created_at_ms')
+      .where('tenant_id', '=', tenantId)
+      .executeTakeFirst()
+    if (row === undefined) throw new AppError('not_found')
+    return row.created_at_ms
+  }
+
   /** Whether the tenant_id belonged to an organisation that was removed. */
   async wasRemoved(tenantId: string): Promise<boolean> {
     return (await this.findOrganisation(tenantId)) === null && (await isOnRecord(this.#control, tenantId))
@@ -163,8 +171,8 @@ export class TenancyStore {
       .execute(async (trx) => readNewToken(trx, token.tenantId, await insertToken(trx, token, nowMs)))
   }
 
-  /** Returns a page, newest first, of tokens before `beforeId` where given. */
-  listTokens(tenantId: string, page: { limit: number; beforeId: string | null }): Promise<AccessToken[]> {
+  /** See {@link readTokenPage}. */
+  listTokens(tenantId: string, page: TokenPage): Promise<AccessToken[]> {
     return readTokenPage(this.#control, tenantId, page, this.#clock.nowMs())
   }
 
@@ -182,7 +190,11 @@ export class TenancyStore {
     const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
     const { rows } = await this.#control.executeQuery(query)
     const row = rows[0]
-    return row === undefined ? null : callerIn(row, this.#clock.nowMs())
+    if (row === undefined) return null
+    const nowMs = this.#clock.nowMs()
+    const caller = callerIn(row, nowMs)
+    await this.#uses.note(row, nowMs)
+    return caller
   }
 }
 

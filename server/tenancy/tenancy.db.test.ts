@@ -266,6 +266,14 @@ test('lists of tokens continue where the previous page ended, each token once, n
   assert.deepEqual(seen, seen.toSorted().reverse())
 })
 
+test('an organisation reads its own name and since when it exists', async () => {
+  const { body, status } = await ask(stranger.secret, 'GET', '/organisation')
+  const created_at = '2025-11-21T09:30:00.000Z'
+  assert.deepEqual([status, body], [200, { tenant_id: 'globex', name: 'GLOBEX', created_at }])
+  const { secret } = await tokenOf('globex', 'ingest')
+  assert.equal((await ask(secret, 'GET', '/organisation')).status, 403)
+})
+
 test('after all of this the audit logs are consistent', async () => {
   for (const tenantId of ['acme', 'globex']) {
     const chain = await readChain(control, 'audit_entries', tenantId)

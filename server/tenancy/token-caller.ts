@@ -13,6 +13,7 @@ export const callerColumns = [
   'access_tokens.role as role',
   'access_tokens.expires_at_ms as expires_at_ms',
   'access_tokens.revoked_at_ms as revoked_at_ms',
+  'access_tokens.last_used_at_ms as last_used_at_ms',
   'organisations.tenant_id as tenant_id',
   'organisations.name as organisation_name',
   'organisations.placement as placement',

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { sql } from 'kysely'
-import type { Role } from '../../contract/tenancy.ts'
+import { type Role, tokenUseMinutes } from '../../contract/tenancy.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
@@ -332,6 +332,72 @@ test('the list has the maker of each token and the number of its active descenda
   )
   await clock.advance(msPerDay)
   assert.deepEqual((await listed()).get(child.id), [parent.id, 0], 'what has expired is not counted')
+})
+
+describe('the list of tokens', () => {
+  const sorted = (...tokens: readonly Token[]) => tokens.map(({ id }) => id).sort()
+  /** Sorted, because ids of one millisecond have no order. */
+  const idsOf = async (by: Token, query: string): Promise<string[]> => {
+    const { status, body } = await ask(by, 'GET', `/tokens${query}`)
+    assert.equal(status, 200, JSON.stringify(body))
+    return body.items.map(({ id }: { id: string }) => id).sort()
+  }
+
+  test('of descendants has those at any distance and nothing else, page by page', async () => {
+    const parent = await make(owner)
+    const [child, sibling] = [await make(parent), await make(owner)]
+    const grandchild = await make(child)
+    await revoke(owner, child)
+    const below = `?descendants_of=${parent.id}`
+    assert.deepEqual(await idsOf(owner, below), sorted(child, grandchild))
+    assert.deepEqual(await idsOf(owner, `${below}&active=true`), [grandchild.id])
+    assert.deepEqual(await idsOf(owner, `${below}&active=false`), [child.id])
+    assert.deepEqual(await idsOf(owner, `?descendants_of=${sibling.id}`), [])
+    const first = await ask(owner, 'GET', `/tokens${below}&limit=1`)
+    const second = await ask(owner, 'GET', `/tokens${below}&limit=1&cursor=${first.body.next_cursor}`)
+    const paged = [...first.body.items, ...second.body.items]
+    assert.deepEqual(sorted(...paged), sorted(child, grandchild))
+    assert.equal(second.body.next_cursor, null)
+    assert.equal((await ask(owner, 'GET', '/tokens?descendants_of=')).status, 422)
+    const foreignId = `${tenantId}-other`
+    await store.createOrganisation(
+      { tenantId: foreignId, name: 'Other', actor: operatorActor('command-line') },
+      async () => {},
+    )
+    tenantId = foreignId
+    assert.deepEqual(await idsOf(await operatorToken('owner'), below), [])
+  })
+
+  test('of active ones leaves out what is revoked or has expired, and the other list has exactly that', async () => {
+    const [brief, gone] = [await make(owner, { expires_in_days: 1 }), await make(owner)]
+    await revoke(owner, gone)
+    assert.deepEqual(await idsOf(owner, '?active=true'), sorted(brief, owner))
+    assert.deepEqual(await idsOf(owner, '?active=false'), [gone.id])
+    await clock.advance(msPerDay)
+    assert.deepEqual(await idsOf(owner, '?active=true'), [owner.id])
+    assert.deepEqual(await idsOf(owner, '?active=false'), sorted(gone, brief))
+  })
+
+  test('says when each was last used, to some minutes, and of an ended one not later', async () => {
+    const token = await make(owner, { expires_in_days: 1 })
+    const lastUsed = async () => {
+      const { body } = await ask(owner, 'GET', '/tokens')
+      return body.items.find(({ id }: { id: string }) => id === token.id).last_used_at
+    }
+    assert.equal(await lastUsed(), null)
+    const first = inDays(0)
+    assert.equal(await works(token), true)
+    await clock.advance(tokenUseMinutes * 60_000 - 1)
+    assert.equal(await works(token), true)
+    assert.equal(await lastUsed(), first, 'not written for each request')
+    await clock.advance(1)
+    const later = inDays(0)
+    assert.deepEqual(await Promise.all([works(token), works(token)]), [true, true])
+    assert.equal(await lastUsed(), later)
+    await clock.advance(msPerDay)
+    assert.equal(await works(token), false)
+    assert.equal(await lastUsed(), later)
+  })
 })
 
 test('a circle that was written to the database ends neither in an endless list nor an endless revocation', async () => {

@@ -1,17 +1,11 @@
-// The store of access tokens: makes one, lists them, revokes one or a whole line. A token never lasts longer
-// than its ancestors, and none is made with a token that has ended meanwhile: both are checked in the
-// transaction that writes it.
+// The store of access tokens: makes one, revokes one or a whole line. A token never lasts longer than its
+// ancestors, and none is made with a token that has ended meanwhile: both are checked in the transaction that
+// writes it.
 
-import { type Selectable, sql } from 'kysely'
-import {
-  type AccessToken,
-  type RevokedAccessToken,
-  type Role,
-  Role as RoleSchema,
-} from '../../contract/tenancy.ts'
+import type { AccessToken, RevokedAccessToken, Role } from '../../contract/tenancy.ts'
 import { appendAudit } from '../audit/log.ts'
-import { actorTextIn, actorValues } from '../control/actor-columns.ts'
-import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
+import { actorValues } from '../control/actor-columns.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
@@ -19,6 +13,7 @@ import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { endSessions } from './sessions.ts'
 import { hashSecret, prefixOf } from './tenancy.ts'
+import { countLiveDescendants, descendantIds, isOver, type TokenRow, textOf, toToken } from './token-list.ts'
 
 const msPerDay = 86_400_000
 
@@ -38,10 +33,6 @@ export interface NewToken {
   /** The maker; where it is a token, the new token descends from it. */
   readonly actor: Actor
 }
-
-type TokenRow = Selectable<AccessTokensTable>
-
-type CountedRow = Pick<TokenRow, 'id' | 'made_with' | 'expires_at_ms' | 'revoked_at_ms'>
 
 /** What a new token inherits. */
 interface Line {
@@ -153,29 +144,6 @@ function expiryWithin({ expiresAtMs: endMs }: Line, askedMs: number | null, nowM
   ])
 }
 
-function isOver(endMs: number | null, nowMs: number): boolean {
-  return endMs !== null && endMs <= nowMs
-}
-
-/** Returns a page, newest first, of tokens before `beforeId` where given. */
-export async function readTokenPage(
-  control: Control,
-  tenantId: string,
-  page: { readonly limit: number; readonly beforeId: string | null },
-  nowMs: number,
-): Promise<AccessToken[]> {
-  let query = control
-    .selectFrom('access_tokens')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .orderBy('id', 'desc')
-    .limit(page.limit)
-  if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
-  const rows = await query.execute()
-  const counts = await countLiveDescendants(control, tenantId, nowMs)
-  return rows.map((row) => toToken(row, counts))
-}
-
 /** Returns a token that has just been made, so that it has no descendants. */
 export async function readNewToken(
   trx: ControlTransaction,
@@ -252,66 +220,18 @@ async function endTokens(
   }
 }
 
-/**
- * Selects descendants at any distance. A circle, which only a manual change of the database can create, is
- * followed once. `cross join` sets the order of the join: the other order reads the whole table for each
- * token of the line.
- */
 async function readDescendants(
   trx: ControlTransaction,
   tenantId: string,
   id: string,
 ): Promise<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>[]> {
-  const { rows } = await sql<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>>`
-    with recursive line (id, role, revoked_at_ms) as (
-      select id, role, revoked_at_ms from access_tokens where tenant_id = ${tenantId} and made_with = ${id}
-      union
-      select made.id, made.role, made.revoked_at_ms from line cross join access_tokens made
-      where made.tenant_id = ${tenantId} and made.made_with = line.id
-    )
-    select id, role, revoked_at_ms from line where id <> ${id} order by id`.execute(trx)
-  return rows
-}
-
-/**
- * Counts active descendants, at any distance, by token, of the whole organisation. Reads active tokens and
- * their ancestors: ended tokens stay stored, and an organisation may have made any number of them.
- */
-async function countLiveDescendants(
-  control: Control | ControlTransaction,
-  tenantId: string,
-  nowMs: number,
-): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await sql<CountedRow>`
-    with recursive line (id, made_with, expires_at_ms, revoked_at_ms) as (
-      select id, made_with, expires_at_ms, revoked_at_ms from access_tokens
-      where tenant_id = ${tenantId} and revoked_at_ms is null
-        and (expires_at_ms is null or expires_at_ms > ${nowMs})
-      union
-      select maker.id, maker.made_with, maker.expires_at_ms, maker.revoked_at_ms
-      from line cross join access_tokens maker
-      where maker.id = line.made_with and maker.tenant_id = ${tenantId}
-    )
-    select id, made_with, expires_at_ms, revoked_at_ms from line`.execute(control)
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  const uncounted = new Map<string, number>()
-  for (const { made_with } of rows) {
-    if (made_with !== null) uncounted.set(made_with, (uncounted.get(made_with) ?? 0) + 1)
-  }
-  // From the youngest up; each is added to its maker after everything below it.
-  const ready = rows.filter(({ id }) => !uncounted.has(id))
-  const counts = new Map<string, number>()
-  for (let row = ready.pop(); row !== undefined; row = ready.pop()) {
-    const maker = row.made_with === null ? undefined : byId.get(row.made_with)
-    if (maker === undefined) continue
-    const isLive = row.revoked_at_ms === null && !isOver(row.expires_at_ms, nowMs)
-    const below = (counts.get(row.id) ?? 0) + (isLive ? 1 : 0)
-    counts.set(maker.id, (counts.get(maker.id) ?? 0) + below)
-    const left = (uncounted.get(maker.id) ?? 1) - 1
-    uncounted.set(maker.id, left)
-    if (left === 0) ready.push(maker)
-  }
-  return counts
+  return trx
+    .selectFrom('access_tokens')
+    .select(['id', 'role', 'revoked_at_ms'])
+    .where('tenant_id', '=', tenantId)
+    .where('id', 'in', descendantIds(tenantId, id))
+    .orderBy('id')
+    .execute()
 }
 
 async function findRow(
@@ -325,24 +245,4 @@ async function findRow(
     .where('tenant_id', '=', tenantId)
     .where('id', '=', id)
     .executeTakeFirst()
-}
-
-function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): AccessToken {
-  return {
-    id: row.id,
-    name: row.name,
-    role: RoleSchema.parse(row.role),
-    prefix: row.prefix,
-    created_at: instantText(row.created_at_ms),
-    created_by: actorTextIn('created_by', row),
-    expires_at: textOf(row.expires_at_ms),
-    revoked_at: textOf(row.revoked_at_ms),
-    made_with: row.made_with,
-    line_expires_at: textOf(row.line_expires_at_ms),
-    live_descendants: counts.get(row.id) ?? 0,
-  }
-}
-
-function textOf(ms: number | null): string | null {
-  return ms === null ? null : instantText(ms)
 }

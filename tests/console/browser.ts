@@ -22,7 +22,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 /** Each takes as long as an action of a person, and nothing compares them. */
 const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
-type Scheme = 'light' | 'dark'
+export type Scheme = 'light' | 'dark'
 export const schemes: readonly Scheme[] = ['light', 'dark']
 
 /** Wide enough for everything, and the narrowest one that WCAG names. */

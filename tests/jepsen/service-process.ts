@@ -50,7 +50,8 @@ export class ServiceProcess {
     const log = openSync(this.#options.logPath, 'a')
     const child = spawn(process.execPath, [...launcher, 'serve'], {
       cwd: root,
-      env: { ...process.env, ...this.#options.env },
+      // A kill by the run must end it, and not be repaired by the watchdog.
+      env: { ...process.env, LETHE_WATCHDOG_SECONDS: 'off', ...this.#options.env },
       stdio: ['ignore', log, log],
     })
     closeSync(log)

@@ -50,6 +50,7 @@ const rows: readonly Row[] = [
   { method: 'GET', url: '/me', access: roles, status: 200 },
   { method: 'POST', url: '/session', access: readers, status: 201 },
   { method: 'DELETE', url: '/session', access: roles, status: 204 },
+  { method: 'GET', url: '/organisation', access: readers, status: 200 },
   { method: 'GET', url: '/tokens', access: administrators, status: 200 },
   { method: 'POST', url: '/tokens', access: administrators, status: 422 },
   { method: 'DELETE', url: '/tokens/:token_id', access: administrators, status: 404 },

@@ -8,9 +8,11 @@ interface Connection {
   readonly isOffline: boolean
   /** True from a 401 until the next sign-in, so that a form on the page is not lost. */
   readonly isSignedOut: boolean
+  /** The organisation was removed in this page: nobody can sign in to it again. */
+  readonly isRemoved: boolean
 }
 
-let current: Connection = { isOffline: false, isSignedOut: false }
+let current: Connection = { isOffline: false, isSignedOut: false, isRemoved: false }
 const listeners = new Set<() => void>()
 
 function set(change: Partial<Connection>): void {
@@ -23,7 +25,7 @@ export function noteFailure(error: unknown): void {
   if (error instanceof Unreachable && !current.isOffline) set({ isOffline: true })
   if (error instanceof Refusal) {
     if (current.isOffline) set({ isOffline: false })
-    if (error.status === 401 && !current.isSignedOut) set({ isSignedOut: true })
+    if (error.status === 401 && !current.isSignedOut && !current.isRemoved) set({ isSignedOut: true })
   }
 }
 
@@ -34,6 +36,11 @@ export function noteSuccess(): void {
 
 export function noteSignIn(): void {
   set({ isSignedOut: false })
+}
+
+/** From here on a 401 is expected, and asks nobody to sign in. */
+export function noteRemoval(): void {
+  set({ isRemoved: true })
 }
 
 export function useConnection(): Connection {

@@ -7,6 +7,7 @@ import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 import { dayAfter, dayStart } from '../ui/instants.ts'
 import { call } from './client.ts'
+import { pagedQuery } from './cursor-pages.ts'
 
 export const storageQuery = queryOptions({
   queryKey: ['storage'],
@@ -41,15 +42,13 @@ export function servicesQuery(firstDay: string, lastDay: string) {
   })
 }
 
-/** The newest requests, as many as a page of the list has. */
-const requestsShown = '200'
+/** Requests of a page of the list: a screen and a half. */
+const requestsShown = '50'
 
 export function erasuresQuery(status?: DeletionRequest['status']) {
-  return queryOptions({
-    queryKey: ['erasures', status ?? 'all'],
-    queryFn: ({ signal }) =>
-      call(deletionOperations.list, { query: { limit: requestsShown, status }, signal }),
-  })
+  return pagedQuery(['erasures', 'list', status ?? 'all'], ({ cursor, signal }) =>
+    call(deletionOperations.list, { query: { limit: requestsShown, status, cursor }, signal }),
+  )
 }
 
 function isFinal({ status }: Pick<DeletionRequest, 'status'>): boolean {

@@ -1,11 +1,14 @@
-// The list of keys.
+// The list of keys, and the switch for those that are single letters.
 
-import { Modal } from '@mantine/core'
+import { Checkbox, Modal } from '@mantine/core'
+import { setSingleKeys, useSingleKeys } from '../ui/preferences.ts'
 import { places } from './places.ts'
 
 const keys: readonly (readonly [keys: string, does: string])[] = [
   ['Ctrl K or /', 'go to a page or an erasure'],
   ...places.map(({ key, label }) => [`g ${key}`, label] as const),
+  ['j and k', 'next and previous row of a list'],
+  ['Enter', 'open the row'],
   ['[ and ]', 'earlier and later time range'],
   ['z', 'zoom out of the time range'],
   ['← → Home End', 'step through a chart that has the focus; with Shift, select'],
@@ -13,6 +16,7 @@ const keys: readonly (readonly [keys: string, does: string])[] = [
 ]
 
 export function KeyHelp({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  const isOn = useSingleKeys()
   return (
     <Modal opened={isOpen} onClose={onClose} title="Keys" closeButtonProps={{ 'aria-label': 'Close' }}>
       <table className="table">
@@ -27,6 +31,12 @@ export function KeyHelp({ isOpen, onClose }: { readonly isOpen: boolean; readonl
           ))}
         </tbody>
       </table>
+      <Checkbox
+        className="under-table"
+        checked={isOn}
+        onChange={(event) => setSingleKeys(event.currentTarget.checked)}
+        label="Single letters and signs are keys; Ctrl K always is one"
+      />
     </Modal>
   )
 }

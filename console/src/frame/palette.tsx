@@ -5,7 +5,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type KeyboardEvent, useEffect, useId, useState } from 'react'
 import { signOut, useMe } from '../api/session.ts'
 import { setZone } from '../ui/preferences.ts'
-import { places } from './places.ts'
+import { deepPlaces, places } from './places.ts'
 
 interface PaletteProps {
   readonly isOpen: boolean
@@ -97,7 +97,7 @@ function useCommands(text: string, onHelp: () => void): readonly Command[] {
     ]
   }
   const all: readonly Command[] = [
-    ...places.map(({ label, says, to }) => ({
+    ...[...places, ...deepPlaces].map(({ label, says, to }) => ({
       label,
       says,
       run: () => void navigate({ to, params: { organisation } }),

@@ -4,10 +4,11 @@ import type { Operation } from '../../../contract/operation.ts'
 import { auditOperations } from '../../../contract/operations/audit.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { holdOperations, retentionOperations } from '../../../contract/operations/governance.ts'
+import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
 export interface Place {
-  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit' | 'send'}`
+  readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit' | 'send' | 'settings'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
@@ -78,4 +79,19 @@ export const places: readonly Place[] = [
     key: 'n',
     operation: usageOperations.ingest,
   },
+  {
+    to: '/$organisation/settings',
+    label: 'Settings',
+    says: 'organisation, tokens, approval rule, signing keys, danger zone',
+    key: ',',
+    operation: tenancyOperations.organisation,
+  },
 ]
+
+/** Parts of a page that the palette leads to as well. */
+export const deepPlaces = [
+  { to: '/$organisation/settings/tokens', label: 'Access tokens', says: 'settings: create, replace, revoke' },
+  { to: '/$organisation/settings/approval', label: 'Approval', says: 'settings: what needs a second person' },
+  { to: '/$organisation/settings/keys', label: 'Signing keys', says: 'settings: what verifies certificates' },
+  { to: '/$organisation/settings/danger', label: 'Danger zone', says: 'settings: erase all, remove' },
+] as const

@@ -1,7 +1,9 @@
 // The bar over every page: organisation, command palette, time range, zone, colours, and who is signed in.
 
 import { Button, Menu, useMantineColorScheme } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
 import { signOut, useMe } from '../api/session.ts'
+import { useWaiting } from '../api/waiting.ts'
 import { nowMs } from '../clock.ts'
 import { zoneText } from '../ui/instants.ts'
 import { setZone, useZone } from '../ui/preferences.ts'
@@ -30,11 +32,29 @@ export function TopBar({ onPalette, onRail }: TopBarProps) {
         Go to … <kbd>Ctrl K</kbd>
       </Button>
       <span className="bar-space" />
+      <ToApprove />
       <RangePicker />
       <ZoneButton />
       <SchemeMenu />
       <AccountMenu />
     </header>
+  )
+}
+
+/** Also where the rail is closed. */
+function ToApprove() {
+  const { tenant_id: organisation } = useMe()
+  const { erasures, retention } = useWaiting()
+  if (erasures + retention === 0) return null
+  return (
+    <Link
+      to={erasures > 0 ? '/$organisation/erasures' : '/$organisation/retention'}
+      params={{ organisation }}
+      search={(erasures > 0 ? { status: 'awaiting_approval' } : {}) as never}
+      className="to-approve"
+    >
+      {erasures + retention} to approve
+    </Link>
   )
 }
 

@@ -1,10 +1,12 @@
-// The keys of the frame. Single letters do nothing while somebody types, and none is the only way to
-// anything.
+// The keys of the frame. Single letters do nothing while somebody types, can be switched off, and none is the
+// only way to anything.
 
 import { useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import { useAddress } from '../ui/address.ts'
+import { useSingleKeys } from '../ui/preferences.ts'
 import { rangeOf, shifted, zoomedOut } from '../ui/time-range.ts'
+import { moveRow } from './list-keys.ts'
 import { hasTimeRange, type Place, places } from './places.ts'
 
 interface KeyActions {
@@ -23,6 +25,7 @@ function isTyping(target: EventTarget | null): boolean {
 export function useKeys({ onGo, onHelp, onPalette }: KeyActions): void {
   const [state, change] = useAddress()
   const { pathname } = useLocation()
+  const isOn = useSingleKeys()
   /** Whether `g` was the key before. */
   const goes = useRef(false)
   useEffect(() => {
@@ -31,13 +34,15 @@ export function useKeys({ onGo, onHelp, onPalette }: KeyActions): void {
         event.preventDefault()
         return onPalette()
       }
-      if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return
+      if (!isOn || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return
       const place = goes.current ? places.find(({ key }) => key === event.key) : undefined
       goes.current = event.key === 'g'
       if (place !== undefined) return onGo(place.to)
       if (event.key === '/') event.preventDefault()
       if (event.key === '/') onPalette()
       else if (event.key === '?') onHelp()
+      else if (event.key === 'j') moveRow(1)
+      else if (event.key === 'k') moveRow(-1)
       if (!hasTimeRange(pathname)) return
       if (event.key === '[') change({ ...shifted(rangeOf(state), -1) })
       else if (event.key === ']') change({ ...shifted(rangeOf(state), 1) })
@@ -45,5 +50,5 @@ export function useKeys({ onGo, onHelp, onPalette }: KeyActions): void {
     }
     window.addEventListener('keydown', press)
     return () => window.removeEventListener('keydown', press)
-  }, [state, change, pathname, onGo, onHelp, onPalette])
+  }, [state, change, pathname, isOn, onGo, onHelp, onPalette])
 }

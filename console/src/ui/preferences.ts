@@ -1,24 +1,42 @@
-// What a person chose for this browser, and not for a link: the time zone. Colours are kept by Mantine.
+// What a person chose for this browser, and not for a link: the time zone, and whether single letters are
+// keys. Colours are kept by Mantine.
 
 import { useSyncExternalStore } from 'react'
 import { type Zone, zones } from './instants.ts'
 
-const key = 'lethe-zone'
+const [zoneKey, singleKeysKey] = ['lethe-zone', 'lethe-single-keys']
 const listeners = new Set<() => void>()
 
-function read(): Zone {
-  const stored = localStorage.getItem(key)
-  return zones.find((zone) => zone === stored) ?? 'local'
-}
-
-export function setZone(zone: Zone): void {
-  localStorage.setItem(key, zone)
+function store(key: string, value: string): void {
+  localStorage.setItem(key, value)
   for (const listener of listeners) listener()
 }
 
-export function useZone(): Zone {
+function usePreference<T>(read: () => T): T {
   return useSyncExternalStore((listener) => {
     listeners.add(listener)
     return () => listeners.delete(listener)
   }, read)
+}
+
+function readZone(): Zone {
+  const stored = localStorage.getItem(zoneKey)
+  return zones.find((zone) => zone === stored) ?? 'local'
+}
+
+export function setZone(zone: Zone): void {
+  store(zoneKey, zone)
+}
+
+export function useZone(): Zone {
+  return usePreference(readZone)
+}
+
+/** Off for somebody whose speech or hardware types letters that were not meant as keys. */
+export function setSingleKeys(isOn: boolean): void {
+  store(singleKeysKey, isOn ? 'on' : 'off')
+}
+
+export function useSingleKeys(): boolean {
+  return usePreference(() => localStorage.getItem(singleKeysKey) !== 'off')
 }

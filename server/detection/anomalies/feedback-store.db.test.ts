@@ -34,6 +34,8 @@ import {
 import { methodChoiceOf } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { addFeedbackRoutes } from '../feedback-routes.ts'
+import { Incidents } from '../incidents/incidents.ts'
+import { SurroundingsReader } from '../incidents/surroundings.ts'
 import { addDetectionRoutes } from '../routes.ts'
 import { courseRunOf } from '../runs/evaluate-run.ts'
 import { DetectorRunner } from '../runs/runner.ts'
@@ -78,7 +80,8 @@ beforeEach(async () => {
     }),
   })
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
-  addDetectionRoutes(http, { store, runner, metricKeysOf: async () => [], readerOf, clock })
+  const incidents = new Incidents(store, new SurroundingsReader(gate))
+  addDetectionRoutes(http, { store, runner, incidents, metricKeysOf: async () => [], readerOf, clock })
   addFeedbackRoutes(http, store)
 })
 

@@ -172,6 +172,39 @@ test('the id of a member that was once an incident of its own leads to the whole
   assert.equal(await incidents.find(readerOf(), 'ano_a', nowNs), null)
 })
 
+const idsOf = async (anomalyIds: readonly string[], place = acme) => {
+  const known = await store.listAnomalies(place.tenantId, { limit: 100, filter: {}, before: null })
+  const anomalies = known.filter(({ id }) => anomalyIds.includes(id))
+  const ids = await incidents.idsOf(readerOf(place), anomalies, nowNs)
+  return anomalyIds.map((id) => ids.get(id) ?? null)
+}
+
+test('each listed anomaly has the id of its incident, which the spans decide with', async () => {
+  await recordFailure()
+  await recordFailure(globex, 'g')
+  assert.deepEqual(await idsOf(['ano_a', 'ano_b', 'ano_c', 'ano_x']), ['inc_a', 'inc_a', 'inc_a', 'inc_x'])
+  assert.deepEqual(await idsOf(['ano_c']), ['inc_a'], 'alone as well')
+  assert.deepEqual(await idsOf([]), [])
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(-10), endNs: null } })
+  assert.deepEqual(await idsOf(['ano_c', 'ano_x']), [null, 'inc_x'], 'hidden anomalies have none')
+  assert.deepEqual(await idsOf(['ano_gc'], globex), ['inc_ga'])
+})
+
+test('an id of an incident that needs more reading than a list may do is left out', async () => {
+  const pairs = Array.from({ length: 9 }, (_, i) => ({ id: `${i}`, from: -900 * i }))
+  for (const { from, id } of pairs) {
+    const times = { from, until: from + 10 }
+    await record(acme, { id: `a${id}`, service: `s${id}`, ...times })
+    await record(acme, { id: `b${id}`, service: `t${id}`, ...times })
+  }
+  const ids = await idsOf(pairs.map(({ id }) => `ano_b${id}`))
+  assert.deepEqual(
+    ids,
+    pairs.map(({ id }, i) => (i < 6 ? `inc_a${id}` : null)),
+  )
+  assert.deepEqual(await idsOf(['ano_b8']), ['inc_a8'], 'asked for alone it is known')
+})
+
 test('an incident is open while an anomaly is, and for half an hour after the last was seen', async () => {
   await record(acme, { id: 'a', service: 'payments', from: 0, until: 30 })
   await record(acme, { id: 'b', service: 'ledger', from: 400, until: 410, isOpen: true })
@@ -207,6 +240,7 @@ test('an incident of days is whole, from whichever of its anomalies it is asked 
   for (const { id } of all) {
     const incident = await found(`inc_${id}`)
     assert.deepEqual([incident.id, incident.anomaly_count], ['inc_d0', 6], id)
+    assert.deepEqual(await idsOf([`ano_${id}`]), ['inc_d0'])
   }
 })
 

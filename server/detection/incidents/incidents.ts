@@ -4,6 +4,7 @@
 // Bounded: a list loads a fixed number of anomalies for a page and looks at the spans of a fixed number of
 // incidents; of the others it tells what the anomalies alone say.
 
+import type { Anomaly } from '../../../contract/detection.ts'
 import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/incidents.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
@@ -12,7 +13,7 @@ import { anomalyIdOf, byStart, groupAnomalies, type IncidentGroup, slackNs } fro
 import { rankOrigins } from './origin.ts'
 import { isOpenAt, seenUntilOf, type ToldIncident, toIncident, toIncidentWithMembers } from './story.ts'
 import { type KnownSurroundings, nothingKnown, type SurroundingsReader } from './surroundings.ts'
-import { earliest, latest, type TimedAnomaly, withTimes } from './timed-anomalies.ts'
+import { earliest, latest, nsOf, type TimedAnomaly, withTimes } from './timed-anomalies.ts'
 import { windowAround } from './trace-evidence.ts'
 
 /** Where a page ends: the incident's start and id. */
@@ -47,6 +48,8 @@ const reachNs = 12n * 60n * nsPerMinute
 const spreadNs = 60n * nsPerMinute
 /** Times of one request at which spans are looked at: to group, and to rank origins. */
 const probesMax = 20
+/** For the incidents of listed anomalies, which people ask for more often. */
+const probesOfListed = 6
 /** Times at which the calls of one long stretch of anomalies are looked at. */
 const probesOfStretch = 4
 /** A bucket's worth: an incident that was just opened is looked at for this long. */
@@ -64,7 +67,7 @@ export class Incidents {
   /** By start, latest first. A page may be short where there is more. */
   async list(reader: TenantReader, page: IncidentPage, nowNs: Ns): Promise<FoundIncidents> {
     return reader.together(async () => {
-      const probe = this.#prober(reader, nowNs)
+      const probe = this.#prober(reader, nowNs, probesMax)
       const found: IncidentGroup[] = []
       let [before, isMore] = [page.before, true]
       for (let load = 0; load < loadsMax && isMore && found.length <= page.limit; load++) {
@@ -97,9 +100,47 @@ export class Incidents {
       if (anomaly === null) return null
       const [own] = await withTimes(this.#store, tenantId, [anomaly])
       if (own === undefined) return null
-      const probe = this.#prober(reader, nowNs)
+      const probe = this.#prober(reader, nowNs, probesMax)
       const group = await this.#groupOf(tenantId, own, probe)
       return group === null ? null : toIncidentWithMembers(await tell(group, probe, nowNs), nowNs)
+    })
+  }
+
+  /**
+   * The ids of the incidents of these anomalies, by anomaly id; others may be among them. Absent are those
+   * for which too much would have to be read.
+   */
+  async idsOf(
+    reader: TenantReader,
+    anomalies: readonly Anomaly[],
+    nowNs: Ns,
+  ): Promise<ReadonlyMap<string, string>> {
+    const { tenantId } = reader.place
+    const probe = this.#prober(reader, nowNs, probesOfListed)
+    const endNs = latest(0n, ...anomalies.map(({ seen_until }) => nsOf(seen_until))) + reachNs
+    let startNs = earliest(endNs, ...anomalies.map(({ started_at }) => nsOf(started_at))) - reachNs
+    const ids = new Map<string, string>()
+    return reader.together(async () => {
+      for (
+        let load = 0;
+        load < loadsMax && !anomalies.every(({ id }) => ids.has(id));
+        load++, startNs -= 2n * reachNs
+      ) {
+        const range = { range_start: startNs > 0n ? startNs : 0n, range_end: endNs }
+        const loaded = await this.#load(tenantId, range)
+        const unread = new Set<TimedAnomaly>()
+        const groups = await grouped(loaded, probe, unread)
+        const isCut = loaded.length === loadedMax
+        const oldestNs = earliest(endOfTime, ...loaded.map(({ startedNs }) => startedNs))
+        const knownNs = (isCut ? oldestNs : startNs) + slackNs
+        for (const group of groups) {
+          const isUnread = group.members.some((member) => unread.has(member))
+          if (isUnread || positionOf(group).startedNs <= knownNs) continue
+          for (const { anomaly } of group.members) ids.set(anomaly.id, group.id)
+        }
+        if (isCut) break
+      }
+      return ids
     })
   }
 
@@ -149,8 +190,8 @@ export class Incidents {
     return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page))
   }
 
-  /** Reads the surroundings of so many times, each once; of further ones nothing is known. */
-  #prober(reader: TenantReader, nowNs: Ns): Probe {
+  /** Reads the surroundings of so many times, each once; further ones are not read. */
+  #prober(reader: TenantReader, nowNs: Ns, most: number): Probe {
     const known = new Map<string, KnownSurroundings>()
     return async (startedNs, fromNs, untilNs) => {
       const endNs = earliest(nowNs, latest(untilNs, fromNs + leastDuringNs))
@@ -158,7 +199,8 @@ export class Incidents {
       const key = `${startedNs} ${fromNs} ${window.during.endNs}`
       const found = known.get(key)
       if (found !== undefined) return found
-      if (known.size >= probesMax || window.during.endNs <= fromNs) return nothingKnown
+      if (window.during.endNs <= fromNs) return nothingKnown
+      if (known.size >= most) return notRead
       const read = await this.#surroundings.read(reader, window, nowNs)
       known.set(key, read)
       return read
@@ -170,8 +212,15 @@ export class Incidents {
 type Probe = (startedNs: Ns, fromNs: Ns, untilNs: Ns) => Promise<KnownSurroundings>
 
 const endOfTime: Ns = 2n ** 63n
+/** Nothing is known, because it would be too much to read. */
+const notRead: KnownSurroundings = { ...nothingKnown }
 
-async function grouped(anomalies: readonly TimedAnomaly[], probe: Probe): Promise<IncidentGroup[]> {
+/** `unread` receives the anomalies whose surroundings were not read. */
+async function grouped(
+  anomalies: readonly TimedAnomaly[],
+  probe: Probe,
+  unread?: Set<TimedAnomaly>,
+): Promise<IncidentGroup[]> {
   const around = new Map<TimedAnomaly, KnownSurroundings>()
   for (const stretch of stretchesOf(anomalies).toReversed()) {
     const services = new Set(stretch.map(({ service }) => service).filter((one) => one !== null))
@@ -184,6 +233,7 @@ async function grouped(anomalies: readonly TimedAnomaly[], probe: Probe): Promis
         probedNs = one.startedNs
         probes++
       }
+      if (known === notRead) unread?.add(one)
       around.set(one, known)
     }
   }

@@ -1,7 +1,9 @@
 // The default method: simple looks at the newest values, each calibrated by its own past (scoring/rarity.ts),
-// in three views. Nobody has to choose a method or a parameter, and no look has to be right alone.
+// in four views. Nobody has to choose a method or a parameter, and no look has to be right alone.
 // - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
 //   the last minutes, from what both let expect, and from all values seen. The score is their mean.
+// - What a person sees at a second glance: the mean of the last four glances. One value alone is often noise,
+//   so where values are narrower than a quarter of an hour one glance must show more than four in a row.
 // - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
 //   quadratic mean, because most looks are silent most of the time.
 // - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
@@ -29,19 +31,24 @@ import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
 
 /**
  * Lowest edges of the views, for scores that are means and quadratic means of digits. They grow with the
- * rarity of an alarm among the values, less than that does: values close to each other are alike.
+ * rarity of an alarm among the values, less than that does: values close to each other are alike. Those for
+ * one value grow most, because the value of an hour is a mean already and that of a minute is not.
  */
-const glanceFloor = { base: 1.4, perDigit: 0.32 }
-const noveltyFloor = { base: 1.05, perDigit: 0.24 }
+const glanceFloor = { base: 0.58, perDigit: 0.69 }
+const lastingFloor = { base: 0.75, perDigit: 0.2 }
+const noveltyFloor = { base: 0.71, perDigit: 0.39 }
 const courseFloor = { base: 1.05, perDigit: 0.36 }
 /**
  * Shares of the alarm budget. Together more than all of it, because the views notice much of the same when it
  * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
  */
-const [glanceShare, noveltyShare, courseShare] = [1, 0.6, 0.4]
+const [glanceShare, lastingShare, noveltyShare, courseShare] = [1, 0.4, 0.6, 0.4]
 const budgetExponent = 0.8
-/** Half-life of what was reported of the first view: a spike is over when it is over. */
+/** Half-life of what was reported of glances, one or four: a spike is over when it is over. */
 const glanceMemoryPoints = 8
+const lastingGlances = 4
+/** In wider buckets four values are hours, of which the last view has the mean. */
+const widestForLasting = 15
 /** An incident is learnt as its first values: its length must not make its values usual. */
 const startPoints = 3
 /** Where more than this share of the values is outside, they are usual. */
@@ -75,9 +82,12 @@ class AutoScorer implements Scorer {
   private readonly deviations: Deviations
   private readonly novelties = new Novelties()
   private readonly glance: View
+  private readonly lasting: View
+  private readonly lastGlances = new Float64Array(lastingGlances)
   private readonly novelty: View
   private readonly recent: RecentCourse
   private readonly course: View
+  private readonly views: readonly View[]
   private values = 0
   private outside = 0
   private outsideShare = 0
@@ -98,16 +108,18 @@ class AutoScorer implements Scorer {
       stepMinutes,
       budgetPerWeek: share * params.alarm_budget_per_week ** budgetExponent,
     })
-    this.glance = new View(
-      new LearntEdge({ ...budget(glanceShare), ...glanceFloor }),
-      Math.min(glanceMemoryPoints, params.memory_points),
-    )
+    const glanceMemory = Math.min(glanceMemoryPoints, params.memory_points)
+    this.glance = new View(new LearntEdge({ ...budget(glanceShare), ...glanceFloor }), glanceMemory)
+    this.lasting = new View(new LearntEdge({ ...budget(lastingShare), ...lastingFloor }), glanceMemory)
     this.novelty = new View(
       new LearntEdge({ ...budget(noveltyShare), ...noveltyFloor }),
       params.memory_points,
     )
     this.recent = new RecentCourse(stepMinutes)
     this.course = new View(new LearntEdge({ ...budget(courseShare), ...courseFloor }), params.memory_points)
+    const { course, glance, lasting, novelty } = this
+    this.views =
+      stepMinutes > widestForLasting ? [glance, novelty, course] : [glance, novelty, course, lasting]
   }
 
   score(piece: Series): Scores {
@@ -131,15 +143,16 @@ class AutoScorer implements Scorer {
 
   /** Judges and learns the next value; null while warming up. */
   private judge(value: number, minute: number): { score: number; unreported: number } | null {
-    const { course, deviations, glance, novelties, novelty, recent } = this
+    const { course, deviations, glance, lasting, lastGlances, novelties, novelty, recent, views } = this
     deviations.compare(minute, value)
     novelties.compare(value)
     recent.compare(minute, value, deviations.fromSeason, deviations.floor)
     const isWarm = this.values++ >= this.params.warmup_points
     glance.judge(isWarm ? meanOf(deviations.digits) : 0)
+    lastGlances[this.values % lastingGlances] = glance.score
+    lasting.judge(meanOf(lastGlances))
     novelty.judge(isWarm ? noveltyOf(novelties, deviations) : 0)
     course.judge(isWarm ? quadraticMeanOf(recent.digits) : 0)
-    const views = [glance, novelty, course]
     const score = Math.max(...views.map((view) => view.score / view.edge.edge))
     const leading = views.reduce((a, b) => (b.news / b.edge.edge > a.news / a.edge.edge ? b : a))
     const unreported = leading.news / leading.edge.edge
@@ -167,7 +180,7 @@ class AutoScorer implements Scorer {
       this.peak = score
       this.calm = 0
     }
-    for (const { edge, news } of [this.glance, this.novelty, this.course]) edge.learn(opens ? 0 : news)
+    for (const { edge, news } of this.views) edge.learn(opens ? 0 : news)
   }
 
   private learn(minute: number, isOutside: boolean): void {

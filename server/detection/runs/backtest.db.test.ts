@@ -4,7 +4,6 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { DetectorPreview } from '../../../contract/detection-preview.ts'
 import { formatInstant } from '../../../contract/instant.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { InvalidInput } from '../../core/app-error.ts'
@@ -30,7 +29,7 @@ import {
 import type { DetectorDefinition } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
-import { backtest } from './backtest.ts'
+import { type BacktestResult, backtest } from './backtest.ts'
 import { EvaluationPool } from './evaluation-pool.ts'
 import { ingestLagMs, nextRunMs } from './run-plan.ts'
 import { DetectorRunner } from './runner.ts'
@@ -271,7 +270,7 @@ test('a preview does not depend on anything after its end', async () => {
   await insert(shopTelemetry())
   const definition = definitions['the rate of a counter'] as DetectorDefinition
   const [short, long] = [await preview(definition, 0, 56), await preview(definition, 0, 140)]
-  const points = (seen: DetectorPreview) => seen.series[0]?.points ?? []
+  const points = (seen: BacktestResult) => seen.series[0]?.points ?? []
   assert(points(short).length > 40)
   assert.deepEqual(points(long).slice(0, points(short).length), points(short))
 })

@@ -35,6 +35,11 @@ interface BacktestOptions {
   readonly evaluations?: Evaluations
 }
 
+/** A preview without deploys, of which runs know nothing either. */
+export interface BacktestResult extends Omit<DetectorPreview, 'anomalies' | 'deploys'> {
+  readonly anomalies: readonly Omit<PreviewAnomaly, 'deploy'>[]
+}
+
 interface BacktestRange {
   readonly startNs: Ns
   readonly endNs: Ns
@@ -64,7 +69,7 @@ export async function backtest(
   definition: DetectorDefinition,
   range: BacktestRange,
   { clock, evaluations = new EvaluationsHere() }: BacktestOptions,
-): Promise<DetectorPreview> {
+): Promise<BacktestResult> {
   const startedMs = clock.nowMs()
   const runsAtMs = scheduleOf(definition, range, startedMs)
   refuseTooLong(range, definition)
@@ -266,7 +271,7 @@ class Preview {
     }
   }
 
-  answer(runsDue: number, durationMs: number): DetectorPreview {
+  answer(runsDue: number, durationMs: number): BacktestResult {
     const range = this.#range
     const anomalies = this.#runs.anomalies.filter(({ seenUntilNs }) => seenUntilNs > range.startNs)
     const weeks = Number(this.#judgedUntilNs - range.startNs) / (minutesPerWeek * Number(nsPerMinute))
@@ -300,7 +305,13 @@ class Preview {
     }
   }
 
-  #onWire({ finding, isOpen, ranAtMs, seenUntilNs, startedNs }: ReplayedAnomaly): PreviewAnomaly {
+  #onWire({
+    finding,
+    isOpen,
+    ranAtMs,
+    seenUntilNs,
+    startedNs,
+  }: ReplayedAnomaly): BacktestResult['anomalies'][number] {
     return {
       group: JSON.parse(finding.groupKey),
       signals: [...this.#signals],

@@ -14,6 +14,19 @@ interface WaitingBatch {
  */
 export const groupBytes = 32 * 1024 * 1024
 
+/** Placements with less than this differ too little for a sender to notice, bytes of encoded rows. */
+const smallBytes = 2 * 1024 * 1024
+const similarTimes = 8
+
+/**
+ * Whether the waiting rows of two placements may be in one commit: it ends for both at once, so whoever has
+ * few rows would wait for those of whoever has many.
+ */
+export function mayShareCommit(bytes: number, otherBytes: number): boolean {
+  const [less, more] = bytes < otherBytes ? [bytes, otherBytes] : [otherBytes, bytes]
+  return more <= Math.max(smallBytes, less * similarTimes)
+}
+
 /**
  * From this size on the rows of a table are inserted by two inserts at once, bytes: most of an insert is
  * computed on one core, but each takes some 6 ms, however small it is. So logs and spans are divided, and the
@@ -51,11 +64,11 @@ export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]):
 
 /**
  * Returns the rows in the groups of single inserts: none, all at once, or many in two parts of about the same
- * size.
+ * size. Beside another commit they are not divided, because the second insert would take its core.
  */
-export function insertsOf(rows: readonly Buffer[]): readonly (readonly Buffer[])[] {
+export function insertsOf(rows: readonly Buffer[], isAlone: boolean): readonly (readonly Buffer[])[] {
   const bytes = rows.reduce((sum, { length }) => sum + length, 0)
-  if (bytes < halvedBytes || rows.length < 2) return rows.length === 0 ? [] : [rows]
+  if (bytes < halvedBytes || rows.length < 2 || !isAlone) return rows.length === 0 ? [] : [rows]
   let [first, cut] = [0, 0]
   while (cut < rows.length - 1 && (cut === 0 || first < bytes / 2)) first += rows[cut++]?.length ?? 0
   return [rows.slice(0, cut), rows.slice(cut)]

@@ -462,6 +462,25 @@ describe('the buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [48, 7])
   })
 
+  test('a placement with few rows does not wait for the commit of one with many', async () => {
+    const floodDoor = door()
+    const { clock, inserts, writer } = scene({
+      beforeInsert: async () => {
+        if (inserts.at(-1)?.placements.has(1)) await floodDoor.passed
+      },
+    })
+    const [flood, calm, other] = [newPlace(1), newPlace(2), newPlace(3)]
+    const sent = commit(writer, flood, logs(4, 'x'.repeat(2 ** 20)))
+    await runUntil(clock, [commit(writer, calm, logs(7)), commit(writer, other, logs(9))])
+    assert.deepEqual(
+      inserts.map(({ placements }) => [...placements]),
+      [[1], [2, 3]],
+    )
+    floodDoor.open()
+    await runUntil(clock, [sent])
+    assert.deepEqual([await count(flood), await count(calm), await count(other)], [4, 7, 9])
+  })
+
   test('the rest of a placement waits behind all that came meanwhile', async () => {
     const engineDoors = [door(), door(), door(), door()]
     const { clock, inserts, writer } = scene({

@@ -1,11 +1,11 @@
 // Group commits: many small HTTP requests, few inserts. Each partition in a commit costs the engine about as
 // much as a thousand rows, so rows that arrive for a placement within a short time are inserted together. A
-// commit has few placements, those that waited longest, and of a placement with many waiting rows only a
-// part, so that nobody waits for all of them. Under load groups grow by themselves, and the number of parts
-// does not. A request is acknowledged when all its rows are committed, never before. The buffer is limited,
-// and organisations share it fairly (core/fair-shares): above the limit, requests of those that use the most
-// are refused with a response that can be retried, and the process does not grow. docs/decisions/0001 and
-// 0033 have the measurements.
+// commit has few placements, those that waited longest and have about as many rows. Of a placement with many
+// waiting rows it has only a part, so that nobody waits for all of them. Under load groups grow by
+// themselves, and the number of parts does not. A request is acknowledged when all its rows are committed,
+// never before. The buffer is limited, and organisations share it fairly (core/fair-shares): above the limit,
+// requests of those that use the most are refused with a response that can be retried, and the process does
+// not grow. docs/decisions/0001 and 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -19,7 +19,7 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
-import { fairPart, groupBytes, insertsOf } from './commit-parts.ts'
+import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -249,8 +249,10 @@ export class IngestWriter {
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
       .filter(([, queue]) => this.#isDue(queue, nowMs))
       .sort(([, a], [, b]) => a.order - b.order)
+    const firstBytes = due[0]?.[1].bytes ?? 0
+    const similar = due.filter(([, queue]) => mayShareCommit(firstBytes, queue.bytes))
     let bytes = 0
-    const fitting = due.slice(0, placementsMax).filter(([, queue], at) => {
+    const fitting = similar.slice(0, placementsMax).filter(([, queue], at) => {
       bytes += queue.bytes
       return at === 0 || bytes <= groupBytes
     })
@@ -346,11 +348,12 @@ export class IngestWriter {
    * this.
    */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
+    const isAlone = this.#committing.size <= 1
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return insertsOf(rows).map((half) => this.#options.engine.insert(table, columns, half))
+      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason

@@ -4,6 +4,7 @@
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import { HoldLink } from '../../ui/hold-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { dayText } from '../../ui/instants.ts'
 import { useZone } from '../../ui/preferences.ts'
@@ -127,8 +128,8 @@ function consequences({ derived, held }: DeletionPreview): ReactNode[] {
   for (const hold of held) {
     lines.push(
       <li key={hold.hold_id}>
-        The legal hold <code>{hold.hold_id}</code> keeps what it covers ({hold.signals.join(', ')}) until it
-        is released.
+        The legal hold <HoldLink holdId={hold.hold_id} /> keeps what it covers ({hold.signals.join(', ')})
+        until it is released.
       </li>,
     )
   }
@@ -136,12 +137,31 @@ function consequences({ derived, held }: DeletionPreview): ReactNode[] {
   return lines
 }
 
+/** Names each backup: the operator knows them by their ids. */
 function BackupLine({ preview: { backups, backups_clear_by } }: { readonly preview: DeletionPreview }) {
   const zone = useZone()
   if (backups_clear_by === null) return <li>No known backup has a copy.</li>
   return (
     <li>
       {countOf(backups.length, 'backup has', 'backups have')} a copy until {dayText(backups_clear_by, zone)}.
+      <details>
+        <summary>Which backups</summary>
+        <Table label="Backups with a copy" columns={['backup', 'taken', 'is gone']}>
+          {backups.map(({ backup_id, expires_at, taken_at }) => (
+            <tr key={backup_id}>
+              <th scope="row" className="mono">
+                {backup_id}
+              </th>
+              <td>
+                <Instant at={taken_at} />
+              </td>
+              <td>
+                <Instant at={expires_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </details>
     </li>
   )
 }

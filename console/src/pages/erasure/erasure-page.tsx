@@ -9,6 +9,7 @@ import { deletionOperations } from '../../../../contract/operations/deletions.ts
 import { Refusal } from '../../api/client.ts'
 import { useMay, useMe } from '../../api/session.ts'
 import { erasureQuery } from '../../api/storage.ts'
+import { HoldLink } from '../../ui/hold-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { Certificate } from './certificate.tsx'
@@ -84,7 +85,15 @@ function Facts({ request }: { readonly request: DeletionRequest }) {
         <Fact name="Reason">{reason === null ? 'none given' : reason.replaceAll('_', ' ')}</Fact>
         {note !== null && <Fact name="Note">{note}</Fact>}
         <Fact name="Late telemetry">{lateText(refuse_late, request.late_rows)}</Fact>
-        {holds.length > 0 && <Fact name="Kept by holds">{holds.join(', ')}</Fact>}
+        {holds.length > 0 && (
+          <Fact name="Kept by holds">
+            {holds.map((hold) => (
+              <div key={hold}>
+                <HoldLink holdId={hold} />
+              </div>
+            ))}
+          </Fact>
+        )}
         {blocked !== null && <Fact name="Blocked">{blocked}</Fact>}
         {nextAttempt != null && (
           <Fact name="Tried again">

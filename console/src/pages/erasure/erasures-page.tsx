@@ -2,7 +2,7 @@
 // alone.
 
 import { NativeSelect } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type DeletionRequest, deletionStatuses } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
@@ -11,6 +11,7 @@ import { erasuresQuery } from '../../api/storage.ts'
 import { useAddress } from '../../ui/address.ts'
 import { shortId } from '../../ui/chart/erased-spans.ts'
 import { Instant } from '../../ui/instant.tsx'
+import { More } from '../../ui/more.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { bytesText, countText } from '../../ui/units.ts'
@@ -36,7 +37,9 @@ function Requests() {
   const [state, change] = useAddress()
   const { tenant_id: organisation } = useMe()
   const status = deletionStatuses.find((one) => one === state.status)
-  const { data, error, refetch } = useQuery(erasuresQuery(status))
+  const pages = useInfiniteQuery(erasuresQuery(status))
+  const { data, error, refetch } = pages
+  const requests = data?.pages.flatMap(({ items }) => items) ?? []
   return (
     <>
       <div className="row">
@@ -57,59 +60,56 @@ function Requests() {
         <Failure error={error} what="The requests could not be read" onRetry={() => void refetch()} />
       ) : data === undefined ? (
         <Loading height={320} label="Reading the requests" />
-      ) : data.items.length === 0 ? (
+      ) : requests.length === 0 ? (
         <Notice
           title={status === undefined ? 'Nothing was ever erased' : `No request ${statusTexts[status].label}`}
         >
           A request appears here when somebody erases, or when retention does.
         </Notice>
       ) : (
-        <RequestTable requests={data.items} hasMore={data.next_cursor !== null} />
+        <>
+          <RequestTable requests={requests} />
+          <More pages={pages} what="requests" />
+        </>
       )}
     </>
   )
 }
 
-interface RequestTableProps {
-  readonly requests: readonly DeletionRequest[]
-  readonly hasMore: boolean
-}
-
-function RequestTable({ hasMore, requests }: RequestTableProps) {
+function RequestTable({ requests }: { readonly requests: readonly DeletionRequest[] }) {
   const { tenant_id: organisation } = useMe()
   return (
-    <>
-      <Table
-        label="Deletion requests"
-        columns={['request', 'asked for', 'status', 'what', { number: 'rows' }, { number: 'bytes' }, 'by']}
-      >
-        {requests.map((request) => (
-          <tr key={request.request_id}>
-            <th scope="row" className="mono">
-              <Link
-                to="/$organisation/erasures/$requestId"
-                params={{ organisation, requestId: request.request_id }}
-                title={request.request_id}
-              >
-                {shortId(request.request_id)}
-              </Link>
-            </th>
-            <td>
-              <Instant at={request.created_at} />
-            </td>
-            <td>
-              <StatusBadge status={request.status} />
-            </td>
-            <td>
-              <SelectionText {...request} />
-            </td>
-            <td className="number">{countText(numberIn(request, 'rows_erased'))}</td>
-            <td className="number">{bytesText(numberIn(request, 'bytes_erased'))}</td>
-            <td className="break">{request.requested_by}</td>
-          </tr>
-        ))}
-      </Table>
-      {hasMore && <p className="muted">Older requests: choose a status, or use ./lethe deletions list.</p>}
-    </>
+    <Table
+      className="requests"
+      label="Deletion requests"
+      columns={['request', 'asked for', 'status', 'what', { number: 'rows' }, { number: 'bytes' }, 'by']}
+    >
+      {requests.map((request) => (
+        <tr key={request.request_id}>
+          <th scope="row" className="mono">
+            <Link
+              to="/$organisation/erasures/$requestId"
+              params={{ organisation, requestId: request.request_id }}
+              title={request.request_id}
+              data-opens
+            >
+              {shortId(request.request_id)}
+            </Link>
+          </th>
+          <td>
+            <Instant at={request.created_at} />
+          </td>
+          <td>
+            <StatusBadge status={request.status} />
+          </td>
+          <td>
+            <SelectionText {...request} />
+          </td>
+          <td className="number">{countText(numberIn(request, 'rows_erased'))}</td>
+          <td className="number">{bytesText(numberIn(request, 'bytes_erased'))}</td>
+          <td className="break">{request.requested_by}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

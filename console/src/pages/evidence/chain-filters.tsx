@@ -4,6 +4,7 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { AddressState } from '../../ui/address.ts'
+import { TimeFilter, timeFilters } from './time-filter.tsx'
 
 /** A filter by its parameter in the operation and in the address. */
 export interface ChainFilter {
@@ -14,18 +15,6 @@ export interface ChainFilter {
   readonly choices?: readonly { readonly value: string; readonly label: string }[]
 }
 
-/** How far back, as the operation takes it; everything where it is absent. */
-const spans = [
-  { value: '', label: 'any time' },
-  { value: '-1h', label: 'last hour' },
-  { value: '-1d', label: 'last 24 hours' },
-  { value: '-7d', label: 'last 7 days' },
-  { value: '-30d', label: 'last 30 days' },
-  { value: '-365d', label: 'last 365 days' },
-] as const
-
-const timeFilter: ChainFilter = { name: 'range_start', label: 'Time', choices: spans }
-
 interface ChainFiltersProps {
   readonly filters: readonly ChainFilter[]
   readonly state: AddressState
@@ -33,11 +22,11 @@ interface ChainFiltersProps {
 }
 
 export function ChainFilters({ filters, onChange, state }: ChainFiltersProps) {
-  const all = [...filters, timeFilter]
-  const isFiltered = all.some(({ name }) => state[name] !== undefined)
+  const names = [...filters.map(({ name }) => name), ...timeFilters]
+  const isFiltered = names.some((name) => state[name] !== undefined)
   return (
     <search className="fields filters">
-      {all.map((filter) => (
+      {filters.map((filter) => (
         <Filter
           key={filter.name}
           filter={filter}
@@ -45,11 +34,12 @@ export function ChainFilters({ filters, onChange, state }: ChainFiltersProps) {
           onChange={(text) => onChange({ [filter.name]: text === '' ? undefined : text })}
         />
       ))}
+      <TimeFilter state={state} onChange={onChange} />
       {isFiltered && (
         <Button
           variant="subtle"
           className="filters-clear"
-          onClick={() => onChange(Object.fromEntries(all.map(({ name }) => [name, undefined])))}
+          onClick={() => onChange(Object.fromEntries(names.map((name) => [name, undefined])))}
         >
           Clear filters
         </Button>
@@ -68,12 +58,11 @@ function Filter({ filter: { choices, label, placeholder }, onChange, value }: Fi
   /** What is being typed; null while the field shows the filter. */
   const [typed, setTyped] = useState<string | null>(null)
   if (choices !== undefined) {
-    const known = choices.some((choice) => choice.value === value)
     return (
       <NativeSelect
         label={label}
         value={value}
-        data={known ? [...choices] : [...choices, { value, label: `since ${value}` }]}
+        data={choices.some((choice) => choice.value === value) ? [...choices] : [...choices, value]}
         onChange={(event) => onChange(event.currentTarget.value)}
       />
     )

@@ -16,6 +16,7 @@ import { countText } from '../../ui/units.ts'
 import { type ChainFilter, ChainFilters } from './chain-filters.tsx'
 import type { ChainEntry } from './entry.ts'
 import { EntryTable } from './entry-table.tsx'
+import { timeFilters } from './time-filter.tsx'
 import { type ChainName, Verify } from './verify.tsx'
 
 interface ChainViewProps {
@@ -36,7 +37,7 @@ interface EntryPage {
 
 export function ChainView({ chain, filters, read, targetFilter, whatFilter }: ChainViewProps) {
   const [state, change] = useAddress()
-  const names = [...filters.map(({ name }) => name), 'range_start']
+  const names = [...filters.map(({ name }) => name), ...timeFilters]
   const query: Query = Object.fromEntries(names.map((name) => [name, state[name]]))
   const found = useInfiniteQuery(chainQuery(chain, query, read))
   const newest = useQuery(newestQuery(chain, read))

@@ -67,6 +67,7 @@ function Row({ entry, isOpen, onActor, onOpen, onTarget, onWhat }: RowProps) {
           variant="subtle"
           size="compact-xs"
           aria-expanded={isOpen}
+          data-opens
           aria-label={`Entry ${seq}`}
           onClick={onOpen}
         >

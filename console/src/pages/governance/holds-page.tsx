@@ -3,12 +3,13 @@
 
 import { Button } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useCallback, useState } from 'react'
 import type { LegalHold } from '../../../../contract/deletion-governance.ts'
 import { holdOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { holdsQuery } from '../../api/governance.ts'
 import { useMay } from '../../api/session.ts'
+import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -52,12 +53,16 @@ function Holds() {
 const order = ({ released_at }: LegalHold) => (released_at === null ? 0 : 1)
 
 function HoldTable({ holds }: { readonly holds: readonly LegalHold[] }) {
+  const [{ hold: named }] = useAddress()
+  /** Of the hold that the address names: a link to it brings it into view. */
+  const show = useCallback((row: HTMLTableRowElement | null) => row?.scrollIntoView({ block: 'center' }), [])
   return (
     <Table label="Legal holds" columns={['case', 'signals', 'from', 'to', 'placed', 'by', 'state']}>
       {holds.map((hold) => (
-        <tr key={hold.id}>
+        <tr key={hold.id} {...(hold.id === named && { ref: show, 'aria-current': true })}>
           <th scope="row" className="break" title={hold.id}>
             {hold.case_ref}
+            <div className="mono muted">{hold.id}</div>
           </th>
           <td>{hold.signals.length === 3 ? 'all' : hold.signals.join(', ')}</td>
           <td>{hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}</td>

@@ -1,8 +1,9 @@
 // The first run: what to paste into a sender, what has arrived, and what was refused and why.
 
-import { Button, SegmentedControl } from '@mantine/core'
+import { SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 import { useAddress } from '../../ui/address.ts'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Scrolling } from '../../ui/scrolling.tsx'
 import { Refusals } from './refusals.tsx'
 import { places, type Sender, senders, snippetOf } from './snippets.ts'
@@ -39,11 +40,6 @@ export function SendPage() {
 
 function Snippet({ sender, token }: { readonly sender: Sender; readonly token: string }) {
   const text = snippetOf(sender, window.location.origin, token)
-  const [copied, setCopied] = useState<string | null>(null)
-  const copy = async () => {
-    await navigator.clipboard.writeText(text)
-    setCopied(text)
-  }
   return (
     <>
       <p>{places[sender]}</p>
@@ -52,12 +48,7 @@ function Snippet({ sender, token }: { readonly sender: Sender; readonly token: s
           <code>{text}</code>
         </pre>
       </Scrolling>
-      {/* Over plain http on another machine a browser has no clipboard. */}
-      {navigator.clipboard !== undefined && (
-        <Button variant="default" onClick={() => void copy()}>
-          {copied === text ? 'Copied' : 'Copy'}
-        </Button>
-      )}
+      <CopyButton text={text} />
     </>
   )
 }

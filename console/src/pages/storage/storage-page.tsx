@@ -92,9 +92,16 @@ function NothingStored() {
   const requestId = data?.items[0]?.request_id
   if (requestId === undefined) {
     return (
-      <Notice title="No telemetry has arrived yet">
-        Point an OpenTelemetry SDK or a Collector at <code>{window.location.origin}</code> with an ingest
-        token of this organisation; the reference has the details.
+      <Notice
+        title="No telemetry has arrived yet"
+        action={
+          <Link to="/$organisation/send" params={{ organisation }}>
+            Send the first telemetry
+          </Link>
+        }
+      >
+        Point an OpenTelemetry SDK, a Collector or Prometheus at <code>{window.location.origin}</code>. The
+        next page has what to paste, shows what arrives, and says why something is refused.
       </Notice>
     )
   }

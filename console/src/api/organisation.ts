@@ -1,0 +1,68 @@
+// What the settings read: the organisation, its access tokens, the policy of a second person, and the keys
+// that sign.
+
+import { queryOptions } from '@tanstack/react-query'
+import { auditOperations } from '../../../contract/operations/audit.ts'
+import { policyOperations } from '../../../contract/operations/governance.ts'
+import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
+import { call } from './client.ts'
+import { pagedQuery } from './cursor-pages.ts'
+
+export const organisationQuery = queryOptions({
+  queryKey: ['organisation'],
+  queryFn: ({ signal }) => call(tenancyOperations.organisation, { signal }),
+})
+
+interface TokenFilter {
+  readonly active?: 'true' | 'false' | undefined
+  /** Only what was made with this token, at any distance. */
+  readonly descendants_of?: string | undefined
+}
+
+/** Tokens of a page of the list: two screens. */
+const tokensShown = '100'
+
+export function tokensQuery(filter: TokenFilter) {
+  return pagedQuery(['tokens', filter], ({ cursor, signal }) =>
+    call(tenancyOperations.listTokens, { query: { ...filter, limit: tokensShown, cursor }, signal }),
+  )
+}
+
+/** What can be listed before a revocation; where there are more, their number is known. */
+const descendantsShown = '500'
+
+export function descendantsQuery(tokenId: string) {
+  return queryOptions({
+    queryKey: ['tokens', 'below', tokenId],
+    queryFn: ({ signal }) =>
+      call(tenancyOperations.listTokens, {
+        query: { active: 'true', descendants_of: tokenId, limit: descendantsShown },
+        signal,
+      }),
+    // Somebody is about to revoke them.
+    staleTime: 0,
+  })
+}
+
+export const policyQuery = queryOptions({
+  queryKey: ['policy'],
+  queryFn: ({ signal }) => call(policyOperations.get, { signal }),
+})
+
+export const signingKeysQuery = queryOptions({
+  queryKey: ['signing-keys'],
+  queryFn: ({ signal }) => call(auditOperations.signingKeys, { signal }),
+})
+
+/** How many lines of tokens can approve: working tokens of owners and admins that the operator made. */
+export const possibleApproversQuery = queryOptions({
+  queryKey: ['tokens', 'approvers'],
+  queryFn: async ({ signal }) => {
+    const { items } = await call(tenancyOperations.listTokens, {
+      query: { active: 'true', limit: descendantsShown },
+      signal,
+    })
+    return items.filter(({ made_with, role }) => made_with === null && (role === 'owner' || role === 'admin'))
+      .length
+  },
+})
