@@ -46,7 +46,7 @@ const entries = [...started, 'console/build.ts', 'console/src/main.tsx']
 
 /** Our own texts: no lock file, nothing installed or generated. */
 const texts = globSync(
-  '{*,{contract,console,server,tests,bench,scripts,docs}/**/*}.{ts,tsx,mjs,js,json,css,html,md,yaml,yml}',
+  '{*,{contract,console,server,tests,bench,scripts,docs,deploy}/**/*}.{ts,tsx,mjs,js,json,css,html,md,yaml,yml}',
   {
     cwd: root,
   },

@@ -16,11 +16,15 @@
 //
 //   [LETHE_NAB_DIR=...] npm run bench -- detection/budget [only these methods, by comma, or ""] [budget per
 //     week, 7] [seeds, 3]
-//     [--families "low counts,skewed"] [--ways whole,served,short,often,rare]
+//     [--families "low counts,skewed"] [--ways whole,served,short,often,rare] [--report FILE]
+//
+// --report writes a page with the first seed of each family, judged in one pass: without incidents, where
+// each alarm is false, and with one a week.
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import type { Evaluation } from '../../server/detection/alarms/alarm.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
@@ -29,6 +33,7 @@ import { rounded } from '../samples.ts'
 import { families as allFamilies, type Family, namedFamilies, type Planted, plantedIn } from './label-free.ts'
 import { leastMean } from './least-rate.ts'
 import { hasNab, readCorpus } from './nab-corpus.ts'
+import { colourText, ReportPage } from './report-page.ts'
 import { servedOpenings } from './served-openings.ts'
 
 const stepMinutes = 5
@@ -45,7 +50,7 @@ const rareSeries = 3
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { families: { type: 'string' }, ways: { type: 'string' } },
+  options: { families: { type: 'string' }, report: { type: 'string' }, ways: { type: 'string' } },
 })
 /** An empty list is all of them. */
 const wanted = positionals[0] ? positionals[0].split(',') : undefined
@@ -81,10 +86,12 @@ function choiceOf(key: MethodKey): MethodChoice {
 
 /** Buckets at which an alarm opens in the first series of a group; most methods look at no other. */
 function openings(group: readonly Series[], choice: MethodChoice): number[] {
+  return evaluateFirst(group, choice)?.episodes.map((each) => each.openedIndex) ?? []
+}
+
+function evaluateFirst(group: readonly Series[], choice: MethodChoice): Evaluation | null {
   const [series] = group
-  if (series === undefined) return []
-  const { episodes } = evaluateSeries(series, choice, undefined, peersOf(group, choice)[0])
-  return episodes.map((each) => each.openedIndex)
+  return series === undefined ? null : evaluateSeries(series, choice, undefined, peersOf(group, choice)[0])
 }
 
 /** A series of the family, and its peers where the method compares them. */
@@ -146,6 +153,9 @@ interface Recall {
   blind: number
 }
 
+/** One incident a week; further series have other sizes, sides and lengths. */
+const rarely = (series: number) => ({ every: perWeek, lasting: [6, 36], firstTurn: weeks * series }) as const
+
 async function recallOf(key: MethodKey, family: Family, form: 'often' | 'rare'): Promise<Recall> {
   const recall = { planted: 0, found: 0, blind: 0 }
   for (const seed of seeds) {
@@ -157,10 +167,7 @@ async function recallOf(key: MethodKey, family: Family, form: 'often' | 'rare'):
         seed + 50_000 * series,
       )
       const openingsIn = (planted: Float64Array) => openingsServed([planted, ...others], key)
-      const planting =
-        form === 'rare'
-          ? { every: perWeek, lasting: [6, 36], firstTurn: weeks * series }
-          : { every: 1.5 * perDay, lasting: [6, 36] }
+      const planting = form === 'rare' ? rarely(series) : { every: 1.5 * perDay, lasting: [6, 36] }
       const { incidents, values: planted } = plantedIn(values, family, { from: perWeek, ...planting })
       const opened = await openingsIn(planted)
       const missed = incidents.filter((incident) => hits([incident], opened) === 0)
@@ -281,3 +288,39 @@ for (const key of keys) {
   summaries.push(summaryOf(key, simulated))
 }
 report(tableOf('Alarm budgets by method'), ...summaries)
+
+if (options.report !== undefined) drawAll(options.report)
+
+function drawAll(path: string): void {
+  const page = new ReportPage(`Alarm budgets: ${budgetPerWeek} a week`, colourText)
+  for (const key of keys) {
+    for (const family of families) {
+      const [calm = new Float64Array(), ...others] = groupOf(
+        key,
+        family,
+        (weeks + 1) * perWeek,
+        seeds[0] ?? 1,
+      )
+      const planting = { from: perWeek, ...rarely(0) }
+      const { incidents, values } = plantedIn(calm, family, planting)
+      const shifts = family.shiftsAt.map((from) => ({ from, to: from + perDay }))
+      for (const [what, drawn, events] of [
+        ['calm', calm, shifts],
+        ['one a week', values, [...incidents, ...shifts]],
+      ] as const) {
+        const evaluation = evaluateFirst([drawn, ...others].map(seriesOf), choiceOf(key))
+        if (evaluation === null) continue
+        const { episodes, scores } = evaluation
+        const { lower, score, upper } = scores
+        const chart = {
+          ...{ title: `${key}, ${family.name}: ${what}`, startMs: 0, stepMs: stepMinutes * 60_000 },
+          ...{ values: drawn, lower, score, upper, judgedFrom: perWeek, tolerance: 6 },
+          anomalies: episodes.map(({ lastIndex, openedIndex }) => [openedIndex, lastIndex + 1] as const),
+          labels: events.map(({ from, to }) => [from, to] as const),
+        }
+        page.addSeries(chart, { alarms: episodes.filter((each) => each.openedIndex >= perWeek).length })
+      }
+    }
+  }
+  page.write(path, new Map([[tableOf('Alarm budgets by method'), summaries]]))
+}

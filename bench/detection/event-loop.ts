@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { DetectorPreview } from '../../contract/detection-preview.ts'
 import { nsPerMinute } from '../../contract/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
+import { previewWithDeploys } from '../../server/detection/anomaly-deploys.ts'
 import { acme, definitionOf, insertSpans } from '../../server/detection/detection-fixture.ts'
 import { backtest } from '../../server/detection/runs/backtest.ts'
 import {
@@ -66,9 +67,10 @@ try {
     'threads of their own': pool,
   }
   for (const [name, evaluations] of Object.entries(ways)) {
-    let preview: Awaited<ReturnType<typeof backtest>> | undefined
+    let preview: Awaited<ReturnType<typeof previewWithDeploys>> | undefined
     const computing = await watched(async () => {
-      preview = await backtest(reader, definition, range, { clock: systemClock, evaluations })
+      const judged = await backtest(reader, definition, range, { clock: systemClock, evaluations })
+      preview = await previewWithDeploys(reader, definition, judged)
     })
     const write = responseWriter(DetectorPreview)
     const answering = await watched(async () => void (await write(preview, nextRound)))

@@ -6,11 +6,16 @@
 // Challenge 2018), in buckets of its own schedule and in a unit of their own.
 //
 //   npm run bench -- detection/system-detectors [seeds, 2] [--shop-seeds 6] [--field FOLDER]
+//     [--report FILE]
+//
+// --report writes a page with the first seed: each kind of traffic with its drops, and the series of the shop
+// of which something was told. Incidents of the shop that a series does not show are drawn as missed there.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
+import { seriesChart } from '../../server/cli/series-chart.ts'
 import { demoDetectors } from '../../server/demo/detectors.ts'
 import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
@@ -22,14 +27,21 @@ import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
+import { DrawnBuckets } from './drawn-buckets.ts'
+import { colourText, ReportPage } from './report-page.ts'
 import { shopSeries } from './shop-series.ts'
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { 'shop-seeds': { type: 'string', default: '6' }, field: { type: 'string' } },
+  options: {
+    'shop-seeds': { type: 'string', default: '6' },
+    field: { type: 'string' },
+    report: { type: 'string' },
+  },
 })
 const firstSeeds = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 const seeds = firstSeeds(Number(positionals[0] ?? 2))
+const page = new ReportPage('The system detectors, and those of the demo', colourText)
 
 const minuteMs = 60_000
 const weekMinutes = 10_080
@@ -62,7 +74,11 @@ interface Told {
 }
 
 /** Every anomaly that the detector would have recorded, had it been created at the first row. */
-async function served({ counts, startMs, stepMs }: Counted, definition: DetectorDefinition): Promise<Told[]> {
+async function served(
+  { counts, startMs, stepMs }: Counted,
+  definition: DetectorDefinition,
+  drawn?: DrawnBuckets,
+): Promise<Told[]> {
   const points = Array.from(counts, (count, i) => ({
     timeNs: BigInt(startMs + i * stepMs) * 1_000_000n,
     value: (count * 1000) / stepMs,
@@ -71,6 +87,7 @@ async function served({ counts, startMs, stepMs }: Counted, definition: Detector
   const { anomalies } = await replayPoints(series, definition, {
     createdAtNs: series.startNs ?? 0n,
     endNs: series.lastNs ?? 0n,
+    ...(drawn !== undefined && { onJudged: (judged) => drawn.add(judged) }),
   })
   return anomalies.map(({ seenUntilNs, startedNs }) => ({
     fromMs: Number(startedNs / 1_000_000n),
@@ -143,7 +160,12 @@ async function foundInTraffic(kind: string, definition: DetectorDefinition) {
       (one: Told) =>
         one.fromMs < to && one.untilMs > from
     planted += spans.length
-    const told = await served(harmed, definition)
+    const drawn = options.report !== undefined && seed === seeds[0] ? new DrawnBuckets() : undefined
+    const told = await served(harmed, definition, drawn)
+    if (drawn !== undefined) {
+      const [anomalies, events] = [told, spans.map(([fromMs, untilMs]) => ({ fromMs, untilMs }))]
+      draw({ title: kind, ...drawn.whole(), anomalies, events })
+    }
     found += spans.filter((span) => told.some(isOf(span))).length
   }
   return {
@@ -152,6 +174,17 @@ async function foundInTraffic(kind: string, definition: DetectorDefinition) {
     'false a series and week, then': rounded(grown / seeds.length / (weeks - 2), 3),
     'drops found': rounded(found / planted),
   }
+}
+
+interface Drawn extends Pick<Parameters<typeof seriesChart>[0], 'title' | 'series' | 'scores'> {
+  readonly anomalies: readonly Told[]
+  readonly events: readonly Told[]
+}
+
+function draw({ anomalies, events, ...rest }: Drawn): void {
+  const spanOf = ({ fromMs, untilMs }: Told) => ({ startMs: fromMs, endMs: untilMs })
+  const spans = { anomalies: anomalies.map(spanOf), events: events.map(spanOf) }
+  page.addSeries(seriesChart({ ...rest, ...spans }), { alarms: anomalies.length, events: events.length })
 }
 
 /**
@@ -172,9 +205,12 @@ function foundInShop(seed: number) {
     for (const [service, series] of shop.read(definition.metric_key, plan)) {
       const at = (bucket: number) =>
         Number(series.startNs / 1_000_000n) + bucket * series.stepMinutes * minuteMs
-      for (const episode of evaluateSeries(series, choice).episodes) {
+      const { episodes, scores } = evaluateSeries(series, choice)
+      const told: Told[] = []
+      for (const episode of episodes) {
         const [fromMs, untilMs] = [at(episode.startIndex), at(episode.lastIndex + 1)]
         if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
+        told.push({ fromMs, untilMs })
         const about = shop.incidents.find((one) => fromMs < one.endMs && untilMs > one.startMs)
         const words = `${definition.metric_key} ${service} ${new Date(fromMs).toISOString().slice(0, 16)}`
         if (about === undefined) {
@@ -185,6 +221,9 @@ function foundInShop(seed: number) {
         const minutes = (at(episode.openedIndex + 1) - about.startMs) / minuteMs
         toldMinutes.set(about.key, Math.min(minutes, toldMinutes.get(about.key) ?? minutes))
       }
+      if (options.report === undefined || seed !== 1 || told.length === 0) continue
+      const events = shop.incidents.map(({ endMs, startMs }) => ({ fromMs: startMs, untilMs: endMs }))
+      draw({ title: `shop, ${definition.metric_key} ${service}`, series, scores, anomalies: told, events })
     }
   }
   const counts = Object.fromEntries(
@@ -256,3 +295,4 @@ for (const seed of firstSeeds(Number(options['shop-seeds'])))
   report('Anomalies of the demo by incident', foundInShop(seed))
 if (options.field !== undefined)
   report('Request rates of the field', await foundInField(options.field, ofRates))
+if (options.report !== undefined) page.write(options.report, new Map())

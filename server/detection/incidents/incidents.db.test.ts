@@ -33,6 +33,9 @@ let engine: TelemetryEngine
 let gate: TelemetryGate
 let store: DetectionStore
 let incidents: Incidents
+/** What the clock that limits reading says next, and from then on. */
+let elapsedMs: number[]
+let lastMs = 0
 const detectors = new Map<string, string>()
 
 before(async () => {
@@ -45,7 +48,9 @@ beforeEach(async () => {
   await removeDetectors(fixture)
   gate = new TelemetryGate()
   store = new DetectionStore(fixture.control, new ManualClock(noonMs), gate, readActiveHolds)
-  incidents = new Incidents(store, new SurroundingsReader(gate))
+  elapsedMs = []
+  lastMs = 0
+  incidents = new Incidents(store, new SurroundingsReader(gate), () => elapsedMs.shift() ?? lastMs)
   for (const place of [acme, globex]) {
     detectors.set(place.tenantId, (await createErrorsDetector(store, place)).id)
   }
@@ -203,6 +208,9 @@ test('an id of an incident that needs more reading than a list may do is left ou
     pairs.map(({ id }, i) => (i < 6 ? `inc_a${id}` : null)),
   )
   assert.deepEqual(await idsOf(['ano_b8']), ['inc_a8'], 'asked for alone it is known')
+  lastMs = 1501
+  elapsedMs = [0, 1000, 1500]
+  assert.deepEqual(await idsOf(['ano_b0', 'ano_b1', 'ano_b2']), ['inc_a0', 'inc_a1', null], 'nor after 1.5 s')
 })
 
 test('an incident is open while an anomaly is, and for half an hour after the last was seen', async () => {

@@ -7,6 +7,7 @@
 import type { Anomaly } from '../../../contract/detection.ts'
 import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/incidents.ts'
 import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { elapsedMs } from '../../core/clock.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 import { anomalyIdOf, byStart, groupAnomalies, type IncidentGroup, slackNs } from './grouping.ts'
@@ -47,9 +48,9 @@ const reachNs = 12n * 60n * nsPerMinute
 /** For anomalies that began closer than this, the calls between services may decide. */
 const spreadNs = 60n * nsPerMinute
 /** Times of one request at which spans are looked at: to group, and to rank origins. */
-const probesMax = 20
-/** For the incidents of listed anomalies, which people ask for more often. */
-const probesOfListed = 6
+const probesOfIncidents = { most: 20, longestMs: Number.POSITIVE_INFINITY }
+/** For the incidents of listed anomalies, which people ask for more often. None begins after `longestMs`. */
+const probesOfListed = { most: 6, longestMs: 1500 }
 /** Times at which the calls of one long stretch of anomalies are looked at. */
 const probesOfStretch = 4
 /** A bucket's worth: an incident that was just opened is looked at for this long. */
@@ -58,8 +59,10 @@ const leastDuringNs = 5n * nsPerMinute
 export class Incidents {
   readonly #store: DetectionStore
   readonly #surroundings: SurroundingsReader
+  readonly #elapsedMs: () => number
 
-  constructor(store: DetectionStore, surroundings: SurroundingsReader) {
+  constructor(store: DetectionStore, surroundings: SurroundingsReader, elapsed: () => number = elapsedMs) {
+    this.#elapsedMs = elapsed
     this.#store = store
     this.#surroundings = surroundings
   }
@@ -67,7 +70,7 @@ export class Incidents {
   /** By start, latest first. A page may be short where there is more. */
   async list(reader: TenantReader, page: IncidentPage, nowNs: Ns): Promise<FoundIncidents> {
     return reader.together(async () => {
-      const probe = this.#prober(reader, nowNs, probesMax)
+      const probe = this.#prober(reader, nowNs, probesOfIncidents)
       const found: IncidentGroup[] = []
       let [before, isMore] = [page.before, true]
       for (let load = 0; load < loadsMax && isMore && found.length <= page.limit; load++) {
@@ -100,7 +103,7 @@ export class Incidents {
       if (anomaly === null) return null
       const [own] = await withTimes(this.#store, tenantId, [anomaly])
       if (own === undefined) return null
-      const probe = this.#prober(reader, nowNs, probesMax)
+      const probe = this.#prober(reader, nowNs, probesOfIncidents)
       const group = await this.#groupOf(tenantId, own, probe)
       return group === null ? null : toIncidentWithMembers(await tell(group, probe, nowNs), nowNs)
     })
@@ -190,8 +193,9 @@ export class Incidents {
     return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page))
   }
 
-  /** Reads the surroundings of so many times, each once; further ones are not read. */
-  #prober(reader: TenantReader, nowNs: Ns, most: number): Probe {
+  /** Reads the surroundings of so many times, each once, for so long; further ones are not read. */
+  #prober(reader: TenantReader, nowNs: Ns, { longestMs, most }: typeof probesOfListed): Probe {
+    const beganMs = this.#elapsedMs()
     const known = new Map<string, KnownSurroundings>()
     return async (startedNs, fromNs, untilNs) => {
       const endNs = earliest(nowNs, latest(untilNs, fromNs + leastDuringNs))
@@ -200,7 +204,7 @@ export class Incidents {
       const found = known.get(key)
       if (found !== undefined) return found
       if (window.during.endNs <= fromNs) return nothingKnown
-      if (known.size >= most) return notRead
+      if (known.size >= most || this.#elapsedMs() - beganMs > longestMs) return notRead
       const read = await this.#surroundings.read(reader, window, nowNs)
       known.set(key, read)
       return read

@@ -3,7 +3,7 @@
 // - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
 //   the last minutes, from what both let expect, and from all values seen. The score is their mean.
 // - What a person sees at a second glance: the mean of the last four glances. One value alone is often noise,
-//   so where values are narrower than a quarter of an hour one glance must show more than four in a row.
+//   so it must show more than four in a row. Four buckets wider than a quarter of an hour are no glance.
 // - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
 //   quadratic mean, because most looks are silent most of the time.
 // - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
