@@ -84,8 +84,9 @@ export async function listTokens(config: Config, options: JsonOption & { org: st
       const state =
         token.revoked_at !== null ? `revoked ${token.revoked_at}` : `expires ${token.expires_at ?? 'never'}`
       const below = token.live_descendants === 0 ? '' : `  (working descendants: ${token.live_descendants})`
+      const used = token.last_used_at === null ? 'never used' : `used ${token.last_used_at}`
       print(
-        `${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${token.name}${below}`,
+        `${token.id}  ${token.role.padEnd(6)}  ${token.prefix.padEnd(18)}  ${state}  ${used}  ${token.name}${below}`,
       )
     }
   })

@@ -71,7 +71,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     ])
 
   for (const { scheme, width } of looks) {
-    test(`a token is made, used, replaced, and revoked with what was made with it, ${scheme}`, async () => {
+    test(`a token is made, used, replaced, and revoked with what was made with it, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive('settings/tokens', { scheme, width })
       const { page } = visitor
       const name = `parent ${scheme}`
@@ -120,7 +120,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       await visitor.leave()
     })
 
-    test(`the pages that only tell, ${scheme}`, async () => {
+    test(`the settings beside the tokens can be read, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive('settings', { scheme, width })
       const { page } = visitor
       await page.getByText('You type it to confirm an erasure.').waitFor()
@@ -133,6 +133,11 @@ describe('settings in the console', { skip: !hasChromium }, () => {
         .waitFor()
       await visitor.checkAccess()
       await visitor.shoot('settings-keys')
+      await page.getByRole('link', { name: 'Approval' }).click()
+      await page.getByLabel('for large erasures').check()
+      await page.getByText('It is stricter').waitFor()
+      await visitor.checkAccess()
+      await visitor.shoot('settings-rule')
       await page.getByRole('link', { name: 'Danger zone' }).click()
       await page.getByRole('button', { name: 'Remove acme' }).click()
       await page.getByText('Type acme here.').waitFor()
@@ -200,7 +205,6 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await page.getByRole('button', { name: 'Save the rule' }).click()
     await page.getByText('A looser rule waits: never').waitFor()
     await page.getByText('In force: for every erasure').waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('settings-approval')
     await visitor.leave()
   })

@@ -135,6 +135,7 @@ test('tokens are created, listed and revoked beside a running service, which app
   const list = await lethe(env, 'token', 'list', '--org', 'acme')
   const line = list.out.split('\n').find((text) => text.endsWith('wall'))
   assert.ok(line)
+  assert.match(line, / used \d{4}-\d\d-\d\dT/)
   assert.ok(!list.out.includes(made.out), 'the list shows no secret')
   const id = line.split(' ')[0] ?? ''
   assert.equal((await lethe(env, 'token', 'revoke', id, '--org', 'acme')).code, 0)
