@@ -1,6 +1,6 @@
 // The start of the console: providers, and the router over the root element.
 
-import '@mantine/core/styles.layer.css'
+import './style/mantine.css'
 import './style/tokens.css'
 import './style/frame.css'
 import './style/parts.css'

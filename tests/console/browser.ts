@@ -1,5 +1,6 @@
 // Debian's Chromium as a person's browser. An error in its console, a failed policy and a file from elsewhere
-// fail the test that caused it. Tests that need it are skipped where it is not installed.
+// fail the test that caused it. Tests that need it are skipped where it is not installed. Screenshots are for
+// people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none is taken.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -8,12 +9,18 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import AxeBuilder from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { sessionOperations } from '../../contract/operations/sessions.ts'
+import type { Role } from '../../contract/tenancy.ts'
+import type { Service, Tenant } from '../scenario/service.ts'
 
 const executablePath = 'chromium'
 
 export const hasChromium = spawnSync(executablePath, ['--version']).status === 0
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+
+/** Each takes as long as an action of a person, and nothing compares them. */
+const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
 export type Scheme = 'light' | 'dark'
 export const schemes: readonly Scheme[] = ['light', 'dark']
@@ -34,15 +41,21 @@ export function screenshotPath(name: string): string {
   return join(folder, `${name}.png`)
 }
 
+/** A name of this machine that the browser takes for another one, so that it withholds what loopback gets. */
+export const elsewhere = 'lethe.test'
+
 export async function openBrowser(): Promise<Browser> {
   const path = spawnSync('which', [executablePath], { encoding: 'utf8' }).stdout.trim()
-  return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  return chromium.launch({
+    executablePath: path,
+    args: ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=MAP ${elsewhere} 127.0.0.1`],
+  })
 }
 
 export interface Visitor {
   readonly page: Page
   readonly context: BrowserContext
-  /** Writes a screenshot to the folder that git ignores. */
+  /** Writes a screenshot to the folder that git ignores, where screenshots are wanted. */
   shoot(name: string): Promise<void>
   /** Returns how much has moved without an input of the person: the score of Cumulative Layout Shift. */
   layoutShift(): Promise<number>
@@ -87,6 +100,7 @@ export async function visit(
     page,
     context,
     async shoot(name) {
+      if (!hasScreenshots) return
       await page.screenshot({ path: screenshotPath(`${name}-${scheme}-${width}`), fullPage: true })
     },
     async layoutShift() {
@@ -114,4 +128,35 @@ export async function visit(
       assert.deepEqual(faults, [], 'errors in the console of the browser')
     },
   }
+}
+
+interface Arrival extends Omit<VisitOptions, 'address'> {
+  readonly role?: Role
+  readonly tenant?: Tenant
+}
+
+/** Cookies of sessions by service and token: each person signs in once. */
+const sessions = new Map<string, Awaited<ReturnType<BrowserContext['cookies']>>>()
+
+/** Opens a page of an organisation, acme where absent, as somebody of this role who has signed in before. */
+export async function arrive(
+  browser: Browser,
+  service: Service,
+  path: string,
+  { role = 'owner', tenant = 'acme', ...options }: Arrival = {},
+): Promise<Visitor> {
+  const { address } = service
+  const visitor = await visit(browser, { address, ...options })
+  const { context, page } = visitor
+  const secret = service.secretOf(`${tenant}/${role}`)
+  const known = sessions.get(`${address} ${secret}`)
+  if (known === undefined) {
+    const headers = { authorization: `Bearer ${secret}`, origin: address }
+    const answer = await context.request.post(`${address}${sessionOperations.signIn.path}`, { headers })
+    assert.equal(answer.status(), 201, await answer.text())
+    sessions.set(`${address} ${secret}`, await context.cookies())
+  } else await context.addCookies(known)
+  await page.goto(`${address}/console/${tenant}/${path}`)
+  await page.locator('#page').waitFor()
+  return visitor
 }

@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import type { Role } from '../../contract/tenancy.ts'
+import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service, startService } from '../scenario/service.ts'
-import { hasChromium, looks, openBrowser, type Scheme, schemes, type Visitor, visit } from './browser.ts'
+import { sendSample } from '../scenario/telemetry.ts'
+import { arrive, elsewhere, hasChromium, looks, openBrowser, schemes, visit } from './browser.ts'
+import { keyboardOf } from './keyboard.ts'
 
 describe('evidence in the console', { skip: !hasChromium }, () => {
   let service: Service
@@ -30,28 +32,11 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     await service.stop()
   })
 
-  interface Arrival {
-    readonly scheme?: Scheme
-    readonly width?: number
-    readonly role?: Role
-  }
-
-  /** Opens a page of acme as somebody with this role. */
-  async function arrive(path: string, { role = 'owner', ...more }: Arrival = {}): Promise<Visitor> {
-    const visitor = await visit(browser, { address: service.address, ...more, expects: /status of 401/ })
-    const { page } = visitor
-    await page.goto(`${service.address}/console/acme/${path}`)
-    await page.getByLabel('Access token').fill(service.secretOf(`acme/${role}`))
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.locator('#page').waitFor()
-    return visitor
-  }
-
   const entriesOf = (page: Page) => page.getByRole('button', { name: /^Entry \d+$/ })
 
   for (const { scheme, width } of looks) {
     test(`the audit log lists, filters and opens entries, ${scheme} and ${width} wide`, async () => {
-      const visitor = await arrive('audit', { scheme, width })
+      const visitor = await arrive(browser, service, 'audit', { scheme, width })
       const { page } = visitor
       await entriesOf(page).first().waitFor()
       assert.equal(await entriesOf(page).count(), 50)
@@ -87,7 +72,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
 
   for (const scheme of schemes) {
     test(`a whole chain is verified in the browser, ${scheme}`, async () => {
-      const visitor = await arrive('ledger', { scheme })
+      const visitor = await arrive(browser, service, 'ledger', { scheme })
       const { page } = visitor
       await page.getByRole('button', { name: 'Verify the chain' }).click()
       await page.getByText(/All \d+ entries follow each other/).waitFor()
@@ -107,7 +92,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     })
 
     test(`the first line that was changed is named, ${scheme}`, async () => {
-      const visitor = await arrive('ledger', { scheme })
+      const visitor = await arrive(browser, service, 'ledger', { scheme })
       const { context, page } = visitor
       await context.route('**/ledger/export', async (route) => {
         const response = await route.fetch()
@@ -123,8 +108,90 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     })
   }
 
+  test('somebody with keys alone erases, sees the proof, and verifies the ledger', async () => {
+    await sendSample(service, 'globex/ingest', [systemClock.nowNs()])
+    const visitor = await arrive(browser, service, 'storage', { tenant: 'globex' })
+    const { page } = visitor
+    const keys = keyboardOf(page)
+    const chart = page.getByRole('application', { name: 'Stored bytes' })
+    await chart.waitFor()
+    await page.keyboard.press('Tab')
+    await keys.tabTo(page.getByRole('link', { name: 'To the page' }))
+    await keys.press('Enter')
+    await keys.tabTo(chart)
+    await keys.press('End')
+    await keys.press('Shift+ArrowLeft')
+    await keys.tabTo(page.getByRole('button', { name: 'Erase selection …' }))
+    await keys.press('Enter')
+    await page.getByText('Nobody else has to approve it.').waitFor()
+    await keys.tabTo(page.getByLabel('Type globex to erase'))
+    await keys.type('globe')
+    await keys.press('Enter')
+    await page.getByText('“globe” is not globex.').waitFor()
+    await keys.type('x')
+    await keys.press('Enter')
+    await page.getByText('Hidden, removed, and counted again: nothing of it is left.').waitFor()
+    await page.getByText('checked in this browser').waitFor()
+    const countAgain = page.getByRole('button', { name: 'Count again' })
+    await keys.tabTo(countAgain)
+    await keys.press('Enter')
+    await page.getByText(/: 0 rows left in \d+ stores\./).waitFor()
+    await keys.seeFocus()
+    await keys.press('g')
+    await keys.press('l')
+    await page.getByRole('heading', { name: 'Ledger' }).waitFor()
+    const verify = page.getByRole('button', { name: 'Verify the chain' })
+    await keys.tabTo(verify)
+    await keys.press('Enter')
+    await page.getByText(/All \d+ entries follow each other/).waitFor()
+    await keys.tabTo(verify)
+    await visitor.leave()
+  })
+
+  test('an error of the service is shown with its request id, and Retry reads again', async () => {
+    const visitor = await arrive(browser, service, 'audit', { expects: /status of 503/ })
+    const { context, page } = visitor
+    await entriesOf(page).first().waitFor()
+    // A service that is busy refuses like this, and says when to come again.
+    const refusal = { code: 'overloaded', detail: 'The service is busy.' }
+    const headers = { 'retry-after': '1', 'x-request-id': 'req_busy' }
+    await context.route('**/ledger?*', (route) => route.fulfill({ status: 503, json: refusal, headers }), {
+      times: 1,
+    })
+    await page.getByRole('link', { name: 'Ledger' }).click()
+    const failure = page.getByRole('alert').filter({ hasText: 'The service is busy.' })
+    await failure.getByText('req_busy').waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('ledger-error')
+    await failure.getByRole('button', { name: 'Retry', exact: true }).click()
+    await entriesOf(page).first().waitFor()
+    await failure.waitFor({ state: 'detached' })
+    await visitor.leave()
+  })
+
+  test('over plain http from elsewhere the page says why it can’t verify, and gives the command', async () => {
+    const address = service.address.replace('127.0.0.1', elsewhere)
+    // Without https the browser also ignores a policy of the page, and says so.
+    const expects = /status of 401|Cross-Origin-Opener-Policy header has been ignored/
+    const visitor = await visit(browser, { address, expects })
+    const { page } = visitor
+    await page.goto(`${address}/console/acme/ledger`)
+    await page.getByLabel('Access token').fill(service.secretOf('acme/owner'))
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Browsers compute hashes and signatures only over https').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Verify the chain' }).isDisabled(), true)
+    await page.getByText('./lethe ledger verify ledger-acme.ndjson --jwks lethe-jwks.json').waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('ledger-plain-http')
+    await page.goto(`${address}/console/acme/erasures/${requestId}`)
+    await page.getByText('Browsers check signatures only over https').waitFor()
+    await page.getByText(`./lethe certificate verify ${requestId}.certificate.json`).waitFor()
+    await visitor.checkAccess()
+    await visitor.leave()
+  })
+
   test('a viewer is told which roles may read evidence', async () => {
-    const visitor = await arrive('ledger', { role: 'viewer' })
+    const visitor = await arrive(browser, service, 'ledger', { role: 'viewer' })
     await visitor.page.getByText('Your role does not permit reading the ledger').waitFor()
     await visitor.checkAccess()
     await visitor.shoot('ledger-forbidden')

@@ -1,19 +1,52 @@
 // A person sends the first telemetry with what the console shows, and finds out there why something was
-// refused. The snippet is run as it is.
+// refused. Every snippet is run as the page shows it, by the client that it is for: curl, OpenTelemetry's
+// SDK, Debian's Prometheus where it is installed. There is no package of a Collector, so its snippet is
+// parsed, and OpenTelemetry's own exporter sends what a Collector with these settings would send.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Browser } from 'playwright-core'
-import { type Service, startService } from '../scenario/service.ts'
-import { hasChromium, looks, openBrowser, visit } from './browser.ts'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import { CompressionAlgorithm } from '@opentelemetry/otlp-exporter-base'
+import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import type { Browser, Page } from 'playwright-core'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { pageOf } from '../../contract/common.ts'
+import { MetricEntry, Span } from '../../contract/telemetry.ts'
+import { temporaryFolders } from '../fixtures.ts'
+import { isInstalled, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
+import { type Service, startService, waitFor } from '../scenario/service.ts'
+import { arrive, hasChromium, looks, openBrowser, visit } from './browser.ts'
 
 const run = promisify(execFile)
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A program with OpenTelemetry's SDK that has no settings but its environment. */
+const sdkProgram = `import { trace } from '@opentelemetry/api'
+import { NodeSDK } from '@opentelemetry/sdk-node'
+const sdk = new NodeSDK()
+sdk.start()
+trace.getTracer('first run').startSpan('from the SDK').end()
+await sdk.shutdown()`
+
+/** What the snippet of the Collector is, and nothing else. */
+const CollectorConfig = z.strictObject({
+  exporters: z.strictObject({
+    'otlphttp/lethe': z.strictObject({
+      endpoint: z.url(),
+      headers: z.strictObject({ Authorization: z.string() }),
+    }),
+  }),
+})
 
 describe('sending, as the console shows it', { skip: !hasChromium }, () => {
   let service: Service
   let browser: Browser
+  const newFolder = temporaryFolders()
   before(async () => {
     service = await startService()
     browser = await openBrowser()
@@ -36,8 +69,7 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
       await page.getByText('It is shown once').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('send-waiting')
-      const snippet =
-        (await page.getByRole('region', { name: 'Snippet' }).locator('code').textContent()) ?? ''
+      const snippet = await snippetOn(page)
 
       const wrong = await run('bash', ['-c', snippet.replace('/v1/logs', '/v1/logs/v1/logs')])
       assert.match(wrong.stdout, /404/)
@@ -48,15 +80,86 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
       await page.getByText('1 row since this page was opened').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('send-arrived')
-      for (const sender of ['SDK', 'Collector', 'Prometheus']) {
-        await page.getByText(sender, { exact: true }).click()
-        const text = await page.getByRole('region', { name: 'Snippet' }).locator('code').textContent()
-        assert.match(text ?? '', /lethe_ingest_/)
-        assert.ok(text?.includes(address))
-      }
       await visitor.leave()
     })
   }
+
+  const snippetOn = async (page: Page) =>
+    (await page.getByRole('region', { name: 'Snippet' }).locator('code').textContent()) ?? ''
+
+  /**
+   * Runs the snippet of a sender, with a token made on the page, and sees the page tell by itself that
+   * something has arrived.
+   */
+  async function firstRun(sender: string, runSnippet: (snippet: string) => Promise<void>): Promise<void> {
+    const visitor = await arrive(browser, service, 'send')
+    const { page } = visitor
+    await page.getByText(sender, { exact: true }).click()
+    await page.getByRole('button', { name: 'Create an ingest token' }).click()
+    await page.getByText('It is shown once').waitFor()
+    await page.getByText('waiting for data').waitFor()
+    const snippet = await snippetOn(page)
+    assert.ok(snippet.includes(service.address))
+    await runSnippet(snippet)
+    await page.getByText(/^arrived$/).waitFor()
+    await page.getByRole('link', { name: 'See what is stored' }).waitFor()
+    await visitor.leave()
+  }
+
+  const storedSpans = async (name: string) => {
+    const { items } = await service.read('/telemetry/spans?limit=50', pageOf(Span))
+    return items.filter((span) => span.name === name).map((span) => span.service)
+  }
+
+  test('a program with the SDK sends with the environment of the snippet, and the page tells of it', async () => {
+    await firstRun('SDK', async (snippet) => {
+      const { stderr } = await run(
+        'bash',
+        ['-ec', `${snippet}\n"$0" --input-type=module -e "$1"`, process.execPath, sdkProgram],
+        { cwd: root },
+      )
+      assert.equal(stderr, '')
+    })
+    assert.deepEqual(await storedSpans('from the SDK'), ['my-service'])
+  })
+
+  test('what a Collector with the snippet would send arrives, and the page tells of it', async () => {
+    await firstRun('Collector', async (snippet) => {
+      const { endpoint, headers } = CollectorConfig.parse(parse(snippet)).exporters['otlphttp/lethe']
+      // The exporter `otlphttp` adds the path of the signal to its endpoint, and compresses.
+      const url = `${endpoint}/v1/traces`
+      const exporter = new OTLPTraceExporter({ url, headers, compression: CompressionAlgorithm.GZIP })
+      const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] })
+      provider.getTracer('first run').startSpan('from a Collector').end()
+      await provider.shutdown()
+    })
+    assert.equal((await storedSpans('from a Collector')).length, 1)
+  })
+
+  test('Prometheus writes with the snippet in its configuration, and the page tells of it', {
+    skip: isInstalled ? false : 'prometheus is not installed',
+  }, async () => {
+    const scraped = `global:
+  scrape_interval: 1s
+scrape_configs:
+  - job_name: first-run
+    metrics_path: /metrics
+    static_configs:
+      - targets: ['${new URL(service.address).host}']
+`
+    let prometheus: Awaited<ReturnType<typeof startPrometheus>> | null = null
+    try {
+      await firstRun('Prometheus', async (snippet) => {
+        prometheus = await startPrometheus(join(newFolder(), 'prometheus'), `${scraped}${snippet}\n`)
+      })
+    } finally {
+      if (prometheus !== null) await stopPrometheus(prometheus)
+    }
+    await waitFor(
+      () => service.read('/telemetry/metrics?limit=500', pageOf(MetricEntry)),
+      ({ items }) => items.some(({ metric, services }) => metric === 'up' && services.includes('first-run')),
+    )
+  })
 
   test('a viewer sees what arrives, and which roles read refusals', async () => {
     const { address } = service

@@ -26,6 +26,7 @@ const signalOf = /^\/v1\/(metrics|logs|traces)$/
 
 export class Requests {
   readonly #operations: readonly Operation[]
+  readonly #withParameters: readonly Operation[]
   readonly #tenantId: string
   readonly #chance: Chance
   readonly #known: Known
@@ -39,6 +40,7 @@ export class Requests {
     known: Known,
   ) {
     this.#operations = operations
+    this.#withParameters = operations.filter(({ path }) => path.includes('{'))
     this.#tenantId = tenantId
     this.#chance = chance
     this.#known = known
@@ -73,7 +75,7 @@ export class Requests {
     const path = chance.pick([
       () => `/${encodeURIComponent(wellFormed(this.#values.text(40)))}`,
       () => `${chance.pick(this.#operations).path}/${'x'.repeat(chance.pick([1, 300, 6000]))}`,
-      () => chance.pick(this.#operations).path.replace(/\{\w+\}/g, '%00'),
+      () => chance.pick(this.#withParameters).path.replace(/\{\w+\}/g, '%00'),
       () => '/docs/../healthz',
       () => `/${'a/'.repeat(chance.integer(1, 500))}`,
     ])()

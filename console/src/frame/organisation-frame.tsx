@@ -12,7 +12,11 @@ import { KeyHelp } from './key-help.tsx'
 import { Palette } from './palette.tsx'
 import { Rail } from './rail.tsx'
 import { TopBar } from './top-bar.tsx'
+import { useKeptFocus } from './use-kept-focus.ts'
 import { useKeys } from './use-keys.ts'
+
+/** Of the element that `To the page` leads to. */
+const pageId = 'page'
 
 export function OrganisationFrame() {
   return (
@@ -30,6 +34,7 @@ function Framed() {
   const [isHelpOpen, help] = useDisclosure(false)
   const [isRailOpen, rail] = useDisclosure(false)
   const params = { organisation: me.tenant_id }
+  useKeptFocus(pageId)
   useKeys({
     onPalette: palette.open,
     onHelp: help.open,
@@ -37,7 +42,7 @@ function Framed() {
   })
   return (
     <div className="frame">
-      <a href="#page" className="skip">
+      <a href={`#${pageId}`} className="skip">
         To the page
       </a>
       <TopBar onPalette={palette.open} onRail={rail.open} />
@@ -53,7 +58,7 @@ function Framed() {
       >
         <Rail onFollow={rail.close} />
       </Drawer>
-      <main id="page" className="page" tabIndex={-1}>
+      <main id={pageId} className="page" tabIndex={-1}>
         <Banner />
         {organisation === me.tenant_id ? (
           <Outlet />

@@ -30,7 +30,9 @@ export function StoragePage() {
 
 function Stored() {
   const { data, error, refetch } = useQuery(storageQuery)
-  if (data === undefined) {
+  // Both are waited for, so that nothing below the chart moves when it appears.
+  const erased = useQuery(erasedQuery)
+  if (data === undefined || erased.isPending) {
     return error === null ? (
       <Loading height={480} label="Counting what is stored" />
     ) : (
@@ -57,16 +59,12 @@ function Views({ usage }: { readonly usage: Usage }) {
   return (
     <>
       <ViewSwitches />
-      {erased.isPending ? (
-        <Loading height={300} label="Reading what was erased" />
-      ) : (
-        <StorageChart
-          usage={usage}
-          services={isByService ? services.data : undefined}
-          days={days}
-          erased={erased.data?.items ?? []}
-        />
-      )}
+      <StorageChart
+        usage={usage}
+        services={isByService ? services.data : undefined}
+        days={days}
+        erased={erased.data?.items ?? []}
+      />
       {erased.error !== null && (
         <Failure error={erased.error} what="Erased time is not shown: it could not be read" />
       )}

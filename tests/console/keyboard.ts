@@ -1,0 +1,61 @@
+// Somebody who has only a keyboard. Before every key, something has the focus, shows it, and is in view.
+
+import assert from 'node:assert/strict'
+import type { Locator, Page } from 'playwright-core'
+import { waitFor } from '../scenario/service.ts'
+
+/** More than any page has before its last control. */
+const tabsMax = 80
+
+/** Why the focus can't be seen; empty where it can. */
+const faultOfFocus = `(() => {
+  const focused = document.activeElement
+  if (focused === null || focused === document.body) return 'nothing has the focus'
+  const name = focused.outerHTML.slice(0, 120)
+  const box = focused.getBoundingClientRect()
+  if (box.bottom <= 0 || box.top >= innerHeight) return 'outside of the view: ' + name
+  const bar = document.querySelector('.bar').getBoundingClientRect()
+  if (focused.closest('main') !== null && box.bottom <= bar.bottom) return 'behind the bar: ' + name
+  const isRing = ({ outlineStyle, outlineWidth }) => outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2
+  // A radio button that is drawn by its label shows the focus there.
+  const isDrawn = getComputedStyle(focused).opacity !== '0'
+  return isRing(getComputedStyle(isDrawn ? focused : focused.nextElementSibling)) ? '' : 'no ring: ' + name
+})()`
+
+interface Keyboard {
+  /** Presses Tab until this has the focus. */
+  tabTo(target: Locator): Promise<void>
+  press(key: string): Promise<void>
+  type(text: string): Promise<void>
+  /** Waits until the focus can be seen. */
+  seeFocus(): Promise<void>
+}
+
+export function keyboardOf(page: Page): Keyboard {
+  // A page that is opened may take a moment until it has the focus of the one before.
+  const seeFocus = async () => {
+    await waitFor(
+      () => page.evaluate(faultOfFocus),
+      (fault) => fault === '',
+    )
+  }
+  const press = async (key: string) => {
+    await seeFocus()
+    await page.keyboard.press(key)
+  }
+  return {
+    press,
+    seeFocus,
+    async tabTo(target) {
+      for (let tabs = 0; tabs < tabsMax; tabs++) {
+        if ((await target.and(page.locator(':focus')).count()) > 0) return seeFocus()
+        await press('Tab')
+      }
+      assert.fail(`${tabsMax} tabs do not reach ${target}`)
+    },
+    async type(text) {
+      await seeFocus()
+      await page.keyboard.type(text)
+    },
+  }
+}
