@@ -56,6 +56,12 @@ export interface WiredIngest {
   close(): Promise<void>
 }
 
+/**
+ * Bodies are decoded in a round of the loop until this much time is used, milliseconds: two or three of the
+ * usual 300 kB. A round also looks at all connections, so with one body in each decoding takes a sixth longer.
+ */
+const decodeTurnMs = 8
+
 export function wireIngest(needs: IngestNeeds): WiredIngest {
   const { clock, config, control, disk, gate, logger } = needs
   const writer = new IngestWriter({
@@ -71,7 +77,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   let onExport: IntakeOptions['onExport'] = () => {}
   // Decoding a body takes up to twenty times as long as a request's other steps. In one queue with them, what
   // a commit has acknowledged waits behind bodies, senders send later, and commits are half as large.
-  const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
+  const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs }))
   const intake = new Intake({
     writer,
     turns: needs.turns,
