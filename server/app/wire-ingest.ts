@@ -58,7 +58,7 @@ export interface WiredIngest {
 
 /**
  * Bodies are decoded in a round of the loop until this much time is used, milliseconds: two or three of the
- * usual 300 kB. A round also looks at all connections, so with one body in each decoding takes a sixth longer.
+ * usual 300 kB. A round also looks at all connections, which costs more where each has only one body.
  */
 const decodeTurnMs = 8
 
