@@ -136,7 +136,7 @@ test('a name that would become another statement is refused before the engine se
     const hostile = "x') ASYNC; DROP TABLE otel_logs --"
     await assert.rejects(files.copyTo(hostile, 'bak_1', systemClock, signal), /Not a name of a copy/)
     await assert.rejects(files.copyTo('engine', hostile, systemClock, signal), /Not a name of a copy/)
-    await assert.rejects(files.restoreFrom(hostile, ['otel_logs']), /Not a name of a copy/)
+    await assert.rejects(files.restoreFrom(hostile), /Not a name of a copy/)
   })
 })
 
@@ -150,32 +150,24 @@ test('nothing is restored into tables with rows, and tables of a foreign build a
   })
 })
 
-test('of a crafted copy only our tables are restored, and none that calls what ours do not call', async () => {
-  const crafted = (change: string) =>
-    withEngine('crafted', async (engine) => {
+test('a crafted copy is refused that has a table of its own, or one of ours that calls what ours do not', async () => {
+  const hostile = [
+    ['CREATE TABLE mine (x String) ENGINE = MergeTree ORDER BY x', /has a table mine/],
+    ['ALTER TABLE otel_logs ADD COLUMN x String DEFAULT hostName()', /otel_logs .* hostName/],
+    ['ALTER TABLE otel_logs ADD COLUMN x String DEFAULT `hostName`()', /otel_logs .* hostName/],
+  ] as const
+  for (const [change, sentence] of hostile) {
+    await withEngine('crafted', async (engine) => {
       await engine.command(raw(change))
       const { signal } = new AbortController()
       await engine.files.copyTo('engine', `bak_${'0'.repeat(26)}`, systemClock, signal)
     })
-  const restored = async (work: (engine: LocalEngine) => Promise<void>) => {
-    await withEngine('restored', work)
-    for (const name of ['backup', 'crafted', 'restored']) rmSync(join(root, name), { recursive: true })
-  }
-  await crafted('CREATE TABLE mine (x String) ENGINE = MergeTree ORDER BY x')
-  await restored(async (engine) => {
-    await restoreEngine(engine)
-    const names = await engine.select(
-      raw('SELECT name FROM system.tables WHERE database = currentDatabase()'),
-    )
-    assert.equal(names.length, tables.length)
-  })
-  for (const call of ['hostName()', '`hostName`()']) {
-    await crafted(`ALTER TABLE otel_logs ADD COLUMN x String DEFAULT ${call}`)
-    await restored((engine) =>
+    await withEngine('restored', (engine) =>
       assert.rejects(
         restoreEngine(engine),
-        (error) => error instanceof BackupError && error.message.includes('otel_logs in the backup'),
+        (error) => error instanceof BackupError && sentence.test(error.message),
       ),
     )
+    for (const name of ['backup', 'crafted', 'restored']) rmSync(join(root, name), { recursive: true })
   }
 })

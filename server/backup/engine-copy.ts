@@ -1,6 +1,6 @@
 // The size of the engine's copy of all telemetry, and its restore. A table's definition is a program that the
-// engine runs: so only the tables of this service are restored, and only where their definitions call nothing
-// that those of this service and of its earlier builds do not call.
+// engine runs: so a copy is refused that has a table which is not of this service, or whose definition calls
+// what those of this service and of its earlier builds do not call.
 
 import { shortText } from '../core/shortened.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -19,8 +19,7 @@ import { BackupError, engineFolder } from './manifest.ts'
 export async function restoreEngine(engine: LocalEngine): Promise<void> {
   if ((await engineBytes(engine)) > 0) throw new BackupError('The tables to restore into are not empty.')
   for (const { name } of tables) await engine.command(raw(`DROP TABLE ${name} SYNC`))
-  const names = tables.map(({ name }) => name)
-  await engine.files.restoreFrom(engineFolder, names)
+  await engine.files.restoreFrom(engineFolder)
   await assertOwnTables(engine)
 }
 
@@ -37,7 +36,13 @@ async function assertOwnTables(engine: TelemetryEngine): Promise<void> {
   const rows = await engine.select<{ name: string; engine: string; create_table_query: string }>(
     sql`SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase()`,
   )
+  const names = new Set<string>(tables.map(({ name }) => name))
   for (const { name, engine: kind, create_table_query: text } of rows) {
+    if (!names.has(name)) {
+      throw new BackupError(
+        `The backup has a table ${shortText(name, 60)}, which is not one of Lethe's. It can't be restored.`,
+      )
+    }
     // Behind the name of the table are its columns.
     const body = text.slice(text.indexOf('('))
     const called = [...body.matchAll(/([\w.`"]+)\s*\(/g)].map(([, word = '']) => word)

@@ -364,6 +364,7 @@ const decision =
 
 const entries: Readonly<Record<string, Entry>> = {
   'GET /me': read('/me'),
+  'GET /organisation': read('/organisation'),
   'POST /session': () => ({ path: '/session' }),
   'DELETE /session': () => ({ path: '/session' }),
   'GET /tokens': read('/tokens'),
