@@ -5,7 +5,7 @@
 import { shortText } from '../core/shortened.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngine } from '../telemetry/engine-files.ts'
-import { tables } from '../telemetry/schema/tables.ts'
+import { completionTable, tables } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { BackupError, engineFolder } from './manifest.ts'
 
@@ -36,7 +36,7 @@ async function assertOwnTables(engine: TelemetryEngine): Promise<void> {
   const rows = await engine.select<{ name: string; engine: string; create_table_query: string }>(
     sql`SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase()`,
   )
-  const names = new Set<string>(tables.map(({ name }) => name))
+  const names = new Set<string>([completionTable, ...tables.map(({ name }) => name)])
   for (const { name, engine: kind, create_table_query: text } of rows) {
     if (!names.has(name)) {
       throw new BackupError(

@@ -33,8 +33,8 @@ export interface LocalEngineFiles {
    */
   copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void>
   /**
-   * Restores all tables of a copy into an engine that has none. A restore of tables by name has left out rows
-   * (docs/simulation.md, seed 1), so the caller checks afterwards what is there.
+   * Restores all tables of a copy into an engine that has none of them: those of telemetry, and the marks of
+   * completed erasures.
    */
   restoreFrom(path: string): Promise<void>
 }

@@ -4,9 +4,9 @@
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import { RowBinary } from '../../telemetry/row-binary.ts'
+import { completionTable } from '../../telemetry/schema/tables.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 
-const table = 'erasures_done'
 const columns = [
   { name: 'RequestId', type: 'String' },
   { name: 'DoneAtMs', type: 'UInt64' },
@@ -22,7 +22,7 @@ export class CompletionMarks {
   /** Creates the table. Idempotent; called before anything else here. */
   async prepare(): Promise<void> {
     await this.#engine.command(
-      raw(`CREATE TABLE IF NOT EXISTS ${table} (RequestId String, DoneAtMs UInt64)
+      raw(`CREATE TABLE IF NOT EXISTS ${completionTable} (RequestId String, DoneAtMs UInt64)
 ENGINE = MergeTree ORDER BY RequestId
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     )
@@ -33,13 +33,13 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`),
     const row = new RowBinary()
     row.text(requestId)
     row.uint64(Math.floor(nowMs / 2 ** 32), nowMs % 2 ** 32)
-    await this.#engine.insert(table, columns, [row.toBuffer()])
+    await this.#engine.insert(completionTable, columns, [row.toBuffer()])
   }
 
   /** Returns when each request was completed last, milliseconds. */
   async all(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#engine.select<{ id: string; ms: string }>(
-      sql`SELECT RequestId AS id, max(DoneAtMs) AS ms FROM ${raw(table)} GROUP BY id`,
+      sql`SELECT RequestId AS id, max(DoneAtMs) AS ms FROM ${raw(completionTable)} GROUP BY id`,
     )
     return new Map(rows.map(({ id, ms }) => [id, Number(ms)]))
   }

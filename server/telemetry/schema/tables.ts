@@ -238,3 +238,6 @@ export const tables: readonly TableSpec[] = [
 export function tablesOf(selected: readonly Signal[]): readonly TableSpec[] {
   return tables.filter((table) => selected.includes(table.signal))
 }
+
+/** The table of the ids of completed erasures (deletion/attempt/completion-marks.ts); it has no telemetry. */
+export const completionTable = 'erasures_done'
