@@ -57,7 +57,7 @@ export interface WiredIngest {
 }
 
 /**
- * Bodies are decoded in a round of the loop until this much time is used, milliseconds: two or three of the
+ * Bodies are decoded in a round of the loop until this much time is used, milliseconds: a few of the
  * usual 300 kB. A round also looks at all connections, which costs more where each has only one body.
  */
 const decodeTurnMs = 8
@@ -75,8 +75,8 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
-  // Decoding a body takes up to twenty times as long as a request's other steps. In one queue with them, what
-  // a commit has acknowledged waits behind bodies, senders send later, and commits are half as large.
+  // In one queue with the other steps of requests, what a commit has acknowledged waits behind bodies,
+  // senders send later, and commits are half as large (docs/decisions/0034).
   const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs }))
   const intake = new Intake({
     writer,
