@@ -14,7 +14,8 @@ import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/r
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
 import { type TableName, type TableSpec, tables } from '../server/telemetry/schema/tables.ts'
-import { openSharedControlPlane, type SharedTestControl } from './control-planes.ts'
+import type { SharedTestControl } from './control-plane.ts'
+import { openSharedControlPlane } from './control-planes.ts'
 
 export const silent = pino({ level: 'silent' })
 

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
-import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
+import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
 
 export const chainStart = '0'.repeat(64)
 

@@ -16,7 +16,7 @@ import {
   generateKeyPair,
   importJWK,
 } from 'jose'
-import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
+import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
 
 const algorithm = 'EdDSA'
 

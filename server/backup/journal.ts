@@ -18,7 +18,7 @@ import {
 import { dirname, join } from 'node:path'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
-import { fileBounds, parseBoundedJson } from '../core/json-bounds.ts'
+import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
 /** Name of the journal beside the backups. */

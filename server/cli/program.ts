@@ -2,12 +2,13 @@
 // command imports its code when it runs.
 
 import { Command } from 'commander'
-import { version } from '../core/version.ts'
+import { version } from '../core/process/version.ts'
 import { addClientCommands } from './client/commands.ts'
 import { addBackupCommands } from './commands/backup.ts'
 import { addDetectCommand } from './commands/detect.ts'
 import { addCertificateCommands, addChainCommands } from './commands/evidence.ts'
 import { withExamples } from './commands/help.ts'
+import { addMigrateCommand } from './commands/migrate.ts'
 import {
   addClockCommands,
   addHoldCommands,
@@ -31,6 +32,7 @@ const groups: readonly (readonly [title: string, ...adds: readonly ((program: Co
     addClockCommands,
     addKeyCommands,
     addBackupCommands,
+    addMigrateCommand,
     addChainCommands,
   ],
   ['On any machine, without a service:', addDetectCommand, addCertificateCommands],

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { readPublicKeys } from '../audit/signing.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { fileBounds, JsonExcessError, parseBoundedJson } from '../core/json-bounds.ts'
+import { fileBounds, JsonExcessError, parseBoundedJson } from '../core/input/json-bounds.ts'
 import { hasControl, withControl } from './open-control.ts'
 
 interface TrustedKeys {

@@ -31,6 +31,11 @@ export class AppError extends Error {
   }
 }
 
+/** Whether an error leaves open if the change is stored. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'outcome_unknown'
+}
+
 /**
  * Long enough that senders do not add load to a failing disk, short enough to continue soon after it is
  * repaired.

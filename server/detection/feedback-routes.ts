@@ -3,7 +3,7 @@
 import type { FastifyInstance } from 'fastify'
 import { anomalyOperations } from '../../contract/operations/anomalies.ts'
 import { AppError } from '../core/app-error.ts'
-import { decodeCursor, pageOfRows } from '../core/cursor.ts'
+import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
 import { serve } from '../http/serve.ts'
 import type { FeedbackStore } from './anomalies/feedback-store.ts'
 import { readMute } from './anomalies/mute.ts'

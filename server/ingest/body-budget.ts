@@ -7,7 +7,7 @@
 
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
-import { FairShares, type Share } from '../core/fair-shares.ts'
+import { FairShares, type Share } from '../core/turns/fair-shares.ts'
 import { type Arrival, Arrivals } from './arrivals.ts'
 
 /** Bodies are decoded as soon as they are complete, so memory is free again very soon. */

@@ -4,7 +4,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
-import { lowerThreadPriority } from '../core/thread-priority.ts'
+import { lowerThreadPriority } from '../core/process/thread-priority.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 import type { DecodedExport } from './rows/row-collector.ts'

@@ -3,7 +3,7 @@
 // throws, must be repeated as a whole. Single records that can't be stored are counted with their reason and
 // are not an error.
 
-import type { LoopTurns } from '../core/loop-turns.ts'
+import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { Decoder, Undecoded } from './decoder.ts'

@@ -6,7 +6,7 @@
 import type { z } from 'zod'
 import { formatInstant } from '../../contract/instant.ts'
 import type { CatalogueQuery, MetricEntry, ServiceEntry } from '../../contract/telemetry.ts'
-import { pageOfRows } from '../core/cursor.ts'
+import { pageOfRows } from '../core/input/cursor.ts'
 import { metricKinds, tableOf } from '../series/metric-kind.ts'
 import { familyColumn, familyCondition } from '../series/point-conditions.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'

@@ -4,7 +4,7 @@
 
 import type { z } from 'zod'
 import type { Deploy, DeployQuery } from '../../contract/deploys.ts'
-import { pageOfRows } from '../core/cursor.ts'
+import { pageOfRows } from '../core/input/cursor.ts'
 import { shortText } from '../core/shortened.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
 import { readDeploys } from '../deploys/read-deploys.ts'

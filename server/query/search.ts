@@ -6,7 +6,7 @@
 
 import { formatInstant } from '../../contract/instant.ts'
 import type { AppError } from '../core/app-error.ts'
-import { encodeCursor, jsonBytes, pageBytes } from '../core/cursor.ts'
+import { encodeCursor, jsonBytes, pageBytes } from '../core/input/cursor.ts'
 import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type Lengths, type Slice, slicesOf } from './search-slices.ts'

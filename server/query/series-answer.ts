@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
 import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
-import { fitting } from '../core/cursor.ts'
+import { fitting } from '../core/input/cursor.ts'
 import { eventSeriesOf } from '../series/event-series.ts'
 import {
   countedOf,

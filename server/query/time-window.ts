@@ -2,8 +2,8 @@
 // cursor of a first page contains its range, because the hour before now would be another one for every page.
 
 import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
-import { emptyRange } from '../core/asked-range.ts'
-import { decodeCursor, invalidCursor } from '../core/cursor.ts'
+import { emptyRange } from '../core/input/asked-range.ts'
+import { decodeCursor, invalidCursor } from '../core/input/cursor.ts'
 
 export interface TimeWindow {
   readonly startNs: Ns

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
-import { openControlPlane, type TestControl } from '../../tests/control-planes.ts'
+import type { TestControl } from '../../tests/control-plane.ts'
+import { openControlPlane } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
 import { ClockWatch, confirmClock, isClockInDoubt } from './clock-watch.ts'

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { version } from '../../server/core/version.ts'
+import { version } from '../../server/core/process/version.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { nodeWords, runLethe } from './command-line.ts'
 

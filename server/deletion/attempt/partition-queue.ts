@@ -2,7 +2,7 @@
 // takes one of the few engine sessions that commits need too.
 
 import { elapsedMs } from '../../core/clock.ts'
-import { FairPool } from '../../core/fair-pool.ts'
+import { FairPool } from '../../core/turns/fair-pool.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 const endless = Number.POSITIVE_INFINITY

@@ -11,8 +11,8 @@ import {
   jwksUri,
 } from '../../../contract/certificate.ts'
 import { SignatureProblem, verifyJws } from '../../audit/jws.ts'
-import { fileBounds } from '../../core/json-bounds.ts'
-import { readJsonBody } from '../../http/json-body.ts'
+import { readJsonBody } from '../../core/input/json-body.ts'
+import { fileBounds } from '../../core/input/json-bounds.ts'
 
 /** What is wrong, and where. May quote the file. */
 export class CertificateProblem extends Error {

@@ -3,7 +3,7 @@
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { formatInstant, type Ns } from '../../../contract/instant.ts'
 import { problem } from '../../core/app-error.ts'
-import { isRecord } from '../../core/is-record.ts'
+import { isRecord } from '../../core/input/is-record.ts'
 
 interface Bounds {
   readonly range_start?: Ns | undefined

@@ -7,8 +7,8 @@ import { type CreateMute, type Weekly, weekdays } from '../../../contract/detect
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { type Ns, nsPerMs } from '../../../contract/instant.ts'
 import { problem } from '../../core/app-error.ts'
-import { isRecord } from '../../core/is-record.ts'
-import type { Parsed } from '../../core/parsed.ts'
+import { isRecord } from '../../core/input/is-record.ts'
+import type { Parsed } from '../../core/input/parsed.ts'
 
 export interface MuteRule {
   readonly id: string

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtInMetrics, CreateDetector, MetricKey, PatchDetector } from '../../../contract/detection.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
-import { readPart } from '../../core/parsed.ts'
+import { readPart } from '../../core/input/parsed.ts'
 import { eventSeries } from '../../series/event-series.ts'
 import {
   changedFields,

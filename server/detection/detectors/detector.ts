@@ -15,9 +15,9 @@ import { comparesPeers, MethodKey, methodParams } from '../../../contract/detect
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
-import { isRecord } from '../../core/is-record.ts'
-import { type Parsed, readPart, type SentBody } from '../../core/parsed.ts'
-import { problemsOf } from '../../core/schema-problems.ts'
+import { isRecord } from '../../core/input/is-record.ts'
+import { type Parsed, readPart, type SentBody } from '../../core/input/parsed.ts'
+import { problemsOf } from '../../core/input/schema-problems.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 
 /** What a client decides about a detector. `params` is complete, with the defaults of the method. */

@@ -5,7 +5,7 @@
 import type { PatchDetector } from '../../../contract/detection.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
-import type { Parsed } from '../../core/parsed.ts'
+import type { Parsed } from '../../core/input/parsed.ts'
 import { type DetectorChange, readPatch, type SentDefinition, type StoredDetector } from './detector.ts'
 import type { DetectionStore } from './store.ts'
 

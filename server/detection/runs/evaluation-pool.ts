@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
-import { FairPool, type WorkKind } from '../../core/fair-pool.ts'
+import { FairPool, type WorkKind } from '../../core/turns/fair-pool.ts'
 import { type EvaluationResult, EvaluationStore, type EvaluationTask } from './evaluation-store.ts'
 import type { ThreadRequest, ThreadResult } from './evaluation-thread.ts'
 

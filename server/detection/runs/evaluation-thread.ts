@@ -3,7 +3,7 @@
 // settings; everything it needs is in the messages.
 
 import { parentPort } from 'node:worker_threads'
-import { lowerThreadPriority } from '../../core/thread-priority.ts'
+import { lowerThreadPriority } from '../../core/process/thread-priority.ts'
 import { type EvaluationResult, EvaluationStore, type EvaluationTask } from './evaluation-store.ts'
 import type { JudgedWindow } from './series-course.ts'
 

@@ -4,7 +4,7 @@
 // measured before it is parsed, and integers that JSON.parse would round are kept exactly (see
 // long-integers.ts).
 
-import { excessSentence, type JsonBounds, jsonExcess } from '../../core/json-bounds.ts'
+import { excessSentence, type JsonBounds, jsonExcess } from '../../core/input/json-bounds.ts'
 import { type IdCell, type MapCell, TextCell } from '../rows/cells.ts'
 import { fault, maxNesting } from '../rows/faults.ts'
 import { OtlpDecodeError } from '../rows/otlp-decode-error.ts'

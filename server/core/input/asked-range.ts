@@ -1,8 +1,8 @@
 // The time range that a query asks for, where each bound may be absent or relative to now.
 
-import { instantOf, type Moment, type Ns } from '../../contract/instant.ts'
-import { InvalidInput, problem } from './app-error.ts'
-import type { TimeRange } from './time-range.ts'
+import { instantOf, type Moment, type Ns } from '../../../contract/instant.ts'
+import { InvalidInput, problem } from '../app-error.ts'
+import type { TimeRange } from '../time-range.ts'
 
 /** Throws InvalidInput at `query.range_end` where the range is empty. An absent bound is open. */
 export function askedRange(

@@ -41,6 +41,27 @@ test('an owner that has used little is next, however many requests another one h
   assert.equal(order.length, 302)
 })
 
+test('requests that end before their turn cost their owner something, and take no place in a round', async () => {
+  const { turns, ask, order, done } = world()
+  let gone = 0
+  for (let i = 0; i < 1000; i++)
+    turns.take('flood', () => {
+      gone++
+      return false
+    })
+  for (let i = 0; i < 4; i++) ask('calm', 1)
+  let goneBeforeLast = 0
+  turns.take('calm', () => {
+    goneBeforeLast = gone
+  })
+  await nextRound()
+  await nextRound()
+  assert.ok(order.length >= 2, `${order.length} of the neighbour in two rounds`)
+  await done()
+  assert.equal(gone, 1000)
+  assert.ok(goneBeforeLast < 100, `${goneBeforeLast} before the neighbour's last`)
+})
+
 test('owners that always wait get equal time, not equal numbers of requests', async () => {
   const { ask, order, done } = world()
   for (let i = 0; i < 100; i++) ask('dear', 10)

@@ -2,7 +2,7 @@
 // the input. It never returns only a boolean after which the input must be read again.
 
 import { z } from 'zod'
-import type { ValidationProblem } from '../../contract/errors.ts'
+import type { ValidationProblem } from '../../../contract/errors.ts'
 import { isRecord } from './is-record.ts'
 import { problemsOf } from './schema-problems.ts'
 

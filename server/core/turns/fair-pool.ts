@@ -7,7 +7,7 @@
 // to it. An owner may have more at once while no other has asked for anything lately.
 
 import assert from 'node:assert/strict'
-import { AppError } from './app-error.ts'
+import { AppError } from '../app-error.ts'
 
 /**
  * `asked`: a client waits for the result; `background`: work that can wait. An owner has a clock for each.
@@ -106,7 +106,7 @@ export class FairPool<Member> {
    * Lends a member until the work has settled. Throws `too_many_requests` at once where too much waits, and
    * the reason of the signal where it aborts before the work has begun.
    *
-   * @param work is told whether no other owner has asked for work lately
+   * @param work receives whether no other owner has asked for work lately
    */
   async lend<T>(request: LendRequest, work: (member: Member, isAlone: boolean) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()

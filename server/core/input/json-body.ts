@@ -5,9 +5,9 @@
 // that would be expensive to parse, or to walk later, is refused before it is parsed.
 
 import { type Node as JsonNode, parseTree } from 'jsonc-parser'
-import type { ValidationProblem } from '../../contract/errors.ts'
-import { firstProblems, problem } from '../core/app-error.ts'
-import { excessSentence, type JsonBounds, jsonExcess } from '../core/json-bounds.ts'
+import type { ValidationProblem } from '../../../contract/errors.ts'
+import { firstProblems, problem } from '../app-error.ts'
+import { excessSentence, type JsonBounds, jsonExcess } from './json-bounds.ts'
 
 /**
  * What a body of a control operation may cost. Our bodies have four levels, and the largest has 366 holidays;

@@ -1,7 +1,7 @@
 // Opaque cursors: the end of the previous page, as a text that a client sends back unread. A cursor is
 // checked like any other input, because clients do write their own.
 
-import { InvalidInput, problem } from './app-error.ts'
+import { InvalidInput, problem } from '../app-error.ts'
 import { parseBoundedJson } from './json-bounds.ts'
 
 /** A list of texts; ours have at most four. */

@@ -2,8 +2,8 @@
 // its place, the correction, a type in the vocabulary of Pydantic v2, the wrong input and its context.
 
 import type { z } from 'zod'
-import type { ValidationProblem } from '../../contract/errors.ts'
-import { firstProblems, problem } from './app-error.ts'
+import type { ValidationProblem } from '../../../contract/errors.ts'
+import { firstProblems, problem } from '../app-error.ts'
 import { isRecord } from './is-record.ts'
 
 type Issue = z.core.$ZodIssue

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { InvalidInput } from './app-error.ts'
+import { InvalidInput } from '../app-error.ts'
 import { decodeCursor, encodeCursor, jsonBytes, pageOfRows } from './cursor.ts'
 
 const forged = (text: string, parts = 1) => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { AppError } from './app-error.ts'
+import { AppError } from '../app-error.ts'
 import { FairPool, type LendRequest, type WorkKind } from './fair-pool.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

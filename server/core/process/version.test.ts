@@ -6,6 +6,6 @@ import { test } from 'node:test'
 import { version } from './version.ts'
 
 test('the version is the one in package.json', () => {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
   assert.equal(version, manifest.version)
 })

@@ -1,0 +1,68 @@
+// Look-ups that are gathered: few of them, and none that began before its question.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Gathered } from './gathered.ts'
+
+/** Look-ups that wait until they are ended, in the order in which they began. */
+function heldLookUps() {
+  const begun: { keys: readonly string[]; end: (value: string) => void; fail: () => void }[] = []
+  const gathered = new Gathered<string>((keys) => {
+    const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, string>>()
+    begun.push({
+      keys,
+      end: (value) => resolve(new Map(keys.filter((key) => key !== 'unknown').map((key) => [key, value]))),
+      fail: () => reject(new Error('the database went away')),
+    })
+    return promise
+  })
+  return { begun, gathered }
+}
+
+test('a question is looked up at once, and those that come meanwhile together after it', async () => {
+  const { begun, gathered } = heldLookUps()
+  const first = gathered.get('a')
+  const later = ['a', 'b', 'b', 'unknown'].map((key) => gathered.get(key))
+  assert.deepEqual(
+    begun.map(({ keys }) => keys),
+    [['a']],
+  )
+  begun[0]?.end('old')
+  assert.equal(await first, 'old')
+  assert.deepEqual(
+    begun.map(({ keys }) => keys),
+    [['a'], ['a', 'b', 'unknown']],
+  )
+  begun[1]?.end('new')
+  assert.deepEqual(
+    await Promise.all(later),
+    ['new', 'new', 'new', undefined],
+    'none is older than its question',
+  )
+})
+
+test('who asks while a look-up fails is looked up by the next one', async () => {
+  const { begun, gathered } = heldLookUps()
+  const [first, second] = [gathered.get('a'), gathered.get('b')]
+  begun[0]?.fail()
+  await assert.rejects(first, /went away/)
+  begun[1]?.end('value')
+  assert.equal(await second, 'value')
+  const third = gathered.get('c')
+  begun[2]?.end('again')
+  assert.equal(await third, 'again')
+})
+
+test('many keys are looked up in several turns', async () => {
+  const { begun, gathered } = heldLookUps()
+  const all = Array.from({ length: 1_002 }, (_, at) => gathered.get(`key ${at}`))
+  for (let at = 0; at < 4; at++) {
+    begun[at]?.end('value')
+    await all[Math.min(at * 500, 1_001)]
+  }
+  assert.deepEqual(
+    begun.map(({ keys }) => keys.length),
+    [1, 500, 500, 1],
+  )
+  assert.deepEqual(new Set(await Promise.all(all)), new Set(['value']))
+})

@@ -1,0 +1,51 @@
+// The priority of threads that compute. The event loop serves everybody, and on a machine with few cores it
+// shares them with the threads that decode bodies, evaluate detectors and run statements. So those have a
+// lower priority: where a core is free they run as before, and where none is free the loop runs first.
+
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { getPriority, setPriority } from 'node:os'
+import { basename } from 'node:path'
+
+/** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
+const niceSteps = 5
+const mostNice = 19
+
+/**
+ * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
+ * (setpriority(2)); on other systems, and without /proc, nothing changes.
+ */
+export function lowerThreadPriority(): void {
+  try {
+    const threadId = Number(basename(readlinkSync('/proc/thread-self')))
+    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + niceSteps))
+  } catch {
+    // The thread also works with the usual priority.
+  }
+}
+
+/**
+ * Lowers the priority of all threads of the process with none of these names, once: to a third of the weight
+ * of the main thread. Threads that they start later inherit it.
+ */
+export function lowerOtherThreads(kept: ReadonlySet<string>): void {
+  const nice = Math.min(mostNice, getPriority() + niceSteps)
+  for (const { threadId, name } of threads()) {
+    if (threadId === process.pid || kept.has(name)) continue
+    try {
+      if (getPriority(threadId) < nice) setPriority(threadId, nice)
+    } catch {
+      // It has just ended.
+    }
+  }
+}
+
+function threads(): { readonly threadId: number; readonly name: string }[] {
+  try {
+    return readdirSync('/proc/self/task').map((id) => ({
+      threadId: Number(id),
+      name: readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim(),
+    }))
+  } catch {
+    return []
+  }
+}
