@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, type QueryKey } from '@tanstack/react-query'
 
-interface CursorPage {
+export interface CursorPage {
   readonly next_cursor: string | null
 }
 

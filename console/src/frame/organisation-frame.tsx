@@ -5,8 +5,10 @@ import { Drawer } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useMe } from '../api/session.ts'
+import { useCopiedInstants } from '../ui/copied-instants.ts'
 import { Notice } from '../ui/states.tsx'
 import { Banner } from './banner.tsx'
+import { useCarriedRange } from './carried-range.ts'
 import { Gate } from './gate.tsx'
 import { KeyHelp } from './key-help.tsx'
 import { Palette } from './palette.tsx'
@@ -34,11 +36,13 @@ function Framed() {
   const [isHelpOpen, help] = useDisclosure(false)
   const [isRailOpen, rail] = useDisclosure(false)
   const params = { organisation: me.tenant_id }
+  const rangeFor = useCarriedRange()
   useKeptFocus(pageId)
+  useCopiedInstants()
   useKeys({
     onPalette: palette.open,
     onHelp: help.open,
-    onGo: (to) => void navigate({ to, params }),
+    onGo: (to) => void navigate({ to, params, search: rangeFor(to) as never }),
   })
   return (
     <div className="frame">
@@ -47,7 +51,7 @@ function Framed() {
       </a>
       <TopBar onPalette={palette.open} onRail={rail.open} />
       <nav className="rail" aria-label="Pages">
-        <Rail />
+        <Rail rangeFor={rangeFor} />
       </nav>
       <Drawer
         opened={isRailOpen}
@@ -56,10 +60,9 @@ function Framed() {
         size={260}
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        <Rail onFollow={rail.close} />
+        <Rail rangeFor={rangeFor} onFollow={rail.close} />
       </Drawer>
       <main id={pageId} className="page" tabIndex={-1}>
-        <Banner />
         {organisation === me.tenant_id ? (
           <Outlet />
         ) : (
@@ -67,8 +70,9 @@ function Framed() {
             This address belongs to {organisation}. Sign in with a token of that organisation to see it.
           </Notice>
         )}
+        <Banner />
       </main>
-      <Palette isOpen={isPaletteOpen} onClose={palette.close} onHelp={help.open} />
+      <Palette isOpen={isPaletteOpen} rangeFor={rangeFor} onClose={palette.close} onHelp={help.open} />
       <KeyHelp isOpen={isHelpOpen} onClose={help.close} />
     </div>
   )

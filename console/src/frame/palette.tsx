@@ -1,14 +1,17 @@
 // The command palette: pages, acts, and the erasure of an id that is typed or pasted.
 
-import { Modal, TextInput } from '@mantine/core'
+import { Modal, TextInput, useMantineColorScheme } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { type KeyboardEvent, useEffect, useId, useState } from 'react'
 import { signOut, useMe } from '../api/session.ts'
 import { setZone } from '../ui/preferences.ts'
+import type { RangeFor } from './carried-range.ts'
 import { deepPlaces, places } from './places.ts'
+import { schemes } from './schemes.ts'
 
 interface PaletteProps {
   readonly isOpen: boolean
+  readonly rangeFor: RangeFor
   readonly onClose: () => void
   readonly onHelp: () => void
 }
@@ -19,11 +22,11 @@ interface Command {
   readonly run: () => void
 }
 
-export function Palette({ isOpen, onClose, onHelp }: PaletteProps) {
+export function Palette({ isOpen, onClose, onHelp, rangeFor }: PaletteProps) {
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState(0)
   const listId = useId()
-  const found = useCommands(text, onHelp)
+  const found = useCommands(text, rangeFor, onHelp)
   useEffect(() => {
     if (isOpen) setText('')
   }, [isOpen])
@@ -82,9 +85,10 @@ export function Palette({ isOpen, onClose, onHelp }: PaletteProps) {
   )
 }
 
-function useCommands(text: string, onHelp: () => void): readonly Command[] {
+function useCommands(text: string, rangeFor: RangeFor, onHelp: () => void): readonly Command[] {
   const { tenant_id: organisation } = useMe()
   const navigate = useNavigate()
+  const { setColorScheme } = useMantineColorScheme()
   const wanted = text.trim().toLowerCase()
   if (/^del_[0-9a-z]+$/.test(wanted)) {
     const params = { organisation, requestId: wanted }
@@ -97,13 +101,23 @@ function useCommands(text: string, onHelp: () => void): readonly Command[] {
     ]
   }
   const all: readonly Command[] = [
-    ...[...places, ...deepPlaces].map(({ label, says, to }) => ({
+    ...places.map(({ label, says, to }) => ({
+      label,
+      says,
+      run: () => void navigate({ to, params: { organisation }, search: rangeFor(to) as never }),
+    })),
+    ...deepPlaces.map(({ label, says, to }) => ({
       label,
       says,
       run: () => void navigate({ to, params: { organisation } }),
     })),
     { label: 'Times in UTC', says: 'change the zone', run: () => setZone('utc') },
     { label: 'Times in the zone of this browser', says: 'change the zone', run: () => setZone('local') },
+    ...schemes.map(({ scheme, text }) => ({
+      label: `Colours: ${text}`,
+      says: 'change the colours',
+      run: () => setColorScheme(scheme),
+    })),
     { label: 'Keys', says: 'the list of keys', run: onHelp },
     { label: 'Sign out', says: 'end this session', run: () => void signOut() },
   ]

@@ -2,11 +2,17 @@
 // the reader to search for it. A page on which something waits for a second person has its number.
 
 import { Link } from '@tanstack/react-router'
-import { mayCall, useMe } from '../api/session.ts'
+import { mayCall, rolesText, useMe } from '../api/session.ts'
 import { useWaiting } from '../api/waiting.ts'
+import type { RangeFor } from './carried-range.ts'
 import { type Place, places } from './places.ts'
 
-export function Rail({ onFollow }: { readonly onFollow?: () => void }) {
+interface RailProps {
+  readonly rangeFor: RangeFor
+  readonly onFollow?: () => void
+}
+
+export function Rail({ onFollow, rangeFor }: RailProps) {
   const { role, tenant_id: organisation } = useMe()
   const waiting = useWaiting()
   const counts: Partial<Record<Place['to'], number>> = {
@@ -17,12 +23,19 @@ export function Rail({ onFollow }: { readonly onFollow?: () => void }) {
     <ul className="rail-list">
       {places.map(({ label, operation, to }) => (
         <li key={to}>
-          <Link to={to} params={{ organisation }} className="rail-link" onClick={() => onFollow?.()}>
+          <Link
+            to={to}
+            params={{ organisation }}
+            search={rangeFor(to) as never}
+            activeOptions={{ includeSearch: false }}
+            className="rail-link"
+            onClick={() => onFollow?.()}
+          >
             {label}
             {!mayCall(role, operation) && (
-              <span className="muted" title={`Not for ${role}`}>
+              <span className="muted" title={`For ${rolesText(operation)}`}>
                 <span aria-hidden="true">⊘</span>
-                <span className="hidden-text"> (not for {role})</span>
+                <span className="hidden-text"> (for {rolesText(operation)})</span>
               </span>
             )}
             <Count waiting={counts[to] ?? 0} />

@@ -1,8 +1,11 @@
-// The time range of the reading pages, kept in the address and carried by links.
+// The time range of the reading pages, kept in the address and carried by links: a usual one, which stays
+// relative to now, or two instants.
 
-import { Button, Menu } from '@mantine/core'
+import { Button, Popover } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from '@tanstack/react-router'
-import { useAddress } from '../ui/address.ts'
+import { type AddressState, useAddress } from '../ui/address.ts'
+import { BoundField } from '../ui/bound-field.tsx'
 import { dayText } from '../ui/instants.ts'
 import { useZone } from '../ui/preferences.ts'
 import { boundMs, presets, rangeOf, shifted, zoomedOut } from '../ui/time-range.ts'
@@ -14,30 +17,60 @@ export function RangePicker() {
 }
 
 function RangeMenu() {
+  const [isOpen, { close, toggle }] = useDisclosure(false)
   const [state, change] = useAddress()
   const zone = useZone()
   const range = rangeOf(state)
   const preset = presets.find(({ from, to }) => from === range.from && to === range.to)
-  const day = (bound: string) => dayText(new Date(boundMs(bound)).toISOString(), zone)
+  const instant = (bound: string) => new Date(boundMs(bound)).toISOString()
+  const day = (bound: string) => dayText(instant(bound), zone)
   const label = preset?.label ?? `${day(range.from)} – ${day(range.to)}`
+  const choose = (next: AddressState) => {
+    change(next, { isStep: true })
+    close()
+  }
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Button variant="default" aria-label={`Time range: ${label}`}>
+    <Popover opened={isOpen} onChange={toggle} position="bottom-end" trapFocus returnFocus>
+      <Popover.Target>
+        <Button variant="default" aria-label={`Time range: ${label}`} onClick={toggle}>
           {label}
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
+      </Popover.Target>
+      <Popover.Dropdown className="range-menu">
         {presets.map(({ from, label: name, to }) => (
-          <Menu.Item key={name} onClick={() => change({ from, to }, { isStep: true })}>
+          <Button
+            key={name}
+            variant="subtle"
+            aria-pressed={name === preset?.label}
+            onClick={() => choose({ from, to })}
+          >
             {name}
-          </Menu.Item>
+          </Button>
         ))}
-        <Menu.Divider />
-        <Menu.Item onClick={() => change({ ...shifted(range, -1) }, { isStep: true })}>Earlier [</Menu.Item>
-        <Menu.Item onClick={() => change({ ...shifted(range, 1) }, { isStep: true })}>Later ]</Menu.Item>
-        <Menu.Item onClick={() => change({ ...zoomedOut(range) }, { isStep: true })}>Zoom out z</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+        <div className="range-steps">
+          <Button variant="default" onClick={() => choose({ ...shifted(range, -1) })}>
+            Earlier <kbd>[</kbd>
+          </Button>
+          <Button variant="default" onClick={() => choose({ ...shifted(range, 1) })}>
+            Later <kbd>]</kbd>
+          </Button>
+          <Button variant="default" onClick={() => choose({ ...zoomedOut(range) })}>
+            Longer <kbd>z</kbd>
+          </Button>
+        </div>
+        <BoundField
+          label="From"
+          hint="any instant"
+          value={instant(range.from)}
+          onChange={(from) => change({ from: from ?? undefined, to: range.to }, { isStep: true })}
+        />
+        <BoundField
+          label="To"
+          hint="empty: now"
+          value={range.to === 'now' ? null : instant(range.to)}
+          onChange={(to) => change({ from: range.from, to: to ?? 'now' }, { isStep: true })}
+        />
+      </Popover.Dropdown>
+    </Popover>
   )
 }

@@ -7,6 +7,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { Refusal } from '../api/client.ts'
 import { signIn } from '../api/session.ts'
+import { RepeatTime } from '../ui/states.tsx'
 import { Logo } from './logo.tsx'
 
 /** Takes the code out of the address, so that neither history nor a screenshot keeps it. */
@@ -90,6 +91,9 @@ export function SignInForm({ onSignedIn }: { readonly onSignedIn?: () => void })
         data-autofocus
         error={missing ? 'Paste an access token.' : sentenceOf(error)}
       />
+      {error instanceof Refusal && (
+        <RepeatTime key={error.requestId} seconds={error.retryAfterSeconds ?? 0} />
+      )}
       <Button type="submit" loading={isPending}>
         Sign in
       </Button>

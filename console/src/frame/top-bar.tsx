@@ -1,14 +1,14 @@
 // The bar over every page: organisation, command palette, time range, zone, colours, and who is signed in.
 
 import { Button, Menu, useMantineColorScheme } from '@mantine/core'
-import { Link } from '@tanstack/react-router'
 import { signOut, useMe } from '../api/session.ts'
-import { useWaiting } from '../api/waiting.ts'
 import { nowMs } from '../clock.ts'
 import { zoneText } from '../ui/instants.ts'
 import { setZone, useZone } from '../ui/preferences.ts'
+import { Attention } from './attention.tsx'
 import { Logo } from './logo.tsx'
 import { RangePicker } from './range-picker.tsx'
+import { schemes } from './schemes.ts'
 
 interface TopBarProps {
   readonly onPalette: () => void
@@ -32,29 +32,12 @@ export function TopBar({ onPalette, onRail }: TopBarProps) {
         Go to … <kbd>Ctrl K</kbd>
       </Button>
       <span className="bar-space" />
-      <ToApprove />
+      <Attention />
       <RangePicker />
       <ZoneButton />
       <SchemeMenu />
       <AccountMenu />
     </header>
-  )
-}
-
-/** Also where the rail is closed. */
-function ToApprove() {
-  const { tenant_id: organisation } = useMe()
-  const { erasures, retention } = useWaiting()
-  if (erasures + retention === 0) return null
-  return (
-    <Link
-      to={erasures > 0 ? '/$organisation/erasures' : '/$organisation/retention'}
-      params={{ organisation }}
-      search={(erasures > 0 ? { status: 'awaiting_approval' } : {}) as never}
-      className="to-approve"
-    >
-      {erasures + retention} to approve
-    </Link>
   )
 }
 
@@ -74,22 +57,20 @@ function ZoneButton() {
   )
 }
 
-const schemes = ['auto', 'light', 'dark'] as const
-
 function SchemeMenu() {
   const { colorScheme, setColorScheme } = useMantineColorScheme()
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="subtle" aria-label={`Colours: ${colorScheme}`} className="bar-wide">
+        <Button variant="subtle" aria-label={`Colours: ${colorScheme}`}>
           ◐
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {schemes.map((scheme) => (
+        {schemes.map(({ scheme, text }) => (
           <Menu.Item key={scheme} onClick={() => setColorScheme(scheme)}>
             {colorScheme === scheme ? '● ' : '○ '}
-            {scheme === 'auto' ? 'as the system' : scheme}
+            {text}
           </Menu.Item>
         ))}
       </Menu.Dropdown>

@@ -42,12 +42,27 @@ export function Notice({ action, children, isAlert = false, kind = 'plain', titl
   )
 }
 
-/** For a role that may not call the operation. */
-export function Forbidden({ operation, what }: { readonly operation: Operation; readonly what: string }) {
+interface OnlyForProps {
+  /** Such as `Erasing`, before "is for". */
+  readonly act: string
+  readonly operation: Operation
+}
+
+/** Which roles may call an operation, for somebody whose role may not. */
+export function OnlyFor({ act, operation }: OnlyForProps) {
   const { role } = useMe()
   return (
+    <>
+      {act} is for {rolesText(operation)}; you are signed in as {role}.
+    </>
+  )
+}
+
+/** For a role that may not call the operation. */
+export function Forbidden({ operation, what }: { readonly operation: Operation; readonly what: string }) {
+  return (
     <Notice title={`Your role does not permit ${what}`}>
-      This is for {rolesText(operation)}; you are signed in as {role}.
+      <OnlyFor act="This" operation={operation} />
     </Notice>
   )
 }
@@ -61,6 +76,7 @@ interface FailureProps {
 /** What went wrong, for a person and for the operator who searches the log. */
 export function Failure({ error, onRetry, what }: FailureProps) {
   const refusal = error instanceof Refusal ? error : null
+  const seconds = refusal?.retryAfterSeconds ?? 0
   const title = error instanceof Unreachable ? 'The service can’t be reached' : what
   return (
     <Notice
@@ -68,7 +84,7 @@ export function Failure({ error, onRetry, what }: FailureProps) {
       kind="danger"
       isAlert
       {...(onRetry && {
-        action: <RetryButton seconds={refusal?.retryAfterSeconds ?? 0} onRetry={onRetry} />,
+        action: <RetryButton key={refusal?.requestId} seconds={seconds} onRetry={onRetry} />,
       })}
     >
       {refusal !== null || error instanceof Unreachable
@@ -80,14 +96,33 @@ export function Failure({ error, onRetry, what }: FailureProps) {
           Request <code>{refusal.requestId}</code>
         </>
       )}
+      {onRetry === undefined && <RepeatTime key={refusal?.requestId} seconds={seconds} />}
     </Notice>
   )
 }
 
-/** Waits for as many seconds as the service said, visibly. */
-function RetryButton({ onRetry, seconds }: { readonly seconds: number; readonly onRetry: () => void }) {
+/** Returns how many of the seconds are left. */
+function useSecondsLeft(seconds: number): number {
   const [left, setLeft] = useState(seconds)
   useEffect(() => (left > 0 ? after(1_000, () => setLeft(left - 1)) : undefined), [left])
+  return left
+}
+
+interface Delayed {
+  /** What the service asked to wait for; zero where it asked for nothing. */
+  readonly seconds: number
+}
+
+/** When an act that was refused can be repeated; not read aloud every second. */
+export function RepeatTime({ seconds }: Delayed) {
+  const left = useSecondsLeft(seconds)
+  if (seconds === 0) return null
+  return <p aria-live="off">{left > 0 ? `It can be repeated in ${left} s.` : 'It can be repeated now.'}</p>
+}
+
+/** Waits for as many seconds as the service said, visibly. */
+function RetryButton({ onRetry, seconds }: Delayed & { readonly onRetry: () => void }) {
+  const left = useSecondsLeft(seconds)
   return (
     <Button variant="default" disabled={left > 0} onClick={onRetry}>
       {left > 0 ? `Retry in ${left} s` : 'Retry'}

@@ -15,16 +15,16 @@ interface Preset extends Range {
 }
 
 export const presets: readonly Preset[] = [
+  { label: 'last 24 hours', from: 'now-24h', to: 'now' },
   { label: 'last 7 days', from: 'now-7d', to: 'now' },
   { label: 'last 30 days', from: 'now-30d', to: 'now' },
   { label: 'last 90 days', from: 'now-90d', to: 'now' },
   { label: 'last 365 days', from: 'now-365d', to: 'now' },
 ]
 
-const [, fallback] = presets
-
+/** The range of the address; the last 30 days where it has none. */
 export function rangeOf({ from, to }: AddressState): Range {
-  return { from: from ?? fallback?.from ?? 'now-30d', to: to ?? 'now' }
+  return { from: from ?? 'now-30d', to: to ?? 'now' }
 }
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }

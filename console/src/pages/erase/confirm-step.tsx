@@ -1,17 +1,17 @@
-// The last step: a note, the typed word, and the button that says how many rows it erases. A refusal keeps
+// The last step: the typed word, and the button that says how many rows it erases. A refusal keeps
 // everything that was typed; a count that changed meanwhile is shown beside the old one and confirmed again.
 
-import { Button, Textarea, TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { DeletionPreview } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call, Refusal } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
 import { forgetAmounts } from '../../api/storage.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'
+import { mistakeInWord, TypedWord } from '../../ui/typed-word.tsx'
 import { countOf } from '../../ui/units.ts'
 import { ChangedCount } from './changed-count.tsx'
 import { newKey } from './idempotency-key.ts'
@@ -20,15 +20,14 @@ import type { Preview } from './use-preview.ts'
 
 interface ConfirmStepProps {
   readonly selection: Selection
+  readonly note: string
   readonly preview: Preview
   readonly problem: string | null
 }
 
-export function ConfirmStep({ preview, problem, selection }: ConfirmStepProps) {
+export function ConfirmStep({ note, preview, problem, selection }: ConfirmStepProps) {
   const { tenant_id: organisation } = useMe()
-  const { isOffline } = useConnection()
   const [word, setWord] = useState('')
-  const [note, setNote] = useState('')
   const [mistake, setMistake] = useState<string | null>(null)
   const [before, setBefore] = useState<DeletionPreview | null>(null)
   const request = useErase(selection, (changed) => {
@@ -46,40 +45,23 @@ export function ConfirmStep({ preview, problem, selection }: ConfirmStepProps) {
   const isStale = request.error instanceof Refusal && request.error.code === 'preview_stale'
   return (
     <form onSubmit={submit} aria-labelledby="confirm">
-      <h2 id="confirm">4 Confirm</h2>
+      <h2 id="confirm">5 Confirm</h2>
       {before !== null && preview.data !== undefined && isStale && (
         <ChangedCount before={before} after={preview.data} />
       )}
+      <TypedWord
+        act="erase"
+        word={word}
+        mistake={mistake}
+        onChange={(typed) => {
+          setWord(typed)
+          setMistake(null)
+        }}
+      />
       <div className="fields">
-        <Textarea
-          label="Note"
-          description="No personal data: it outlives the telemetry"
-          w={420}
-          autosize
-          minRows={1}
-          maxLength={500}
-          value={note}
-          onChange={(event) => setNote(event.currentTarget.value)}
-        />
-      </div>
-      <div className="fields">
-        <TextInput
-          label={`Type ${organisation} to erase`}
-          w={290}
-          value={word}
-          error={mistake}
-          spellCheck={false}
-          autoComplete="off"
-          onChange={(event) => {
-            setWord(event.currentTarget.value)
-            setMistake(null)
-          }}
-        />
-      </div>
-      <div className="fields">
-        <Button type="submit" color="red" loading={request.isPending} disabled={isOffline}>
+        <ActButton color="red" loading={request.isPending}>
           {buttonText(selection, preview)}
-        </Button>
+        </ActButton>
         <Link to="/$organisation/storage" params={{ organisation }} className="cancel">
           Cancel
         </Link>
@@ -129,8 +111,7 @@ interface Given {
 function mistakeIn({ organisation, preview, problem, word }: Given): string | null {
   if (problem !== null) return problem
   if (preview.data === undefined || preview.isOld) return 'Wait until it is counted.'
-  if (word === organisation) return null
-  return word === '' ? `Type ${organisation} here.` : `“${word}” is not ${organisation}.`
+  return mistakeInWord(word, organisation)
 }
 
 function buttonText({ delayMinutes }: Selection, { data }: Preview): string {

@@ -1,6 +1,7 @@
 // The page on which an organisation erases its own telemetry: what, when and why on one page, what would go
 // beside it, and the word that confirms it. Nothing is erased but what was counted here.
 
+import { useState } from 'react'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { useMay } from '../../api/session.ts'
 import { useAddress } from '../../ui/address.ts'
@@ -10,6 +11,7 @@ import { problemOf, selectionOf } from './selection.ts'
 import { usePreview } from './use-preview.ts'
 import { WhatStep } from './what-step.tsx'
 import { WhenStep } from './when-step.tsx'
+import { WhyStep } from './why-step.tsx'
 import { WouldGo } from './would-go.tsx'
 
 export function ErasePage() {
@@ -27,12 +29,14 @@ function EraseForm() {
   const selection = selectionOf(state)
   const problem = problemOf(selection)
   const preview = usePreview(selection, problem === null)
+  const [note, setNote] = useState('')
   return (
     <div className="steps">
       <WhatStep selection={selection} problem={problem} />
       <WhenStep selection={selection} />
+      <WhyStep selection={selection} note={note} onNote={setNote} />
       <WouldGo preview={preview} problem={problem} />
-      <ConfirmStep selection={selection} preview={preview} problem={problem} />
+      <ConfirmStep selection={selection} note={note} preview={preview} problem={problem} />
     </div>
   )
 }

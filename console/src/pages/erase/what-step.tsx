@@ -81,7 +81,7 @@ function RangeFields({ problem, selection }: WhatStepProps) {
           error={start !== null && end !== null ? problem : null}
           onChange={(to) => change({ to: to ?? undefined })}
         />
-        <p className="muted" aria-live="polite">
+        <p className="muted beside-fields" aria-live="polite">
           {length}
         </p>
       </div>

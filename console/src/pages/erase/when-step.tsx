@@ -1,7 +1,6 @@
-// When it is removed, whether late telemetry is refused, and why it is erased.
+// When it is removed, and whether late telemetry is refused.
 
 import { Checkbox, NativeSelect, Radio } from '@mantine/core'
-import { deletionReasons } from '../../../../contract/deletion.ts'
 import { useAddress } from '../../ui/address.ts'
 import type { Selection } from './selection.ts'
 
@@ -15,11 +14,11 @@ const usualDelay = 1_440
 
 export function WhenStep({ selection }: { readonly selection: Selection }) {
   const [, change] = useAddress()
-  const { delayMinutes, reason, refusesLate } = selection
+  const { delayMinutes, refusesLate } = selection
   const isLater = delayMinutes > 0
   return (
     <section aria-labelledby="when">
-      <h2 id="when">2 When and why</h2>
+      <h2 id="when">2 When</h2>
       <Radio.Group
         aria-label="When it is removed"
         value={isLater ? 'later' : 'now'}
@@ -43,18 +42,6 @@ export function WhenStep({ selection }: { readonly selection: Selection }) {
         onChange={(event) => change({ late: event.currentTarget.checked ? 'refuse' : undefined })}
         label="refuse telemetry for the erased time that arrives later"
       />
-      <div className="fields">
-        <NativeSelect
-          label="Reason"
-          description="stands in the ledger and on the certificate"
-          value={reason ?? ''}
-          data={[
-            { value: '', label: 'none given' },
-            ...deletionReasons.map((one) => ({ value: one, label: one.replaceAll('_', ' ') })),
-          ]}
-          onChange={(event) => change({ reason: event.currentTarget.value || undefined })}
-        />
-      </div>
     </section>
   )
 }

@@ -22,7 +22,7 @@ export function WouldGo({ preview, problem }: WouldGoProps) {
   const { countAgain, data, error, isOld } = preview
   return (
     <section aria-labelledby="would-go" aria-live="polite" aria-busy={isOld}>
-      <h2 id="would-go">3 What would go</h2>
+      <h2 id="would-go">4 What would go</h2>
       <div className="would-go">
         {problem !== null ? (
           <p className="muted">{problem}</p>

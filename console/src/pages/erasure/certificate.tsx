@@ -37,8 +37,11 @@ export function Certificate({ request }: { readonly request: DeletionRequest }) 
           <CheckLine check={data.check} />
           <div className="row">
             <a href={path('html')} target="_blank" rel="noreferrer">
-              View and print
+              View
             </a>
+            <button type="button" className="cell-button link-button" onClick={() => print(path('html'))}>
+              Print
+            </button>
             <a href={path('json')} download={`${requestId}.certificate.json`}>
               Download (JSON)
             </a>
@@ -54,6 +57,12 @@ export function Certificate({ request }: { readonly request: DeletionRequest }) 
       )}
     </section>
   )
+}
+
+/** Prints the certificate from a window of its own, which stays open to be read. */
+function print(path: string): void {
+  const opened = window.open(path)
+  opened?.addEventListener('load', () => opened.print(), { once: true })
 }
 
 type Check = Awaited<ReturnType<typeof checkCertificate>>

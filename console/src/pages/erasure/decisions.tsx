@@ -1,15 +1,15 @@
 // What a person may decide about a request now: cancel, retry, count again, approve, reject. An act that the
 // service would refuse is not offered, or says why.
 
-import { Button, TextInput } from '@mantine/core'
+import { TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
 import { forgetAmounts } from '../../api/storage.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Notice } from '../../ui/states.tsx'
 import { bytesText, countOf } from '../../ui/units.ts'
@@ -49,16 +49,15 @@ interface ActProps extends RequestProps {
 
 function Act({ label, operation, request }: ActProps) {
   const client = useQueryClient()
-  const { isOffline } = useConnection()
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => call(operation, { params: { request_id: request.request_id } }),
     onSettled: () => forgetAmounts(client),
   })
   return (
     <>
-      <Button variant="default" loading={isPending} disabled={isOffline} onClick={() => mutate()}>
+      <ActButton variant="default" loading={isPending} onAct={() => mutate()}>
         {label}
-      </Button>
+      </ActButton>
       {error !== null && <Failure error={error} what={`${label}: refused`} />}
     </>
   )
@@ -93,7 +92,7 @@ function Approval({ request }: RequestProps) {
 /** What it would erase if it was approved now, for the person who decides. */
 function WouldErase({ request }: RequestProps) {
   const { range_end, range_start, request_id, scope, signals } = request
-  const { data } = useQuery({
+  const { data, error, refetch } = useQuery({
     queryKey: ['preview', 'request', request_id],
     queryFn: ({ signal }) =>
       call(deletionOperations.preview, {
@@ -106,6 +105,11 @@ function WouldErase({ request }: RequestProps) {
         signal,
       }),
   })
+  if (error !== null) {
+    return (
+      <Failure error={error} what="What it would erase could not be counted" onRetry={() => void refetch()} />
+    )
+  }
   return (
     <p role="status">
       {data === undefined
@@ -140,9 +144,9 @@ function RejectForm({ request }: RequestProps) {
         error={isMissing ? 'Say why.' : null}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
-      <Button type="submit" variant="default" loading={isPending} className="under-label">
+      <ActButton variant="default" loading={isPending} className="under-label">
         Reject
-      </Button>
+      </ActButton>
       {error !== null && <Failure error={error} what="It was not rejected" />}
     </form>
   )
@@ -150,7 +154,6 @@ function RejectForm({ request }: RequestProps) {
 
 function CountAgain({ request }: RequestProps) {
   const client = useQueryClient()
-  const { isOffline } = useConnection()
   const { data, error, isPending, mutate } = useMutation({
     mutationFn: () => call(deletionOperations.verify, { params: { request_id: request.request_id } }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['erasures'] }),
@@ -158,9 +161,9 @@ function CountAgain({ request }: RequestProps) {
   const left = Object.values(data?.remaining ?? {}).reduce((sum, rows) => sum + rows, 0)
   return (
     <>
-      <Button variant="default" loading={isPending} disabled={isOffline} onClick={() => mutate()}>
+      <ActButton variant="default" loading={isPending} onAct={() => mutate()}>
         Count again
-      </Button>
+      </ActButton>
       {data !== undefined && (
         <span role="status">
           Counted <Instant at={data.checked_at} />: {countOf(left, 'row')} left in{' '}

@@ -1,8 +1,8 @@
 // The work of an erasure: a bar over its steps, what they did, and the list of them.
 
 import { Button } from '@mantine/core'
-import { useState } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Table } from '../../ui/table.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
@@ -24,7 +24,8 @@ function stepsIn({ detail: { steps } }: DeletionRequest): Step[] {
 }
 
 export function Steps({ request }: { readonly request: DeletionRequest }) {
-  const [isOpen, setOpen] = useState(false)
+  const [{ steps: shown }, change] = useAddress()
+  const isOpen = shown === 'open'
   const [done, total] = [numberIn(request, 'steps_done'), numberIn(request, 'steps_total')]
   if (total === 0) return null
   const [dropped, rewritten] = [
@@ -41,7 +42,12 @@ export function Steps({ request }: { readonly request: DeletionRequest }) {
         {bytesText(numberIn(request, 'bytes_erased'))}. {countOf(dropped, 'partition')} dropped, {rewritten}{' '}
         rewritten.{' '}
         {steps.length > 0 && (
-          <Button variant="subtle" size="compact-sm" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            aria-expanded={isOpen}
+            onClick={() => change({ steps: isOpen ? undefined : 'open' })}
+          >
             {isOpen ? 'Hide the steps' : 'Show the steps'}
           </Button>
         )}

@@ -60,7 +60,7 @@ export function AuditPage() {
           targetFilter="target"
           read={async (query) => {
             const { items, next_cursor } = await call(auditOperations.auditLog, { query })
-            return { entries: items.map(auditEntryOf), next: next_cursor }
+            return { entries: items.map(auditEntryOf), next_cursor }
           }}
         />
       ) : (

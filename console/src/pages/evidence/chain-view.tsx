@@ -9,6 +9,7 @@ import {
   useQuery,
 } from '@tanstack/react-query'
 import { useEffect } from 'react'
+import type { CursorPage } from '../../api/cursor-pages.ts'
 import { chainQuery, newestQuery } from '../../api/evidence.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Failure, Loading, Notice } from '../../ui/states.tsx'
@@ -30,9 +31,8 @@ interface ChainViewProps {
 
 type Query = Readonly<Record<string, string | undefined>>
 
-interface EntryPage {
+interface EntryPage extends CursorPage {
   readonly entries: readonly ChainEntry[]
-  readonly next: string | null
 }
 
 export function ChainView({ chain, filters, read, targetFilter, whatFilter }: ChainViewProps) {

@@ -34,7 +34,7 @@ export function LedgerPage() {
           targetFilter="request_id"
           read={async (query) => {
             const { items, next_cursor } = await call(auditOperations.ledger, { query })
-            return { entries: items.map(ledgerEntryOf), next: next_cursor }
+            return { entries: items.map(ledgerEntryOf), next_cursor }
           }}
         />
       ) : (

@@ -1,7 +1,6 @@
 // Legal holds: what may not be erased until somebody releases it. Those in force come first; released ones
 // stay as a record.
 
-import { Button } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
 import type { LegalHold } from '../../../../contract/deletion-governance.ts'
@@ -9,6 +8,7 @@ import { holdOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { holdsQuery } from '../../api/governance.ts'
 import { useMay } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
@@ -96,16 +96,16 @@ function Release({ hold }: { readonly hold: LegalHold }) {
   })
   return (
     <>
-      <Button
+      <ActButton
         variant="outline"
         size="compact-sm"
         color={isSure ? 'red' : 'blue'}
         loading={isPending}
-        onClick={() => (isSure ? mutate() : setSure(true))}
-        aria-label={`${isSure ? 'Release now' : 'Release'}: ${hold.case_ref}`}
+        onAct={() => (isSure ? mutate() : setSure(true))}
+        label={`${isSure ? 'Release now' : 'Release'}: ${hold.case_ref}`}
       >
         {isSure ? 'Release now' : 'Release …'}
-      </Button>
+      </ActButton>
       {isSure && <div className="muted">Erasures that wait for it go on.</div>}
       {error !== null && <div role="alert">{error.message}</div>}
     </>

@@ -1,12 +1,13 @@
 // Shorter retention that waits for a second person, with the decision where the reader may take it.
 
-import { Button, TextInput } from '@mantine/core'
+import { TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { RetentionChange } from '../../../../contract/deletion-governance.ts'
 import { retentionOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { useMay, useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Notice } from '../../ui/states.tsx'
 import { retained } from './retention-change.ts'
@@ -56,22 +57,23 @@ function Decide({ change }: { readonly change: RetentionChange }) {
   return (
     <>
       <div className="row">
-        <Button color="red" loading={isPending} onClick={() => mutate(true)}>
+        <ActButton color="red" loading={isPending} onAct={() => mutate(true)}>
           Approve, and erase what is older
-        </Button>
+        </ActButton>
       </div>
       <div className="fields">
         <TextInput
           label="Reason to reject it"
+          description="It is recorded; no personal data"
           w={360}
           maxLength={500}
           value={reason}
           error={mistake}
           onChange={(event) => setReason(event.currentTarget.value)}
         />
-        <Button variant="default" loading={isPending} onClick={reject}>
+        <ActButton variant="default" loading={isPending} className="under-label" onAct={reject}>
           Reject
-        </Button>
+        </ActButton>
       </div>
       {error !== null && <Failure error={error} what="It was not decided" />}
     </>

@@ -1,11 +1,11 @@
 // Places a legal hold on a time range and some signals. Nothing typed is lost where it is refused.
 
-import { Button, Checkbox, TextInput } from '@mantine/core'
+import { Checkbox, TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { holdOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { BoundField } from '../../ui/bound-field.tsx'
 import { Failure } from '../../ui/states.tsx'
 
@@ -13,7 +13,6 @@ const signalNames = ['metrics', 'logs', 'traces'] as const
 
 export function PlaceHoldForm() {
   const client = useQueryClient()
-  const { isOffline } = useConnection()
   const [caseRef, setCase] = useState('')
   const [start, setStart] = useState<string | null>(null)
   const [end, setEnd] = useState<string | null>(null)
@@ -68,9 +67,7 @@ export function PlaceHoldForm() {
           ))}
         </div>
       </Checkbox.Group>
-      <Button type="submit" loading={isPending} disabled={isOffline}>
-        Place the hold
-      </Button>
+      <ActButton loading={isPending}>Place the hold</ActButton>
       {error !== null && <Failure error={error} what="The hold was not placed" />}
     </form>
   )

@@ -1,15 +1,15 @@
 // Changes the retention. Where a rule becomes shorter, the rows that would go are counted by the service, and
 // the name of the organisation has to be typed.
 
-import { Button, TextInput } from '@mantine/core'
+import { TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { Retention } from '../../../../contract/deletion-governance.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { retentionOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { bytesText, countOf } from '../../ui/units.ts'
@@ -25,7 +25,6 @@ import {
 
 export function RetentionForm({ retention }: { readonly retention: Retention }) {
   const { tenant_id: organisation } = useMe()
-  const { isOffline } = useConnection()
   const [typed, setTyped] = useState(() => typedDays(retention))
   const [word, setWord] = useState('')
   const [mistake, setMistake] = useState<string | null>(null)
@@ -56,14 +55,13 @@ export function RetentionForm({ retention }: { readonly retention: Retention }) 
       ))}
       {shorter.length > 0 && <WordField word={word} mistake={mistake} onChange={setWord} />}
       <div className="fields">
-        <Button
-          type="submit"
+        <ActButton
           color={shorter.length > 0 ? 'red' : 'blue'}
           loading={isPending}
-          disabled={isOffline || changes.length === 0}
+          disabled={changes.length === 0}
         >
           {shorter.length > 0 ? 'Save, and erase what is older' : 'Save'}
-        </Button>
+        </ActButton>
         {data !== undefined && (
           <span role="status">
             {data.pending === undefined ? 'Saved.' : 'A part waits for a second person.'}

@@ -6,8 +6,9 @@ import { retentionOperations } from '../../../../contract/operations/governance.
 import { retentionQuery } from '../../api/governance.ts'
 import { useMay } from '../../api/session.ts'
 import { storageQuery } from '../../api/storage.ts'
+import { ErasureLink } from '../../ui/erasure-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
-import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Failure, Forbidden, Loading, Notice, OnlyFor } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import type { Usage } from '../storage/usage-days.ts'
 import { PendingChanges } from './pending-changes.tsx'
@@ -42,7 +43,9 @@ function Rules() {
       {mayChange ? (
         <RetentionForm retention={retention.data} />
       ) : (
-        <Notice title="Your role may read the rules, and not change them" />
+        <Notice title="Your role may read the rules, and not change them">
+          <OnlyFor act="Changing them" operation={retentionOperations.patch} />
+        </Notice>
       )}
     </>
   )
@@ -66,7 +69,10 @@ function RuleTable({ usage: { signals } }: { readonly usage: Usage }) {
               'none yet'
             ) : (
               <>
-                {retention.last_erasure.status}, <Instant at={retention.last_erasure.created_at} />
+                <ErasureLink requestId={retention.last_erasure.request_id}>
+                  {retention.last_erasure.status}
+                </ErasureLink>
+                , <Instant at={retention.last_erasure.created_at} />
               </>
             )}
           </td>

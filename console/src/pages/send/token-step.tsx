@@ -1,12 +1,12 @@
 // A fresh token that may only send. Its secret is shown in the snippets of this page and nowhere else; it is
 // gone when the page is left, because the service stores only its hash.
 
-import { Button } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'
 import { call } from '../../api/client.ts'
-import { rolesText, useMay } from '../../api/session.ts'
-import { Failure } from '../../ui/states.tsx'
+import { useMay } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
+import { Failure, OnlyFor } from '../../ui/states.tsx'
 
 interface TokenStepProps {
   readonly token: string | null
@@ -30,16 +30,16 @@ export function TokenStep({ onToken, token }: TokenStepProps) {
   if (!may) {
     return (
       <p>
-        Creating a token is for {rolesText(tenancyOperations.createToken)}; put one that you have into the
-        snippet.
+        <OnlyFor act="Creating a token" operation={tenancyOperations.createToken} /> Put one that you have
+        into the snippet.
       </p>
     )
   }
   return (
     <>
-      <Button loading={creating.isPending} onClick={() => creating.mutate()}>
+      <ActButton loading={creating.isPending} onAct={() => creating.mutate()}>
         Create an ingest token
-      </Button>
+      </ActButton>
       {creating.error !== null && <Failure error={creating.error} what="The token could not be created" />}
     </>
   )

@@ -1,4 +1,4 @@
-// Says what has arrived since the page was opened, by itself, and leads on when something has.
+// Says what has arrived since the page was opened, by itself and after how long, and leads on when something has.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -16,6 +16,7 @@ export function Waiting() {
   if (before.current === null && data !== undefined) before.current = data.today.rows_accepted
   // A new UTC day begins its count at zero.
   const arrived = data === undefined ? 0 : Math.max(0, data.today.rows_accepted - (before.current ?? 0))
+  const elapsed = useElapsed(arrived === 0)
   if (error !== null && data === undefined) {
     return <Failure error={error} what="Arrivals could not be read" onRetry={() => void refetch()} />
   }
@@ -25,7 +26,10 @@ export function Waiting() {
         <span className="status" data-kind="work">
           waiting for data
         </span>{' '}
-        Nothing has arrived since this page was opened. <Elapsed />
+        Nothing has arrived since this page was opened. {/* Not read aloud every second. */}
+        <span className="muted" aria-hidden="true">
+          {elapsed}
+        </span>
       </p>
     )
   }
@@ -34,7 +38,7 @@ export function Waiting() {
       <span className="status" data-kind="ok">
         arrived
       </span>{' '}
-      {countOf(arrived, 'row')} since this page was opened.{' '}
+      {countOf(arrived, 'row')} since this page was opened, the first after {elapsed}.{' '}
       <Link to="/$organisation/storage" params={{ organisation }}>
         See what is stored
       </Link>
@@ -42,14 +46,12 @@ export function Waiting() {
   )
 }
 
-/** `0:42`; not read aloud every second. */
-function Elapsed() {
+/** Time since the page was opened, such as `0:42`; it stops when something has arrived. */
+function useElapsed(isCounting: boolean): string {
   const [seconds, setSeconds] = useState(0)
-  useEffect(() => after(1_000, () => setSeconds(seconds + 1)), [seconds])
-  const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
-  return (
-    <span className="muted" aria-hidden="true">
-      {text}
-    </span>
+  useEffect(
+    () => (isCounting ? after(1_000, () => setSeconds(seconds + 1)) : undefined),
+    [isCounting, seconds],
   )
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }

@@ -1,7 +1,7 @@
 // Changes which erasures need a second person. A stricter rule is in force at once, a looser one a day later,
 // so the form says which of both it would be.
 
-import { Button, Radio } from '@mantine/core'
+import { Radio } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import {
@@ -11,14 +11,13 @@ import {
 } from '../../../../contract/deletion-governance.ts'
 import { policyOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
 import { policyQuery, possibleApproversQuery } from '../../api/organisation.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { ruleTexts } from './rule-texts.ts'
 
 export function ApprovalForm({ policy }: { readonly policy: DeletionPolicy }) {
   const client = useQueryClient()
-  const { isOffline } = useConnection()
   const inForce = policy.approval
   const [rule, setRule] = useState<ApprovalRule>(policy.pending?.approval ?? inForce)
   const { error, isPending, mutate } = useMutation({
@@ -49,9 +48,9 @@ export function ApprovalForm({ policy }: { readonly policy: DeletionPolicy }) {
       </Radio.Group>
       <Effect before={inForce} rule={rule} />
       <div className="fields">
-        <Button type="submit" loading={isPending} disabled={isOffline || isUnchanged}>
+        <ActButton loading={isPending} disabled={isUnchanged}>
           Save the rule
-        </Button>
+        </ActButton>
       </div>
       {error !== null && <Failure error={error} what="The rule was not changed" />}
     </form>

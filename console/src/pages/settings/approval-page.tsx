@@ -6,9 +6,9 @@ import { Link } from '@tanstack/react-router'
 import type { DeletionPolicy } from '../../../../contract/deletion-governance.ts'
 import { policyOperations } from '../../../../contract/operations/governance.ts'
 import { policyQuery } from '../../api/organisation.ts'
-import { rolesText, useMay, useMe } from '../../api/session.ts'
+import { useMay, useMe } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Failure, Forbidden, Loading, Notice, OnlyFor } from '../../ui/states.tsx'
 import { ApprovalForm } from './approval-form.tsx'
 import { ruleTexts } from './rule-texts.ts'
 
@@ -19,7 +19,6 @@ export function ApprovalPage() {
 }
 
 function Policy() {
-  const { role } = useMe()
   const mayChange = useMay(policyOperations.set)
   const { data, error, refetch } = useQuery(policyQuery)
   if (data === undefined) {
@@ -41,7 +40,7 @@ function Policy() {
         <ApprovalForm key={`${data.approval} ${data.pending?.approval}`} policy={data} />
       ) : (
         <Notice title="Your role may read the rule, and not change it">
-          Changing it is for {rolesText(policyOperations.set)}; you are signed in as {role}.
+          <OnlyFor act="Changing it" operation={policyOperations.set} />
         </Notice>
       )}
       <SecondPerson policy={data} />

@@ -1,10 +1,10 @@
 // Makes a token with a name, a role and a lifetime. A role that the reader may not give is not offered.
 
-import { Button, NativeSelect, TextInput } from '@mantine/core'
+import { NativeSelect, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { roles } from '../../../../contract/tenancy.ts'
-import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { inherited, type Lifetime, lifetimeDays } from './lifetime.ts'
 import { LifetimeField } from './lifetime-field.tsx'
@@ -16,7 +16,6 @@ const usualRole = 'ingest'
 
 export function CreateTokenForm({ onMade }: { readonly onMade: (token: NewToken) => void }) {
   const { role: ownRole, tenant_id: organisation } = useMe()
-  const { isOffline } = useConnection()
   const [name, setName] = useState('')
   const [role, setRole] = useState<string>(usualRole)
   const [lifetime, setLifetime] = useState<Lifetime>({ choice: inherited, typed: '' })
@@ -70,9 +69,7 @@ export function CreateTokenForm({ onMade }: { readonly onMade: (token: NewToken)
           </code>
         </p>
       )}
-      <Button type="submit" loading={making.isPending} disabled={isOffline}>
-        Create the token
-      </Button>
+      <ActButton loading={making.isPending}>Create the token</ActButton>
       {making.error !== null && refused === null && (
         <Failure error={making.error} what="The token was not created" />
       )}

@@ -1,7 +1,6 @@
 // Removes the organisation, after its telemetry is erased. Afterwards no token works, so the page shows the
 // signed checkpoints of both chains at once, and reads nothing more.
 
-import { Button, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -9,16 +8,17 @@ import { auditOperations } from '../../../../contract/operations/audit.ts'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'
 import type { OrganisationRemoved } from '../../../../contract/tenancy.ts'
 import { call } from '../../api/client.ts'
-import { noteRemoval, useConnection } from '../../api/connection.ts'
+import { noteRemoval } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Scrolling } from '../../ui/scrolling.tsx'
 import { Failure, Notice } from '../../ui/states.tsx'
+import { mistakeInWord, TypedWord } from '../../ui/typed-word.tsx'
 
 export function RemoveOrganisation() {
   const { tenant_id: organisation } = useMe()
-  const { isOffline } = useConnection()
   const [word, setWord] = useState('')
   const [mistake, setMistake] = useState<string | null>(null)
   const { data, error, isPending, mutate } = useMutation({
@@ -28,33 +28,26 @@ export function RemoveOrganisation() {
   if (data !== undefined) return <Removed removed={data} />
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const isWrong = word !== organisation
-    setMistake(
-      isWrong ? (word === '' ? `Type ${organisation} here.` : `“${word}” is not ${organisation}.`) : null,
-    )
-    if (!isWrong) mutate()
+    const found = mistakeInWord(word, organisation)
+    setMistake(found)
+    if (found === null) mutate()
   }
   return (
     <form onSubmit={submit} aria-label="Remove the organisation">
       <Before />
+      <TypedWord
+        act="remove it"
+        word={word}
+        mistake={mistake}
+        onChange={(typed) => {
+          setWord(typed)
+          setMistake(null)
+        }}
+      />
       <div className="fields">
-        <TextInput
-          label={`Type ${organisation} to remove it`}
-          w={290}
-          value={word}
-          error={mistake}
-          spellCheck={false}
-          autoComplete="off"
-          onChange={(event) => {
-            setWord(event.currentTarget.value)
-            setMistake(null)
-          }}
-        />
-      </div>
-      <div className="fields">
-        <Button type="submit" color="red" loading={isPending} disabled={isOffline}>
+        <ActButton color="red" loading={isPending}>
           Remove {organisation}
-        </Button>
+        </ActButton>
       </div>
       {error !== null && <Failure error={error} what="Nothing was removed" />}
     </form>

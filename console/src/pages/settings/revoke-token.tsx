@@ -7,9 +7,9 @@ import { useState } from 'react'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'
 import type { AccessToken } from '../../../../contract/tenancy.ts'
 import { call } from '../../api/client.ts'
-import { useConnection } from '../../api/connection.ts'
 import { descendantsQuery } from '../../api/organisation.ts'
 import { useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Failure, Loading } from '../../ui/states.tsx'
 import { countOf } from '../../ui/units.ts'
 import { ownTokenId } from './make-token.ts'
@@ -40,7 +40,6 @@ interface ConfirmProps {
 
 function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
   const { requester, role } = useMe()
-  const { isOffline } = useConnection()
   const [withBelow, setWithBelow] = useState(false)
   const below = useQuery(descendantsQuery(token.id))
   const revoking = useRevoke(token, withBelow, onEnded)
@@ -91,14 +90,9 @@ function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
         </p>
       )}
       <div className="row">
-        <Button
-          color="red"
-          loading={revoking.isPending}
-          disabled={isOffline}
-          onClick={() => revoking.mutate()}
-        >
+        <ActButton color="red" loading={revoking.isPending} onAct={() => revoking.mutate()}>
           Revoke {withBelow && hasMore ? 'all of them' : countOf(count, 'token')}
-        </Button>
+        </ActButton>
         <Button variant="default" onClick={onCancel}>
           Cancel
         </Button>

@@ -3,8 +3,8 @@
 import { Button } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import type { AccessToken } from '../../../../contract/tenancy.ts'
-import { useConnection } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { lifetimeDays, lifetimeOf } from './lifetime.ts'
 import { LifetimeField } from './lifetime-field.tsx'
@@ -32,7 +32,6 @@ export function RotateToken({ onMade, token }: RotateTokenProps) {
 }
 
 function Replace({ onCancel, onMade, token }: RotateTokenProps & { readonly onCancel: () => void }) {
-  const { isOffline } = useConnection()
   const [lifetime, setLifetime] = useState(() => lifetimeOf(token))
   const making = useMakeToken(token, (made) => {
     onCancel()
@@ -53,9 +52,7 @@ function Replace({ onCancel, onMade, token }: RotateTokenProps & { readonly onCa
         <LifetimeField value={lifetime} error={refused} onChange={setLifetime} />
       </div>
       <div className="row under-fields">
-        <Button type="submit" loading={making.isPending} disabled={isOffline}>
-          Create the new token
-        </Button>
+        <ActButton loading={making.isPending}>Create the new token</ActButton>
         <Button variant="default" onClick={onCancel}>
           Cancel
         </Button>

@@ -9,15 +9,17 @@ import { growthText, type ServiceUsage } from './usage-days.ts'
 
 interface ServiceTableProps {
   readonly usage: ServiceUsage
+  /** Whether it is of an earlier range, until this one is counted. */
+  readonly isOld: boolean
   /** Of the whole organisation. */
   readonly totalBytes: number
 }
 
 const signals = ['metrics', 'logs', 'traces'] as const
 
-export function ServiceTable({ totalBytes, usage: { others, services } }: ServiceTableProps) {
+export function ServiceTable({ isOld, totalBytes, usage: { others, services } }: ServiceTableProps) {
   return (
-    <section className="section">
+    <section className={isOld ? 'section dimmed' : 'section'} aria-busy={isOld}>
       <h2>By service</h2>
       <Table
         label="Stored telemetry by service"
@@ -65,7 +67,9 @@ function ServiceRow({ service, totalBytes }: ServiceRowProps) {
       <td className="number">{bytesText(bytes)}</td>
       <td className="number">{shareText(bytes, totalBytes)}</td>
       <td className="number">{growthText(service)}</td>
-      <td title={newest}>{agoText(newest, nowMs())}</td>
+      <td className="instant" title={newest}>
+        {agoText(newest, nowMs())}
+      </td>
     </tr>
   )
 }

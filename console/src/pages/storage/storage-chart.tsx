@@ -11,6 +11,7 @@ import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
 import { dayAfter, dayStart, shortDayText } from '../../ui/instants.ts'
 import { bytesText, countText, shortCountText } from '../../ui/units.ts'
+import { SelectedDays } from './selected-days.tsx'
 import { type ServiceUsage, seriesByService, seriesBySignal, type Unit, type Usage } from './usage-days.ts'
 
 interface StorageChartProps {
@@ -79,17 +80,26 @@ function SelectionBar({ days, selection }: SelectionBarProps) {
   }
   const [first, last] = [days[selection?.first ?? -1], days[selection?.last ?? -1]]
   if (first === undefined || last === undefined) {
-    return <p className="muted">Drag over days, or use the arrow keys with Shift, to select what to erase.</p>
+    return (
+      <div className="fields">
+        <SelectedDays days={days} selection={null} />
+        <p className="muted beside-fields">
+          Drag over days, click the first and, with Shift, the last one, or use the arrow keys with Shift.
+        </p>
+      </div>
+    )
   }
   const search = { from: dayStart(first), to: dayStart(dayAfter(last)) }
   return (
-    <div className="row under-chart">
-      <span>
+    <div className="fields">
+      <SelectedDays days={days} selection={selection} />
+      <p className="beside-fields">
         Selected: {shortDayText(first)} to {shortDayText(last)}, whole UTC days
-      </span>
+      </p>
       <Button
         color="red"
         variant="outline"
+        className="under-label"
         onClick={() =>
           void navigate({ to: '/$organisation/erase', params: { organisation }, search: search as never })
         }

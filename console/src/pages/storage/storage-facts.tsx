@@ -4,6 +4,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
+import { retentionOperations } from '../../../../contract/operations/governance.ts'
 import { useMay, useMe } from '../../api/session.ts'
 import { nowMs } from '../../clock.ts'
 import { agoText, dayText } from '../../ui/instants.ts'
@@ -22,16 +23,23 @@ export function StorageFacts({ usage }: { readonly usage: Usage }) {
       </div>
       <Tile name="rows">{countText(rows)}</Tile>
       <Tile name="a day, of the last seven">
-        {bytesText(last_7_days.bytes / 7)} <span className="muted">{growthText(usage)}</span>
+        {bytesText(last_7_days.bytes / 7)} <span className="muted">{growthOf(usage)}</span>
       </Tile>
       <Tile name="oldest row">{oldest === null ? '–' : dayText(oldest, zone)}</Tile>
       <Tile name="newest row">{newest === null ? '–' : agoText(newest, nowMs())}</Tile>
-      <Tile name="kept for">{keptText(usage)}</Tile>
+      <Tile name="kept for">
+        {keptText(usage)} <RetentionLink />
+      </Tile>
       <Tile name="last erasure by retention">
         <LastRetention usage={usage} />
       </Tile>
     </dl>
   )
+}
+
+/** Beside the amount of a day, where a single `new` would say nothing. */
+function growthOf(usage: Usage): string {
+  return usage.previous_7_days.bytes === 0 ? '' : `${growthText(usage)} in a week`
 }
 
 function Tile({ children, name }: { readonly name: string; readonly children: ReactNode }) {
@@ -47,6 +55,17 @@ function keptText({ signals }: Usage): string {
   const limited = signals.filter(({ retention }) => retention.days !== null)
   if (limited.length === 0) return 'no limit'
   return limited.map(({ retention, signal }) => `${signal} ${retention.days} d`).join(' · ')
+}
+
+/** To a reader who may only read the rule too. */
+function RetentionLink() {
+  const { tenant_id: organisation } = useMe()
+  const may = useMay(retentionOperations.patch)
+  return (
+    <Link to="/$organisation/retention" params={{ organisation }} className="tile-link">
+      {may ? 'change' : 'rules'}
+    </Link>
+  )
 }
 
 /** The newest one; it says so where it is not completed. */

@@ -66,11 +66,15 @@ function Views({ usage }: { readonly usage: Usage }) {
         erased={erased.data?.items ?? []}
       />
       {erased.error !== null && (
-        <Failure error={erased.error} what="Erased time is not shown: it could not be read" />
+        <Failure
+          error={erased.error}
+          what="Erased time is not shown: it could not be read"
+          onRetry={() => void erased.refetch()}
+        />
       )}
       <SignalTable usage={usage} />
       {services.data !== undefined ? (
-        <ServiceTable usage={services.data} totalBytes={usage.bytes} />
+        <ServiceTable usage={services.data} totalBytes={usage.bytes} isOld={services.isPlaceholderData} />
       ) : services.error !== null ? (
         <Failure
           error={services.error}
@@ -140,7 +144,9 @@ function ViewSwitches() {
         ]}
         onChange={(value) => change({ by: value === 'service' ? 'service' : undefined })}
       />
-      <span className="muted">Compressed bytes on disk, per UTC day</span>
+      <span className="muted">
+        {unit === 'rows' ? 'Rows per UTC day' : 'Compressed bytes on disk, per UTC day'}
+      </span>
     </div>
   )
 }

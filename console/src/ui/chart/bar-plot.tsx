@@ -10,7 +10,7 @@ const height = 220
 const [left, right, top, bottom] = [64, 8, 10, 24]
 
 /** Pixels between labels of days. */
-const dayLabelWidth = 64
+const [dayLabelWidth, yearLabelWidth] = [64, 90]
 
 interface BarPlotProps extends DayBarsProps {
   readonly width: number
@@ -24,7 +24,7 @@ export function BarPlot(props: BarPlotProps) {
   const [draggedFrom, setDraggedFrom] = useState<number | null>(null)
   const plotWidth = Math.max(1, width - left - right)
   const step = plotWidth / Math.max(1, days.length)
-  const steps = axisSteps(Math.max(0, ...totals))
+  const steps = axisSteps(totals.reduce((max, total) => Math.max(max, total), 0))
   const y = (value: number) => top + (height - top - bottom) * (1 - value / (steps.at(-1) ?? 1))
   const at = (event: PointerEvent<SVGSVGElement>) =>
     indexAt(event.clientX - event.currentTarget.getBoundingClientRect().left - left, plotWidth, days.length)
@@ -40,8 +40,10 @@ export function BarPlot(props: BarPlotProps) {
         onPointerDown={(event) => {
           if (onSelect === undefined || event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
-          setDraggedFrom(at(event))
-          onSelect({ first: at(event), last: at(event) })
+          // With Shift a click ends the selection that one without it began.
+          const begin = event.shiftKey ? (selection?.first ?? at(event)) : at(event)
+          setDraggedFrom(begin)
+          onSelect(spanOf(begin, at(event)))
         }}
         onPointerMove={(event) => {
           onCursor(at(event))
@@ -90,7 +92,10 @@ function Axis({
   width,
   y,
 }: BarPlotProps & Scaled & { readonly steps: readonly number[] }) {
-  const every = labelEvery(days.length, width - left - right, dayLabelWidth)
+  // Days of more than a year ago have their year, which takes more room.
+  const hasYears = days.length > 366
+  const every = labelEvery(days.length, width - left - right, hasYears ? yearLabelWidth : dayLabelWidth)
+  const labelled = days.map((day, i) => ({ day, i })).filter(({ i }) => i % every === 0)
   return (
     <>
       {steps.map((value) => (
@@ -101,45 +106,35 @@ function Axis({
           </text>
         </g>
       ))}
-      {days.map((day, i) =>
-        i % every === 0 ? (
-          <text key={day} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
-            {shortDayText(day)}
-          </text>
-        ) : null,
-      )}
+      {labelled.map(({ day, i }) => (
+        <text key={day} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
+          {hasYears ? day : shortDayText(day)}
+        </text>
+      ))}
     </>
   )
 }
 
+/** One path for each series: an element for each bar would take seconds where there are many days. */
 function Bars({ days, series, step, y }: BarPlotProps & Scaled) {
   const gap = step > 6 ? Math.min(4, step * 0.2) : 0
-  return days.map((day, i) => {
-    let below = 0
-    return (
-      <g key={day}>
-        {series.map(({ colour, key, values }) => {
-          const value = values[i] ?? 0
-          const from = below
-          below += value
-          if (value === 0) return null
-          const barTop = y(below)
-          return (
-            <rect
-              key={key}
-              className="bar"
-              data-colour={colour}
-              x={left + i * step + gap / 2}
-              width={step - gap}
-              y={barTop}
-              height={Math.max(0.5, y(from) - barTop)}
-            />
-          )
-        })}
-      </g>
-    )
+  const below = days.map(() => 0)
+  return series.map(({ colour, key, values }) => {
+    const bars = days.map((_, i) => {
+      const [value, from] = [values[i] ?? 0, below[i] ?? 0]
+      if (value === 0) return ''
+      below[i] = from + value
+      const barTop = y(from + value)
+      const height = Math.max(0.5, y(from) - barTop)
+      const width = step - gap
+      return `M${pixels(left + i * step + gap / 2)} ${pixels(barTop)}h${pixels(width)}v${pixels(height)}h${pixels(-width)}z`
+    })
+    return <path key={key} data-colour={colour} d={bars.join('')} />
   })
 }
+
+/** A hundredth of a pixel is finer than any screen, and keeps the path short. */
+const pixels = (value: number) => Math.round(value * 100) / 100
 
 /** Hatched days; a bar may stand in them, where telemetry came later or only a part was erased. */
 function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; readonly step: number }) {

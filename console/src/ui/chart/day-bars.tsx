@@ -1,9 +1,11 @@
-// A bar per UTC day, stacked by series, from which days are selected: by dragging, by keys, and by whatever
-// fields stand beside it. Erased time is hatched and links to its request. The same numbers are a table.
+// A bar per UTC day, stacked by series, from which days are selected: by dragging, by two clicks, by keys, and
+// by whatever fields stand beside it. Erased time is hatched and links to its request. The same numbers are a
+// table; the address has which of both is shown.
 
 import { Button } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
 import { type KeyboardEvent, useId, useState } from 'react'
+import { useAddress } from '../address.ts'
 import { ErasureLink } from '../erasure-link.tsx'
 import { shortDayText } from '../instants.ts'
 import { BarPlot } from './bar-plot.tsx'
@@ -15,10 +17,19 @@ export function DayBars(props: DayBarsProps) {
   const { days, exact, onSelect, selection, series, title } = props
   const { ref, width } = useElementSize()
   const [cursor, setCursor] = useState<number | null>(null)
-  const [isTable, setTable] = useState(false)
+  /** The series that the arrow keys have come to; null is all of them. */
+  const [at, setAt] = useState<number | null>(null)
+  const [{ view }, change] = useAddress()
+  const isTable = view === 'table'
   const [id, hintId] = [useId(), useId()]
   const totals = totalsOf(series, days)
   const move = (event: KeyboardEvent) => {
+    const row = seriesAfter(event, at, series.length)
+    if (row !== undefined) {
+      event.preventDefault()
+      if (cursor === null) setCursor(days.length - 1)
+      return setAt(row)
+    }
     const next = cursorAfter(event, cursor, days.length)
     if (next === undefined) return
     event.preventDefault()
@@ -34,7 +45,11 @@ export function DayBars(props: DayBarsProps) {
           {title}. <span className="muted">{captionOf(days, totals, exact)}</span>
         </figcaption>
         <Legend series={series} hasErased={props.erased.length > 0} />
-        <Button variant="subtle" size="compact-sm" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          onClick={() => change({ view: isTable ? undefined : 'table' })}
+        >
           {isTable ? 'As chart' : 'As table'}
         </Button>
       </div>
@@ -51,17 +66,21 @@ export function DayBars(props: DayBarsProps) {
           aria-label={title}
           aria-describedby={hintId}
           onKeyDown={move}
-          onBlur={() => setCursor(null)}
+          onBlur={() => {
+            setCursor(null)
+            setAt(null)
+          }}
         >
           <BarPlot {...props} width={width} totals={totals} cursor={cursor} onCursor={setCursor} />
         </div>
       )}
       <ErasedLinks {...props} />
       <p id={hintId} className="hidden-text">
-        Arrow keys step through the days; with Shift they select days. Escape removes the selection.
+        Left and right step through the days, up and down through the series; with Shift, left and right
+        select days. Escape removes the selection.
       </p>
       <p className="hidden-text" aria-live="polite">
-        {cursor === null ? '' : readingOf(props, cursor, totals)}
+        {cursor === null ? '' : readingOf(props, cursor, totals, at)}
       </p>
     </figure>
   )
@@ -102,6 +121,13 @@ function cursorAfter(
   return key === 'Enter' || key === ' ' ? Math.min(count - 1, from) : undefined
 }
 
+/** Undefined where the key does not move through the series; null is all of them. */
+function seriesAfter({ key }: KeyboardEvent, at: number | null, count: number): number | null | undefined {
+  if (key === 'ArrowDown') return Math.min(count - 1, at === null ? 0 : at + 1)
+  if (key === 'ArrowUp') return at === null || at === 0 ? null : at - 1
+  return undefined
+}
+
 /** The selection with its moving end at `next`. */
 function extended(selection: Span | null, before: number, next: number): Span {
   if (selection === null) return spanOf(before, next)
@@ -113,19 +139,24 @@ function extended(selection: Span | null, before: number, next: number): Span {
 function captionOf(days: readonly string[], totals: readonly number[], exact: (n: number) => string): string {
   const [last, lastDay] = [totals.at(-1), days.at(-1)]
   if (last === undefined || lastDay === undefined) return 'No day in this range.'
-  const [min, max] = [Math.min(...totals), Math.max(...totals)]
+  const min = totals.reduce((least, total) => Math.min(least, total), Number.POSITIVE_INFINITY)
+  const max = totals.reduce((most, total) => Math.max(most, total), 0)
   return `${days.length} UTC days: least ${exact(min)}, most ${exact(max)}, last ${exact(last)}`
 }
 
-/** What a screen reader says of a day. */
+/** What a screen reader says of a day, or of one series on it. */
 function readingOf(
   { days, erased, exact, series }: DayBarsProps,
   at: number,
   totals: readonly number[],
+  one: number | null,
 ): string {
+  const day = shortDayText(days[at] ?? '')
+  const shown = series[one ?? -1]
+  if (shown !== undefined) return `${shown.label}, ${day}: ${exact(shown.values[at] ?? 0)}`
   const parts = series.map(({ label, values }) => `${label} ${exact(values[at] ?? 0)}`)
   const isErased = erased.some(({ first, last }) => first <= at && at <= last)
-  return `${shortDayText(days[at] ?? '')}: ${exact(totals[at] ?? 0)}; ${parts.join(', ')}${isErased ? '; erased time' : ''}`
+  return `${day}: ${exact(totals[at] ?? 0)}; ${parts.join(', ')}${isErased ? '; erased time' : ''}`
 }
 
 function Legend({
