@@ -98,7 +98,7 @@ describe('a wrong token', () => {
     assert.equal((await ask('/things', 'wrong', '192.0.2.8')).statusCode, 401)
   })
 
-  test('is refused late, so that who repeats at once costs little, and a valid one is served at once', async () => {
+  test('is refused after a delay, so that a client that repeats at once costs little; a valid one is served at once', async () => {
     const delayMs = 250
     const { ask, clock } = await start([], delayMs)
     for (let i = 0; i < 100; i++) assert.equal((await ask('/things', 'wrong')).statusCode, 401)

@@ -1,7 +1,7 @@
 // Limits clients without a valid token: how often they may send a request, and how often they may try a
 // token. Counted by address, for HTTP and gRPC together. A valid token is never refused here, whatever others
-// do from the same address, so that a proxy or a shared network does not let one client lock out another.
-// A refused client gets its response late: a client that repeats at once costs little per second.
+// do from the same address, so that a proxy or a shared network does not let one client lock out another. A
+// refusal is sent after a delay, so that a client that repeats at once costs little per second.
 
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
@@ -20,7 +20,7 @@ interface Sender {
 
 interface ClientLimitsOptions {
   readonly clock: Clock
-  /** How late a refusal is sent; a quarter of a second where absent. */
+  /** Delay of a refusal; a quarter of a second by default. */
   readonly refusalDelayMs?: number
   readonly authenticate: Authenticate
   readonly addresses: ClientAddresses

@@ -1,11 +1,11 @@
-// A refused request of a known token, as it is reported to who counts it: the reason and the operation,
-// nothing of the body, the query or the headers.
+// A refused request of a known token, in the form in which refusals are counted: the reason and the
+// operation, and nothing of the body, the query or the headers.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RefusalReason } from '../../contract/refusals.ts'
 import type { Actor } from '../core/actor.ts'
 
-/** Whose token a request has, also where the token has ended or the role is refused. */
+/** The organisation and the token of a request, also where the token has ended or the role is refused. */
 export interface Sender {
   readonly tenantId: string
   readonly actor: Actor
@@ -18,7 +18,7 @@ export interface RefusedRequest {
   readonly status: number
   readonly protocol: 'http' | 'grpc'
   readonly method: string
-  /** Of the operation, or of the request where no operation has it; without a query. */
+  /** The path of the operation, or of the request where no operation matches; without the query. */
   readonly path: string
 }
 
@@ -44,7 +44,7 @@ export function reportRefusals(http: FastifyInstance, onRefusal: OnRefusal | und
   })
 }
 
-/** Returns the refusal that a response is; null where it is none, or of nobody known. */
+/** Returns the refusal of a response; null where the response is not a refusal or its token is unknown. */
 function refusedRequestOf(request: FastifyRequest, { statusCode }: FastifyReply): RefusedRequest | null {
   const { is404, method, refusedFor, routeOptions, sender } = request
   if (statusCode < 400 || sender === null) return null
@@ -58,7 +58,7 @@ function refusedRequestOf(request: FastifyRequest, { statusCode }: FastifyReply)
   }
 }
 
-/** Whose token it is was read from the head, so what could not be read is the body. */
+/** The token was read from the headers, so the part that could not be read is the body. */
 export function refusalReasonOf(reason: RefusalReason): RefusalReason {
   return reason === 'bad_request' ? 'undecodable_body' : reason
 }

@@ -1,7 +1,7 @@
 // The JSON text of a response, checked against its schema. A chart of a month has tens of thousands of
 // points, and a page megabytes of records: writing one takes a tenth of a second, in which the event loop
 // would serve nobody else. So the lists of a response are written element by element, and after each slice of
-// time the writer waits for its next turn (core/loop-turns.ts).
+// time the writer waits for its next turn (core/turns/loop-turns.ts).
 
 import { z } from 'zod'
 import { elapsedMs } from '../core/clock.ts'

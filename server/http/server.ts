@@ -17,8 +17,8 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import { newId } from '../core/ids.ts'
-import { LoopTurns } from '../core/loop-turns.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { type Authenticate, challengeOf } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
@@ -67,7 +67,7 @@ export interface HttpOptions {
   readonly answers?: ResponsesInProgress
   /** Shared by all work on the event loop for organisations. */
   readonly turns?: LoopTurns
-  /** Is told of every refused request of a known token. */
+  /** Called for every refused request of a known token. */
   readonly onRefusal?: OnRefusal
 }
 
@@ -173,7 +173,7 @@ async function guard(request: FastifyRequest, isReady: () => boolean, clients: C
   }
   if (access === undefined || access === 'public') {
     if (isUnmetered !== true) await clients.admit(head)
-    // A wrong address is a frequent mistake of a new sender, who then finds it among its refusals.
+    // New senders often use a wrong address; they find it in the list of refusals.
     if (request.is404 && isReady()) request.sender = senderOf(await clients.find(head))
     return
   }
@@ -237,7 +237,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
   }
   const known = knownError(error)
   // A fault of the disk has a cause where an operation failed, and none where nothing was tried.
-  const isDisk = known.code === 'storage_full' || known.code === 'storage_unavailable'
+  const isDisk = ['storage_full', 'storage_unavailable', 'outcome_unknown'].includes(known.code)
   if (known.code === 'internal' || (isDisk && known.cause !== undefined))
     request.log.error({ err: error, requestId: request.id }, 'request failed')
   setRefusalHeaders(reply, known)

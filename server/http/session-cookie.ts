@@ -41,7 +41,7 @@ export function sessionCookie(secret: string, maxAgeSeconds: number, origin: str
 export function requireOwnPage({ headers, method }: RequestHead): void {
   const isSafe = method === 'GET' || method === 'HEAD'
   const { host, origin, 'sec-fetch-site': site } = headers
-  // A person who types an address or opens a bookmark is nobody's page.
+  // No page sends the request of a typed address or a bookmark.
   const isOwn =
     site === undefined
       ? origin === undefined

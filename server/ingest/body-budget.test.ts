@@ -1,4 +1,4 @@
-// The limit of bodies in memory, by organisation; core/fair-shares.test.ts tests what is fair.
+// The limit of bodies in memory, by organisation; core/turns/fair-shares.test.ts tests what is fair.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -45,7 +45,7 @@ test('bodies of one organisation fit up to the limit, and a release makes room',
   assert.deepEqual(bodies.ended, [])
 })
 
-test('a single body is admitted whatever its size, so that a small limit refuses nobody for ever', () => {
+test('a single body is admitted whatever its size, so that a small limit never refuses an organisation permanently', () => {
   const bodies = new Bodies()
   const a = bodies.open('acme', 10 * megabyte)
   a.grow(megabyte)

@@ -7,8 +7,8 @@
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
-import { FairQueue } from '../core/fair-queue.ts'
-import type { LoopTurns } from '../core/loop-turns.ts'
+import { FairQueue } from '../core/turns/fair-queue.ts'
+import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { DecodeJob } from './decode-job.ts'
 import { runDecode } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
@@ -72,7 +72,9 @@ export class Decoder {
     this.#isBusy = true
     try {
       const job = body.job()
-      const answer = await this.#ask({ ...job, body: Buffer.from(job.body) })
+      // A copy that is moved: the original is memory of a pool, and sending would copy it twice.
+      const copy = Buffer.from(new Uint8Array(job.body).buffer)
+      const answer = await this.#ask({ ...job, body: copy })
       body.release()
       return partsOf(answer)
     } finally {
@@ -94,7 +96,7 @@ export class Decoder {
         worker.off('message', resolve).off('error', fail).off('exit', fail),
       )
       worker.ref()
-      worker.postMessage(job)
+      worker.postMessage(job, [job.body.buffer as ArrayBuffer])
     }).finally(() => {
       answered.abort()
       // An idle thread must not keep the process running.

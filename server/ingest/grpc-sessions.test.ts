@@ -7,7 +7,7 @@ import { connect as connectSocket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { ManualClock } from '../core/manual-clock.ts'
-import { GrpcSessions } from './grpc-sessions.ts'
+import { GrpcSessions, resetsMax } from './grpc-sessions.ts'
 
 interface Pair {
   readonly client: ClientHttp2Session
@@ -120,4 +120,23 @@ test('a client that sends a PING for each response keeps its connection, and one
     await ping(useless)
   }
   assert.deepEqual([useful, useless].map(isOpen), [true, false])
+})
+
+test('an address whose connections are reset again and again waits before its next one, and another does not', async (test) => {
+  const { clock, open, sessions } = await scene(test)
+  const abuse = async () => {
+    const pair = await open('127.0.0.2')
+    for (let call = 0; call < resetsMax; call++) sessions.countReset(pair.server)
+    return pair
+  }
+  const first: Pair[] = []
+  for (let connection = 0; connection < 20; connection++) first.push(await abuse())
+  assert.ok(first.every(isOpen), 'nghttp2 ends them')
+  const refused = await open('127.0.0.2')
+  await once(refused.client, 'close')
+  assert.ok(isOpen(await open('127.0.0.1')))
+  await pass(clock, 5)
+  assert.ok(isOpen(await abuse()))
+  const again = await open('127.0.0.2')
+  await once(again.client, 'close')
 })

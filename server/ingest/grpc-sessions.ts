@@ -1,11 +1,14 @@
 // Limits HTTP/2 connections. Any client can open one before it has authenticated, so unknown connections are
 // few and short-lived; known ones are shared fairly by organisations (core/fair-shares). Many frames need no
-// response that could be counted; those that Node and nghttp2 do not limit are limited here.
+// response that could be counted; those that Node and nghttp2 do not limit are limited here. Limits of a
+// connection alone would only make an attacker connect again, so an address whose connections pass them again
+// and again has to wait before its next one.
 // docs/decisions/0033 has what each limit prevents, and the measurements.
 
 import { constants, type Http2Session } from 'node:http2'
 import type { Clock } from '../core/clock.ts'
-import { FairShares, type Share } from '../core/fair-shares.ts'
+import { FairShares, type Share } from '../core/turns/fair-shares.ts'
+import { RateLimit } from '../http/limits/rate-limit.ts'
 
 /**
  * The most connections of known callers. Each takes some 15 to 40 kB while it is idle; larger fleets send
@@ -39,6 +42,18 @@ const controlFramesMax = 1_000
  */
 const strikesMax = 1_000
 
+/**
+ * Calls that a client may reset at once (CVE-2023-44487); nghttp2 ends the connection at the next one. All
+ * calls of a connection may time out at once, twice in a row.
+ */
+export const resetsMax = 200
+
+/**
+ * Connections of an address that pass one of these limits: so many at once, and then one in five seconds.
+ * Meanwhile every new connection of the address is closed. Each may have cost some 20 ms of the event loop.
+ */
+const abusive = { burst: 20, perSecond: 0.2, keysMax: 20_000 }
+
 /** Interval of the checks for expired connections, milliseconds. */
 const lookMs = 5_000
 
@@ -51,6 +66,7 @@ interface Connection {
   calls: number
   controlFrames: number
   strikes: number
+  resets: number
 }
 
 export class GrpcSessions {
@@ -60,6 +76,9 @@ export class GrpcSessions {
   /** Oldest first. */
   readonly #connections = new Map<Http2Session, Connection>()
   readonly #unknown = new Set<Connection>()
+  /** Also closed ones: their last calls may still wait for their turn. */
+  readonly #all = new WeakMap<Http2Session, Connection>()
+  readonly #abusive: RateLimit
   readonly #closing = new AbortController()
   #loop: Promise<void> | null = null
 
@@ -67,11 +86,12 @@ export class GrpcSessions {
     this.#clock = clock
     this.#shares = new FairShares(limits.known ?? knownMax)
     this.#unknownMax = limits.unknown ?? unknownMax
+    this.#abusive = new RateLimit({ ...abusive, clock })
   }
 
   /**
-   * Adds a connection. Where there are too many unknown ones, ends the oldest of the address that has the
-   * most.
+   * Adds a connection, or ends it where too many of its address passed a limit. Where there are too many
+   * unknown ones, ends the oldest of the address that has the most.
    */
   add(session: Http2Session, address: string): void {
     const connection: Connection = {
@@ -82,8 +102,14 @@ export class GrpcSessions {
       calls: 0,
       controlFrames: 0,
       strikes: 0,
+      resets: 0,
+    }
+    if (this.#abusive.isOver(address)) {
+      end(connection)
+      return
     }
     this.#connections.set(session, connection)
+    this.#all.set(session, connection)
     this.#unknown.add(connection)
     session.on('close', () => this.#remove(connection))
     session.on('ping', () => this.#countControl(connection))
@@ -133,7 +159,16 @@ export class GrpcSessions {
   /** Counts a call that was refused because its caller is unknown or its method doesn't exist. */
   strike(session: Http2Session | undefined): void {
     const connection = this.#of(session)
-    if (connection !== undefined && ++connection.strikes > strikesMax) end(connection)
+    if (connection !== undefined && ++connection.strikes > strikesMax) this.#endAbusive(connection)
+  }
+
+  /**
+   * Counts a call that its client reset before its turn. A client whose calls time out resets them seconds
+   * after it sent them, when they have had their turn long ago.
+   */
+  countReset(session: Http2Session | undefined): void {
+    const connection = session === undefined ? undefined : this.#all.get(session)
+    if (connection !== undefined && ++connection.resets === resetsMax) this.#abusive.take(connection.address)
   }
 
   /** Lets running calls end and accepts no others. */
@@ -161,7 +196,12 @@ export class GrpcSessions {
   }
 
   #countControl(connection: Connection): void {
-    if (++connection.controlFrames > controlFramesMax) end(connection)
+    if (++connection.controlFrames > controlFramesMax) this.#endAbusive(connection)
+  }
+
+  #endAbusive(connection: Connection): void {
+    this.#abusive.take(connection.address)
+    end(connection)
   }
 
   /** Returns the oldest one of the address that has the most, which need not be the address that connects. */

@@ -21,18 +21,19 @@ import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
-import type { LoopTurns } from '../core/loop-turns.ts'
+import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-request.ts'
 import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-message.ts'
-import { GrpcSessions } from './grpc-sessions.ts'
+import { GrpcSessions, resetsMax } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
 import type { Intake } from './intake.ts'
 import { encodeExportResponse } from './otlp/response.ts'
 import { readBody } from './read-body.ts'
+import type { ReadTurns } from './read-turns.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
 interface GrpcIngestOptions {
@@ -42,12 +43,13 @@ interface GrpcIngestOptions {
   /** Largest message, before and after decompression, bytes. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
+  readonly reads: ReadTurns
   readonly clients: ClientLimits
   /** The turns that HTTP uses too. */
   readonly turns: LoopTurns
   /** False while starting or draining. */
   readonly isReady: () => boolean
-  /** Is told of every refused call of a known token. */
+  /** Called for every refused call of a known token. */
   readonly onRefusal: OnRefusal
 }
 
@@ -60,9 +62,7 @@ const http2Bounds = {
     enablePush: false,
   },
   maxHeaderListPairs: 64,
-  // Calls that a client resets (CVE-2023-44487). All calls of a connection may time out at once, twice in a
-  // row.
-  streamResetBurst: 200,
+  streamResetBurst: resetsMax,
   streamResetRate: 20,
   maxSessionInvalidFrames: 100,
 }
@@ -94,8 +94,11 @@ export class GrpcIngest {
     })
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       stream.on('error', () => {})
-      options.turns.take(this.#sessions.ownerOf(stream.session), () => {
-        if (!stream.destroyed) void this.#answer(stream, headers)
+      const { session } = stream
+      options.turns.take(this.#sessions.ownerOf(session), () => {
+        if (!stream.destroyed) return void this.#answer(stream, headers)
+        this.#sessions.countReset(session)
+        return false
       })
     })
   }
@@ -192,7 +195,7 @@ export class GrpcIngest {
   }
 
   #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
-    const { bodyLimitBytes: limitBytes, budget } = this.#options
+    const { bodyLimitBytes: limitBytes, budget, reads } = this.#options
     // The caller may have disconnected while it was authenticated; then the stream emits nothing more.
     if (stream.destroyed) throw cutShort()
     const message = new GrpcMessage(encoding, limitBytes)
@@ -201,7 +204,7 @@ export class GrpcIngest {
     stream.once('close', () => message.destroy(cutShort()))
     const body = readBody(
       { tenantId, incoming: stream, payload: message, declaredBytes: 0 },
-      { limitBytes, budget },
+      { limitBytes, budget, reads },
     )
     stream.pipe(message)
     return body

@@ -14,6 +14,7 @@ import type { Intake, IntakeResult } from './intake.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { unsnappedLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
+import type { ReadTurns } from './read-turns.ts'
 import { incomingBody } from './routes.ts'
 
 interface RemoteWriteOptions {
@@ -21,6 +22,7 @@ interface RemoteWriteOptions {
   /** Largest body, before and after decompression, bytes. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
+  readonly reads: ReadTurns
 }
 
 const mediaType = 'application/x-protobuf'
@@ -35,7 +37,7 @@ const versions: Readonly<Record<string, RemoteWriteVersion>> = {
 const kinds = ['Samples', 'Histograms', 'Exemplars'] as const
 
 export async function addRemoteWriteRoute(http: FastifyInstance, options: RemoteWriteOptions): Promise<void> {
-  const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
+  const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget, reads: options.reads }
   await http.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(mediaType, (request: FastifyRequest, payload: Readable) =>

@@ -5,11 +5,15 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../core/app-error.ts'
+import { elapsedMs } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { BodyBudget, emptyBodyBytes } from './body-budget.ts'
 import { type IngestBody, readBody } from './read-body.ts'
+import { ReadTurns } from './read-turns.ts'
 
 const megabyte = 1024 * 1024
+const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }))
 
 /** A body in pieces, after a header that declares its length. */
 function sent(
@@ -20,7 +24,7 @@ function sent(
 ) {
   const payload = new PassThrough({ highWaterMark: 64 * megabyte })
   const incoming = { tenantId, incoming: payload, payload, declaredBytes: declaredBytes ?? 0 }
-  return { payload, budget, body: readBody(incoming, { limitBytes, budget }) }
+  return { payload, budget, body: readBody(incoming, { limitBytes, budget, reads }) }
 }
 
 const isRefusedAs = (code: string) => (error: unknown) => error instanceof AppError && error.code === code

@@ -5,11 +5,13 @@ import type { Readable } from 'node:stream'
 import { AppError } from '../core/app-error.ts'
 import { BytePool } from '../telemetry/byte-pool.ts'
 import type { BodyBudget, BodyReservation } from './body-budget.ts'
+import type { ReadTurns } from './read-turns.ts'
 
 interface BodyLimits {
   /** Largest body, bytes. */
   readonly limitBytes: number
   readonly budget: BodyBudget
+  readonly reads: ReadTurns
 }
 
 /** A body that is being received. */
@@ -148,7 +150,7 @@ export class IngestBody {
  */
 export function readBody(
   { tenantId, incoming, payload, declaredBytes }: IncomingBody,
-  { limitBytes, budget }: BodyLimits,
+  { limitBytes, budget, reads }: BodyLimits,
 ): Promise<IngestBody> {
   return new Promise((resolve, reject) => {
     if (declaredBytes > limitBytes) throw new AppError('body_too_large')
@@ -173,7 +175,10 @@ export function readBody(
       else whole.takeAway(reason)
     })
     const blocks = new Blocks(reservation, payload === incoming ? declaredBytes : 0)
-    const count = (chunk: Buffer) => reservation.took(chunk.length)
+    const count = (chunk: Buffer) => {
+      reservation.took(chunk.length)
+      reads.took(tenantId, incoming, chunk.length)
+    }
     const onData = (chunk: Buffer) => {
       try {
         if (blocks.length + chunk.length > limitBytes) throw new AppError('body_too_large')

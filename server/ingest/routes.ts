@@ -19,6 +19,7 @@ import type { Intake } from './intake.ts'
 import type { OtlpEncoding } from './otlp/decode-export.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp/response.ts'
 import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
+import type { ReadTurns } from './read-turns.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
 
 interface IngestRoutesOptions {
@@ -27,6 +28,7 @@ interface IngestRoutesOptions {
   /** The largest body after decompression, bytes; limits what a small compressed body can expand to. */
   readonly bodyLimitBytes: number
   readonly budget: BodyBudget
+  readonly reads: ReadTurns
 }
 
 const mediaTypes: Record<string, OtlpEncoding> = {
@@ -37,7 +39,7 @@ const mediaTypes: Record<string, OtlpEncoding> = {
 export async function addIngestRoutes(http: FastifyInstance, options: IngestRoutesOptions): Promise<void> {
   await http.register(async (scope) => {
     scope.removeAllContentTypeParsers()
-    const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget }
+    const limits = { limitBytes: options.bodyLimitBytes, budget: options.budget, reads: options.reads }
     scope.addContentTypeParser(Object.keys(mediaTypes), (request: FastifyRequest, payload: Readable) =>
       readBody(incomingBody(request, payload), limits),
     )

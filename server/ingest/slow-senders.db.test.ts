@@ -12,8 +12,8 @@ import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
-import { LoopTurns } from '../core/loop-turns.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
@@ -25,6 +25,7 @@ import { Decoder } from './decoder.ts'
 import { GrpcIngest } from './grpc.ts'
 import { Intake } from './intake.ts'
 import { addRemoteWriteRoute } from './prometheus-routes.ts'
+import { ReadTurns } from './read-turns.ts'
 import { addIngestRoutes } from './routes.ts'
 import { IngestWriter } from './rows/writer.ts'
 
@@ -72,7 +73,7 @@ before(async () => {
     authenticate: byAccessToken(async () => caller),
     isReady: () => true,
   }
-  const shared = { intake, clock, budget, bodyLimitBytes: 16 * 1024 * 1024 }
+  const shared = { intake, clock, budget, reads: new ReadTurns(turns), bodyLimitBytes: 16 * 1024 * 1024 }
   http = createHttp(front)
   await addIngestRoutes(http, shared)
   await addRemoteWriteRoute(http, shared)

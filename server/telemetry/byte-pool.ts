@@ -14,7 +14,8 @@ export class BytePool {
   readonly #keptBytes: number
   readonly #kept = new Map<number, ArrayBuffer[]>()
   /**
-   * Holds the buffers that were lent, not their memory: that may be lent to another caller in the meantime.
+   * Contains the buffers that were lent, not their memory: that may be lent to another caller in the
+   * meantime.
    */
   readonly #lent = new WeakSet<Buffer>()
   #idleBytes = 0

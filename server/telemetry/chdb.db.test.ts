@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { getPriority, platform } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { drainPending, Session } from 'chdb'
@@ -95,6 +96,43 @@ test('a start waits for a command that works in the folder, and logs which one',
   await engine.close()
   assert.deepEqual(told, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
 })
+
+test('threads that run statements have a lower priority than the event loop', {
+  skip: platform() === 'linux' ? false : 'only Linux has a priority for each thread',
+}, async () => {
+  const own = getPriority()
+  await withEngine(newFolder(), async (engine) => {
+    let isOver = false
+    const read = engine
+      .select(sql`SELECT max(cityHash64(number)) AS most FROM numbers(200000000)`)
+      .finally(() => {
+        isOver = true
+      })
+    const seen = new Map<string, number>()
+    while (!isOver) {
+      for (const { name, nice } of threadsOf()) seen.set(name, nice)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await read
+    const expected = Math.min(19, own + 5)
+    assert.equal(seen.get('libuv-worker'), expected)
+    assert.equal(seen.get('QueryPullPipeEx'), expected, [...seen.keys()].join())
+    assert.equal(seen.get('V8Worker'), own)
+    assert.equal(getPriority(), own)
+  })
+})
+
+/** The kernel's names and priorities of the threads of this process. */
+function threadsOf() {
+  return readdirSync('/proc/self/task').flatMap((id) => {
+    try {
+      const name = readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim()
+      return [{ name, nice: getPriority(Number(id)) }]
+    } catch {
+      return []
+    }
+  })
+}
 
 // The limit is for the case that the engine's handlers remain: they wait 300 s.
 test('a process in which native code aborts ends at once and by that signal', {

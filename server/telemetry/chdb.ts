@@ -9,8 +9,9 @@ import { type ChdbResult, drainPending, Session } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
-import { FairPool } from '../core/fair-pool.ts'
-import { restoreFatalSignals } from '../core/fatal-signals.ts'
+import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
+import { lowerOtherThreads } from '../core/process/thread-priority.ts'
+import { FairPool } from '../core/turns/fair-pool.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
@@ -61,6 +62,12 @@ export type CommitSync = 'on' | 'files' | 'off'
 
 const jsonRows = { format: 'JSONEachRow' }
 const nativeBlocks = { format: 'Native' }
+
+/**
+ * Threads that keep their priority: those of V8, which collect the garbage of the event loop, and the
+ * engine's own for its memory, to which it gives the highest.
+ */
+const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', 'MemoryWorker'])
 
 const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
@@ -171,9 +178,13 @@ class ChdbEngine implements LocalEngine {
     this.#ownReading = new Pool(this.#sessions.slice(forOwn))
   }
 
-  /** Call and await it before anything else. */
+  /**
+   * Call and await it before anything else. Afterwards the event loop has a higher priority than every thread
+   * on which a statement or a merge runs.
+   */
   async settle(): Promise<void> {
     for (const session of this.#sessions) await this.#guard(() => session.queryAsync(sessionSettings))
+    lowerOtherThreads(keptThreads)
   }
 
   /**
@@ -230,10 +241,15 @@ class ChdbEngine implements LocalEngine {
     await this.#run(this.#writing, statement)
   }
 
-  async insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void> {
+  async insert(
+    table: string,
+    columns: readonly ColumnSpec[],
+    rows: readonly Buffer[],
+    commit?: object,
+  ): Promise<void> {
     await this.#guard(() =>
       this.#spool.lend(rows, (path) =>
-        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path))),
+        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path)), commit),
       ),
     )
   }
@@ -258,7 +274,7 @@ class ChdbEngine implements LocalEngine {
     return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), format)))
   }
 
-  /** Reads a statement, which depends on whether other organisations read too. */
+  /** Runs a reading statement, whose text depends on whether other organisations read too. */
   #read(
     statement: (isAlone: boolean) => Sql,
     format: typeof jsonRows,

@@ -55,8 +55,15 @@ export interface TelemetryEngine {
    * Resolved means committed by the engine; with an engine on this machine it is on the disk once its files
    * are synced (engine-files.ts). Rejected means unknown: an insert over several partitions may have been
    * kept in part.
+   *
+   * @param commit the same object for all inserts of a commit, so that the engine can serve commits in turns
    */
-  insert(table: string, columns: readonly ColumnSpec[], rows: readonly Buffer[]): Promise<void>
+  insert(
+    table: string,
+    columns: readonly ColumnSpec[],
+    rows: readonly Buffer[],
+    commit?: object,
+  ): Promise<void>
   /** Waits for what runs, then closes. Idempotent. */
   close(): Promise<void>
 }
@@ -95,7 +102,7 @@ export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): Telemetry
     select: (statement, limits, own = share) => engine.select(statement, limits, own),
     bytes: (statement, limits, own = share) => engine.bytes(statement, limits, own),
     command: (statement) => engine.command(statement),
-    insert: (table, columns, rows) => engine.insert(table, columns, rows),
+    insert: (...some) => engine.insert(...some),
     close: () => engine.close(),
   }
 }

@@ -36,6 +36,31 @@ test('as much work runs at once as there are members, and the rest in the order 
   assert.deepEqual(await Promise.all(answers), ['first', 'second', 'third', 'fourth'])
 })
 
+test('a group never has all members, and of those that wait the one with the fewest is next', async () => {
+  const { begun, ends, work } = byHand()
+  const pool = new Pool(['a', 'b', 'c'])
+  const [flood, calm] = [{}, {}]
+  const lend = (name: string, group: object) => pool.lend(work(name), group)
+  const answers = ['f1', 'f2', 'f3', 'f4'].map((name) => lend(name, flood))
+  await turn()
+  assert.deepEqual(begun, ['f1 by c', 'f2 by b'])
+  answers.push(lend('c1', calm), lend('c2', calm))
+  await turn()
+  assert.deepEqual(begun.slice(2), ['c1 by a'])
+  ends[0]?.resolve('f1')
+  await turn()
+  // Each group has one; the flood's next came first.
+  assert.deepEqual(begun.slice(3), ['f3 by c'])
+  ends[1]?.resolve('f2')
+  await turn()
+  assert.deepEqual(begun.slice(4), ['f4 by b'])
+  ends[2]?.resolve('c1')
+  await turn()
+  assert.deepEqual(begun.slice(5), ['c2 by a'])
+  for (const end of ends) end.resolve('')
+  await Promise.all(answers)
+})
+
 test('a member whose work failed or never began is lent again', async () => {
   const pool = new Pool(['a'])
   const failing = pool.lend(async () => Promise.reject(new Error('failed')))

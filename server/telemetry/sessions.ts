@@ -6,10 +6,10 @@ import { availableParallelism } from 'node:os'
 
 /**
  * Inserts and commands that run at once. A session runs one statement after another, so writing has sessions
- * of its own: then no insert waits for a query, and while one insert waits for a lock or a file, two others
- * have a core each.
+ * of its own: then no insert waits for a query. One commit has at most three: while one insert waits for a
+ * lock or a file, two others have a core each. So a neighbour's commit always finds a session free.
  */
-export const writers = 3
+export const writers = 4
 
 /**
  * Reads on behalf of organisations that run at once. One organisation has at most two that a client waits

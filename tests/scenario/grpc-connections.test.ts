@@ -65,6 +65,21 @@ test('calls that all time out at once are not an attack; calls that are cancelle
   await neighbourExports()
 })
 
+test('an address that opens connections only to cancel calls can soon open none, and its neighbour can', async () => {
+  const from = '127.0.0.3'
+  for (let connection = 0; connection < 25; connection++) {
+    attacker = new RawHttp2(addressOf(), from)
+    await attacker.send(takenBack(0, 250))
+    await attacker.closed()
+  }
+  attacker = new RawHttp2(addressOf(), from)
+  await attacker.closed()
+  const other = new RawHttp2(addressOf())
+  await neighbourExports()
+  assert.equal(other.isClosed, false)
+  other.destroy()
+})
+
 test('endless headers end the connection', async () => {
   attacker = new RawHttp2(addressOf())
   const more = Array.from({ length: 100 }, () =>

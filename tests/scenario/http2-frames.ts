@@ -13,9 +13,10 @@ export class RawHttp2 {
   readonly #closed: Promise<unknown>
   isClosed = false
 
-  constructor(address: string) {
+  /** @param localAddress the address of the client, one of 127.0.0.0/8 */
+  constructor(address: string, localAddress = '127.0.0.1') {
     const [host, port] = address.split(':')
-    this.#socket = connect(Number(port), host)
+    this.#socket = connect({ port: Number(port), host, localAddress })
     this.#socket.on('error', () => {})
     this.#socket.resume()
     this.#closed = once(this.#socket, 'close').then(() => {

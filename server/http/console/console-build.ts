@@ -13,7 +13,10 @@ import { newSecret } from '../../core/ids.ts'
 /** The root of the project. */
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Beside the compiled files of Node, so that removing node_modules removes all that can be made again. */
+/**
+ * In node_modules, like the compile cache of Node: removing that folder removes everything that can be
+ * rebuilt.
+ */
 const cache = join(root, 'node_modules', '.cache', 'console')
 
 /** All that a build reads: the console, the contract that it imports, and the versions of its libraries. */
@@ -21,7 +24,7 @@ const sources = ['console/**/*.{ts,tsx,css,html,json}', 'contract/**/*.ts', 'pac
 
 const isTest = (path: string) => path.endsWith('.test.ts')
 
-/** Lines of the build's output that an error has. */
+/** Number of lines of the build's output that an error quotes. */
 const outputLines = 30
 
 /** A built file by its path, such as `assets/main-4f1c.js`. */

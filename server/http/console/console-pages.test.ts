@@ -1,5 +1,5 @@
-// The console as the server sends it, with a build of two files: what a browser may run and store, and what
-// nobody can reach.
+// The console as the server sends it, with a build of two files: what a browser may run and store, and which
+// files cannot be reached.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -57,7 +57,7 @@ test('the page runs only files of this service, and each response has a nonce of
   assert.equal(nonces.size, 2)
 })
 
-test('a file is compressed and may be stored for ever, because its name has its content', async () => {
+test('a file is compressed and may be cached without a limit, because its name has the hash of its content', async () => {
   const { headers, rawPayload } = await http.inject({
     url: '/console/assets/a-1.js',
     headers: { 'accept-encoding': 'gzip' },
@@ -75,7 +75,7 @@ test('only files of the build are served, by their exact names', async () => {
   }
 })
 
-test('a build that failed is told without its output, and everything else works', async () => {
+test('a failed build is reported without its output, and everything else works', async () => {
   const failing = open(async () => {
     throw new Error('at /srv/lethe/console: out of memory')
   })

@@ -19,10 +19,10 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** The name is in the address of each new version, so a copy is current for ever. */
+/** Each version has another name, so a stored copy never becomes stale. */
 const immutable = 'public, max-age=31536000, immutable'
 
-/** Stands in the built page where each response has a nonce of its own. */
+/** Placeholder in the built page, which each response replaces by its own nonce. */
 const noncePlace = /__NONCE__/g
 
 interface LoadedConsole {

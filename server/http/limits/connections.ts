@@ -1,13 +1,14 @@
 // Limits the connections of a listener: how many there may be, in all and from one address, and how many
 // requests one may have in progress. A connection is served one request at a time, in the order of HTTP/1.1;
-// callers take turns on the event loop (core/loop-turns.ts); and a request whose connection has ended is
-// dropped before it begins. So neither pipelining nor many connections make others wait. Where there are too
-// many connections one is closed for the next: first one without a valid token, then one of the organisation
-// that has the most, so that an attacker's idle connections and unfinished requests don't keep a sender out.
+// callers take turns on the event loop (core/turns/loop-turns.ts); and a request whose connection has ended
+// is dropped before it begins. So neither pipelining nor many connections make others wait. Where there are
+// too many connections one is closed for the next: first one without a valid token, then one of the
+// organisation that has the most, so that an attacker's idle connections and unfinished requests don't keep a
+// sender out.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { LoopTurns } from '../../core/loop-turns.ts'
+import type { LoopTurns } from '../../core/turns/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { closeWithoutStacks } from './quiet-close.ts'
 import { refuse } from './raw-refusal.ts'
@@ -137,8 +138,9 @@ export class Connections {
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
     this.#turns.take(ownerOf(connection), () => {
-      if (isGone(connection.socket)) this.drop(exchange)
-      else exchange.begin()
+      if (!isGone(connection.socket)) return exchange.begin()
+      this.drop(exchange)
+      return false
     })
   }
 

@@ -23,6 +23,17 @@ test('a burst at once, then a rate, and the refusal says when the next one is al
   assert.deepEqual(takeAll(limit, 'a', 4), [null, null, null, 2])
 })
 
+test('whether the next one is above the limit can be asked, which counts nothing', async () => {
+  const { clock, limit } = make()
+  assert.equal(limit.isOver('a'), false)
+  takeAll(limit, 'a', 2)
+  for (let i = 0; i < 10; i++) assert.equal(limit.isOver('a'), false)
+  takeAll(limit, 'a', 1)
+  assert.equal(limit.isOver('a'), true)
+  await clock.advance(2_000)
+  assert.equal(limit.isOver('a'), false)
+})
+
 test('one key does not affect another, and refusals don’t delay the next one', async () => {
   const { clock, limit } = make()
   takeAll(limit, 'a', 1_000)

@@ -40,6 +40,13 @@ export class RateLimit {
     return null
   }
 
+  /** Whether the next one would be above the limit; counts nothing. */
+  isOver(key: string): boolean {
+    const { burst, clock, perSecond } = this.#options
+    const aheadMs = (this.#clearAtMs.get(key) ?? 0) - clock.steady().ms
+    return aheadMs > (burst - 1) * (1000 / perSecond)
+  }
+
   /** Number of remembered keys. */
   get size(): number {
     return this.#clearAtMs.size

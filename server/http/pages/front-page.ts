@@ -1,5 +1,5 @@
-// The root address: a person who opened it in a browser is led to the console, a program gets the name of the
-// service and where to continue. Public, so it says nothing about any organisation.
+// The root address: a browser is redirected to the console, and a program gets the name of the service and
+// further addresses. Public, so it says nothing about any organisation.
 
 import type { FastifyInstance } from 'fastify'
 import { pageOperations } from '../../../contract/operations/pages.ts'

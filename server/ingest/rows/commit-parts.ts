@@ -14,13 +14,13 @@ interface WaitingBatch {
  */
 export const groupBytes = 32 * 1024 * 1024
 
-/** Placements with less than this differ too little for a sender to notice, bytes of encoded rows. */
+/** Bytes of encoded rows. Placements with less differ too little for a sender to notice. */
 const smallBytes = 2 * 1024 * 1024
 const similarTimes = 8
 
 /**
- * Whether the waiting rows of two placements may be in one commit: it ends for both at once, so whoever has
- * few rows would wait for those of whoever has many.
+ * Whether the waiting rows of two placements may be in one commit: a commit ends for all its placements at
+ * once, so a placement with few rows would wait for one with many.
  */
 export function mayShareCommit(bytes: number, otherBytes: number): boolean {
   const [less, more] = bytes < otherBytes ? [bytes, otherBytes] : [otherBytes, bytes]

@@ -11,8 +11,8 @@ import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
-import { FairShares, type Share } from '../../core/fair-shares.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
+import { FairShares, type Share } from '../../core/turns/fair-shares.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
@@ -353,7 +353,7 @@ export class IngestWriter {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some))
+      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some, group))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason

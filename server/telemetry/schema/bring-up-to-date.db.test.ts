@@ -264,7 +264,7 @@ function failingEngine(engine: TelemetryEngine, changes: number, isNextBegun: bo
         const change = engine.command(statement)
         begun.push(change)
         // A change that fails, or has nothing to wait for, would never be seen as open.
-        const ended = change.then(() => assert.fail(`Nothing held up ${text}`))
+        const ended = change.then(() => assert.fail(`Nothing delayed ${text}`))
         ended.catch(() => undefined)
         while ((await openMutations(engine, table)) === 0) await Promise.race([ended, undefined])
       }
