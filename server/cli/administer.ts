@@ -1,8 +1,6 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so
 // they work beside a running service, which applies a change from its next HTTP request on.
 
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { DisplayName } from '../../contract/common.ts'
 import { Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -130,7 +128,6 @@ async function withTenancy(
   work: (tenancy: TenancyStore) => Promise<void>,
   isFirst = false,
 ): Promise<void> {
-  if (isFirst) mkdirSync(dirname(config.controlPath), { recursive: true })
   const open = isFirst ? openAndWork : withControl
   await open(config, (control) => work(new TenancyStore(control, systemClock)))
 }

@@ -97,7 +97,7 @@ export async function restore(
   const { manifest, control, journalled } = await restoreBackup({
     backup: folder,
     dataDir: target.dataDir,
-    controlPath: target.controlPath,
+    control: target.control,
     backupDir: target.backupDir,
     isControlReplaced: options.controlPlane === 'from-backup',
     isJournalLost: options.withoutJournal === true,

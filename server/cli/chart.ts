@@ -27,11 +27,16 @@ export interface Chart {
   readonly labels?: readonly BucketSpan[]
   /** Labels and anomalies that begin before this bucket do not count; 0 where absent. */
   readonly judgedFrom?: number
-  /** An event may still be found so many buckets after its end; by the width of buckets where absent. */
+  /**
+   * Buckets after its end in which an event may still be found; by default chosen by the width of buckets.
+   */
   readonly tolerance?: number
   /** In order of time. */
   readonly deploys?: readonly Marker[]
-  /** Of a part of a chart: the verdicts of the whole, because what is cut may be about each other. */
+  /**
+   * For a part of a chart: the verdicts of the whole chart, because the part may have only one of an event
+   * and its alarm.
+   */
   readonly verdicts?: Verdicts
 }
 

@@ -1,6 +1,6 @@
 // `lethe detect --csv FILE --as-served`: what a detector of the service would have recorded on the series of
 // a file, run after run on its schedule, with the defaults of creating a detector. The incidents are printed
-// with the time at which somebody would have heard of them.
+// with the time at which they would have been reported.
 
 import { formatInstant, nsPerMs } from '../../contract/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'

@@ -1,11 +1,11 @@
 // Opens the control-plane database for operator commands: beside a running service, and never creating a
 // folder by mistake.
 
-import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { migrate } from '../control/migrate.ts'
-import { openSqlite } from '../control/sqlite/sqlite.ts'
+import { assertUsable } from '../control/move-mark.ts'
+import { mayHaveControl, nameOfPlace, openControlAt } from '../control/place.ts'
 import { operatorActor } from '../core/actor.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
@@ -18,9 +18,9 @@ export async function requireOrganisation(tenancy: TenancyStore, tenantId: strin
   throw new ConfigError(`There is no organisation ${tenantId} in this data folder; see LETHE_DATA_DIR.`)
 }
 
-/** Whether the data folder has a control-plane database. Opening it otherwise would create one. */
+/** Whether there may be a control-plane database. Opening it otherwise would create one. */
 export function hasControl(config: Config): boolean {
-  return existsSync(config.controlPath)
+  return mayHaveControl(config.control)
 }
 
 /**
@@ -30,7 +30,7 @@ export function hasControl(config: Config): boolean {
 export async function withControl<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
   if (!hasControl(config)) {
     throw new ConfigError(
-      `${config.controlPath} does not exist; start the service once, or see LETHE_DATA_DIR.`,
+      `${nameOfPlace(config.control)} does not exist; start the service once, or see LETHE_DATA_DIR.`,
     )
   }
   return openAndWork(config, work)
@@ -38,9 +38,10 @@ export async function withControl<T>(config: Config, work: (control: Control) =>
 
 /** As {@link withControl}, but creates the database where there is none. */
 export async function openAndWork<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
-  const control = openSqlite(config.controlPath)
+  const control = openControlAt(config.control)
   try {
     await migrate(control)
+    await assertUsable(control)
     return await work(control)
   } finally {
     await control.destroy()

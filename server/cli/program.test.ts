@@ -34,7 +34,7 @@ function helpOf(command: Command): string {
 /** They print no result, or one with its own format. */
 const withoutJson = ['lethe demo', 'lethe ledger export', 'lethe audit export', 'lethe deletions certificate']
 
-/** A list is the default of its noun. */
+/** `list` is the default command of its noun. */
 function isExampleOf(path: string, words: string): boolean {
   return `lethe ${words}`.startsWith(path.replace(/^(lethe (?:anomalies|incidents)) list$/, '$1'))
 }
@@ -143,7 +143,7 @@ test('building the tree loads neither the service, nor the contract, nor a schem
   }
   assert.deepEqual(
     [...loaded].filter((path) => !/^server\/cli\/(?:[a-z]+|(?:commands|client)\/[a-z]+)\.ts$/.test(path)),
-    ['server/core/version.ts'],
+    ['server/core/process/version.ts'],
   )
   assert.deepEqual([...outside].sort(), ['@bomb.sh/tab/commander', 'commander'])
   for (const heavy of ['client/api', 'client/erase', 'serve', 'backup', 'detect', 'administer']) {

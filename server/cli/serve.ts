@@ -48,7 +48,7 @@ async function linkFor(app: App, address: string, welcome: Welcome | null): Prom
   return welcome === null ? null : signInLink(app, address, welcome.secret, firstStart)
 }
 
-/** Without the console the service works; whoever opens the console is told that it could not be built. */
+/** The service also works without the console; its page then says that it could not be built. */
 export async function prepareConsole(app: App, logger: FastifyBaseLogger): Promise<void> {
   await app.prepareConsole().catch((err: unknown) => logger.error({ err }, 'the console could not be built'))
 }
