@@ -21,7 +21,7 @@ import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
 import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
-import type { LabelledSeries } from './labelled-series.ts'
+import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
 import { lifelikeSeries } from './lifelike.ts'
 import { colourText, ReportPage } from './report-page.ts'
 import { servedOpenings, startNs } from './served-openings.ts'
@@ -62,16 +62,28 @@ function choiceOf(key: MethodKey, budget: number): MethodChoice {
 }
 
 /** The incident that a bucket lies in, or within so many hours after. */
-function incidentAt({ incidents, stepMinutes }: LabelledSeries, at: number, hours: number) {
-  return incidents.find(({ from, to }) => at >= from && at < to + (hours * 60) / stepMinutes)
+function incidentAt(labelled: LabelledSeries, at: number, hours: number) {
+  return labelled.incidents.find((incident) => isWithin(labelled, incident, at, hours))
+}
+
+function isWithin(
+  { stepMinutes }: LabelledSeries,
+  { from, to }: LabelledIncident,
+  at: number,
+  hours: number,
+): boolean {
+  return at >= from && at < to + (hours * 60) / stepMinutes
 }
 
 /** Right, wrong, or of the aftermath of an incident. */
 function weigh(labelled: LabelledSeries, opened: readonly number[]) {
-  const about = opened.map((at) => incidentAt(labelled, at, 1))
-  const right = about.filter((incident) => incident !== undefined).length
+  const right = opened.filter((at) => incidentAt(labelled, at, 1) !== undefined).length
   const wrong = opened.filter((at) => incidentAt(labelled, at, 9) === undefined).length
-  return { found: new Set(about), right, wrong }
+  // Incidents may overlap: an alarm finds all in which it opens.
+  const found = new Set(
+    labelled.incidents.filter((incident) => opened.some((at) => isWithin(labelled, incident, at, 1))),
+  )
+  return { found, right, wrong }
 }
 
 async function measure(corpus: Corpus, key: MethodKey, budget: number) {

@@ -213,8 +213,13 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
     }
     incidents.push({ kind, from, to })
   }
-  const planted = { clean, values, perDay }
-  return incidents.map((each) => ({ ...each, isVisible: isVisible(planted, each.from, each.to) }))
+  // They are days apart and leave nothing behind.
+  const withoutOne = (from: number, to: number) =>
+    values.map((value, i) => (i >= from && i < to ? (clean[i] ?? 0) : value))
+  return incidents.map((each) => {
+    const planted = { clean, values, perDay, without: withoutOne(each.from, each.to) }
+    return { ...each, isVisible: isVisible(planted, each.from, each.to) }
+  })
 }
 
 /**

@@ -209,7 +209,12 @@ function drawMaking(length: number, perDay: number, chance: Chance, seed: number
   }
 }
 
-function plant(making: Making, turn: number, chance: Chance): Omit<LabelledIncident, 'isVisible'>[] {
+interface Planted extends Omit<LabelledIncident, 'isVisible'> {
+  /** Makes it in another making too, of the same size. */
+  readonly repeat: (making: Making) => void
+}
+
+function plant(making: Making, turn: number, chance: Chance): Planted[] {
   const { length } = making.level
   const count = Math.floor(chance.uniform() * (mostIncidents + 1))
   const visible = allKinds.filter(([, { ofRhythm }]) => ofRhythm !== true || making.height > 0)
@@ -224,8 +229,18 @@ function plant(making: Making, turn: number, chance: Chance): Omit<LabelledIncid
     const earliest = calmShare * length + i * room
     const from = Math.floor(earliest + chance.uniform() * Math.max(0, 0.8 * room - lasts))
     const to = Math.min(length, from + lasts)
-    apply(making, { from, to, chance })
-    return { kind, from, to }
+    const drawn: number[] = []
+    const uniform = () => {
+      const next = chance.uniform()
+      drawn.push(next)
+      return next
+    }
+    apply(making, { from, to, chance: { ...chance, uniform } })
+    const repeat = (other: Making) => {
+      let next = 0
+      apply(other, { from, to, chance: { ...chance, uniform: () => drawn[next++] ?? 0 } })
+    }
+    return { kind, from, to, repeat }
   })
 }
 
@@ -250,12 +265,20 @@ export function variedSeries(seeds: readonly number[], perSeed = 26): LabelledSe
         })
       const values = valuesOf(making)
       const planted = { clean: valuesOf(calm), values: values.slice(), perDay }
+      const withoutOne = (incident: Planted) => {
+        const others = structuredClone(calm)
+        for (const each of incidents) if (each !== incident) each.repeat(others)
+        return valuesOf(others)
+      }
       for (let i = 0; i < values.length; i++) if (chance.uniform() < 0.002) values[i] = Number.NaN
       return {
         name: `every ${stepMinutes} min`,
         stepMinutes,
         values,
-        incidents: incidents.map((each) => ({ ...each, isVisible: isVisible(planted, each.from, each.to) })),
+        incidents: incidents.map((each) => {
+          const { from, kind, to } = each
+          return { kind, from, to, isVisible: isVisible({ ...planted, without: withoutOne(each) }, from, to) }
+        }),
         judgedFrom: Math.floor(0.25 * values.length),
       }
     }),

@@ -1,12 +1,13 @@
 // Whether a person who looks at the chart of a made-up series sees a planted incident. The generators know
 // what the series would have been without it. An incident is visible where, over some minutes, hours or half
 // a day, it moves the mean of what the time of the day does not explain by half more than the largest of such
-// movements in the calm series, or makes it half more restless than ever, or half as restless as usual. No
-// method was asked.
+// movements in the calm series, or makes it half more restless than ever, or half as restless as usual; and
+// where the line of the chart moves enough to be seen. No method was asked.
 
 interface Planted {
-  /** The series without any incident, and with all. */
+  /** The series without any incident, with all others, and with all. */
   readonly clean: Float64Array
+  readonly without: Float64Array
   readonly values: Float64Array
   readonly perDay: number
 }
@@ -17,8 +18,14 @@ const fewestForSpread = 12
 /** Of the movements of a calm series, so many are ordinary; the rest are outliers that a person expects. */
 const ordinaryShare = 0.995
 const plainly = 1.5
+/** A chart shows so many values around an incident, from the lowest to the highest. */
+const chartValues = 2000
+/** What moves the line by less than this share of the height, 2 of 200 pixels, is not seen. */
+const leastMove = 0.01
 
-export function isVisible({ clean, perDay, values }: Planted, from: number, to: number): boolean {
+export function isVisible(planted: Planted, from: number, to: number): boolean {
+  const { clean, perDay, values, without } = planted
+  const leastSeen = leastMove * heightOf(values, (from + to) / 2)
   const usual = usualByTime(clean, perDay)
   const rest = (all: Float64Array) => all.map((value, i) => value - (usual[i % perDay] ?? 0))
   const calm = rest(clean)
@@ -31,18 +38,31 @@ export function isVisible({ clean, perDay, values }: Planted, from: number, to: 
     if (width > Math.max(1, to - from)) return false
     const calmMeans = windowsOf(calm, width, 0, calm.length, meanOf).map(Math.abs)
     const moved = windowsOf(
-      values.map((value, i) => value - (clean[i] ?? 0)),
+      values.map((value, i) => value - (without[i] ?? 0)),
       ...([width, from, to, meanOf] as const),
     )
-    if (Math.max(...moved.map(Math.abs)) > plainly * quantile(calmMeans, ordinaryShare)) return true
+    const ordinary = plainly * quantile(calmMeans, ordinaryShare)
+    if (Math.max(...moved.map(Math.abs)) > Math.max(leastSeen, ordinary)) return true
     if (width < fewestForSpread) return false
     return restless.some(([before, after]) => {
       const usually = windowsOf(before, width, 0, before.length, restlessnessOf)
       const now = windowsOf(after, width, from, to, restlessnessOf)
-      const calmest = Math.min(quantile(usually, 0.5) / 2, quantile(usually, 1 - ordinaryShare) / plainly)
-      return Math.max(...now) > plainly * quantile(usually, ordinaryShare) || Math.min(...now) < calmest
+      const median = quantile(usually, 0.5)
+      const calmest = Math.min(median / 2, quantile(usually, 1 - ordinaryShare) / plainly)
+      const wildest = plainly * quantile(usually, ordinaryShare)
+      return (
+        Math.max(...now) > Math.max(wildest, median + leastSeen) ||
+        Math.min(...now) < Math.min(calmest, median - leastSeen)
+      )
     })
   })
+}
+
+/** Height of the chart around a value. */
+function heightOf(values: Float64Array, middle: number): number {
+  const from = Math.max(0, Math.min(values.length - chartValues, Math.round(middle - chartValues / 2)))
+  const drawn = values.subarray(from, from + chartValues)
+  return Math.max(...drawn) - Math.min(...drawn)
 }
 
 function usualByTime(clean: Float64Array, perDay: number): number[] {

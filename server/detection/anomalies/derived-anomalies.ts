@@ -2,6 +2,7 @@
 
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { DerivedStore, ErasedPart } from '../../telemetry/derived-store.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { countAnomaliesIn, countVersionsIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
@@ -24,7 +25,7 @@ export class DerivedAnomalies implements DerivedStore {
   }
 
   remove(tenantId: string, { range, signals }: ErasedPart): Promise<number> {
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       // Read here, because another process, which shares no lock of a placement, may just have placed a hold.
       const held = await this.#readHolds(trx, tenantId)

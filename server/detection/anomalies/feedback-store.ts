@@ -20,6 +20,7 @@ import type {
   DetectorMutesTable,
 } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
@@ -136,7 +137,8 @@ export class FeedbackStore {
    */
   async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
     const nowMs = this.#clock.nowMs()
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
+      await lock(trx, { tenantId })
       await this.#keepVerdict(trx, tenantId, anomalyId, actor)
       const anomaly = await trx
         .updateTable('anomalies')
@@ -189,9 +191,9 @@ export class FeedbackStore {
     const fromNs = asked.range_start ?? this.#clock.nowNs()
     const untilNs = asked.range_end ?? null
     if (untilNs !== null && untilNs <= fromNs) throw new InvalidInput([endsTooEarly(null)])
-    return this.#control.transaction().execute(async (trx) => {
-      await forgetOld(trx, tenantId, this.#clock.nowNs())
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
+      await forgetOld(trx, tenantId, this.#clock.nowNs())
       await refuseTooMany(trx, tenantId)
       if (asked.detector_id !== undefined) await assertDetector(trx, tenantId, asked.detector_id)
       const row: Selectable<DetectorMutesTable> = {
@@ -214,7 +216,8 @@ export class FeedbackStore {
 
   /** Throws `not_found`. */
   async deleteMute(tenantId: string, id: string, actor: Actor): Promise<void> {
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
+      await lock(trx, { tenantId })
       await forgetOld(trx, tenantId, this.#clock.nowNs())
       const row = await trx
         .deleteFrom('detector_mutes')

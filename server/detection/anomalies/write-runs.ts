@@ -3,6 +3,7 @@
 // on its own: a run that used an outdated state is skipped, and the others are still recorded.
 
 import type { ControlTransaction } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
 import { isSameTuning } from './feedback.ts'
@@ -20,6 +21,10 @@ export async function recordRunsIn(
   { feedback, readHolds }: { feedback: Pick<FeedbackStore, 'tuningsOf'>; readHolds: ReadHolds },
   runs: readonly RunRecord[],
 ): Promise<number> {
+  const [any] = runs
+  if (any === undefined) return 0
+  // Before anything is read, also what is hidden: what is erased later finds what is written here.
+  await lock(trx, any.detector)
   const detectors = runs.map(({ detector }) => detector)
   const tunings = await feedback.tuningsOf(detectors, trx)
   const current = runs.filter(({ tuning }, i) => {

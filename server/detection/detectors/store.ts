@@ -12,6 +12,7 @@ import type { Ns } from '../../../contract/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -112,7 +113,7 @@ export class DetectionStore {
     actor: Actor,
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       await refuseTooManyDetectors(trx, tenantId)
       const id = await insertDetector(trx, { tenantId, definition, isSystem: false, nowMs })
@@ -148,7 +149,7 @@ export class DetectionStore {
     if (changed.length === 0) return before
     const { id, tenantId } = before
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const isRenamedOnly = changed.every((field) => field === 'name')
       const { numUpdatedRows } = await trx
@@ -185,7 +186,7 @@ export class DetectionStore {
     actor: Actor,
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const detector = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(ifMatch, detector.revision)) throw new AppError('precondition_failed')
@@ -259,9 +260,9 @@ export class DetectionStore {
    * transaction waits for the disk: if it fails, none is recorded. Returns how many were recorded.
    */
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
-    return this.#control
-      .transaction()
-      .execute((trx) => recordRunsIn(trx, { feedback: this.feedback, readHolds: this.#readHolds }, runs))
+    return transact(this.#control, (trx) =>
+      recordRunsIn(trx, { feedback: this.feedback, readHolds: this.#readHolds }, runs),
+    )
   }
 
   /** By start, latest first. */
