@@ -30,7 +30,7 @@ const compiled = join(modules, '.cache', 'node')
 const nodeFlags = JSON.parse(readFileSync(join(root, 'scripts', 'node-flags.json'), 'utf8'))
 
 /**
- * Threads of the runtime for files, compression and the engine's statements. The engine has nine sessions,
+ * Threads of the runtime for files, compression and the engine's statements. The engine has ten sessions,
  * and a running statement occupies a thread: with the default of four, statements of one organisation would
  * block those of all others, in any queue order.
  */

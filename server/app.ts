@@ -3,7 +3,7 @@
 // anything is served, and a stop lets requests and commits finish before the stores close.
 
 import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
@@ -23,13 +23,14 @@ import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { migrate } from './control/migrate.ts'
-import { openSqlite } from './control/sqlite/sqlite.ts'
+import { assertUsable } from './control/move-mark.ts'
+import { openControlAt } from './control/place.ts'
 import type { Actor } from './core/actor.ts'
 import type { Caller } from './core/caller.ts'
 import { type Clock, elapsedMs } from './core/clock.ts'
-import { instanceOf } from './core/instance.ts'
-import { LoopTurns } from './core/loop-turns.ts'
-import { version } from './core/version.ts'
+import { instanceOf } from './core/process/instance.ts'
+import { version } from './core/process/version.ts'
+import { LoopTurns } from './core/turns/loop-turns.ts'
 import type { Failpoint } from './deletion/attempt/eraser.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import { readActiveHolds } from './deletion/governance/active-holds.ts'
@@ -154,9 +155,9 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     },
   })
   try {
-    mkdirSync(dirname(config.controlPath), { recursive: true })
-    const control = openSqlite(config.controlPath)
+    const control = openControlAt(config.control)
     await migrate(control)
+    await assertUsable(control)
     const folderSecret = readFolderSecret(config.dataDir)
     await assertSameFolder(control, folderSecret)
     await endLeasesOfOlderVersion(control, folderSecret)
@@ -303,7 +304,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   }
 }
 
-/** How organisations and those who act for them come to the service. */
+/** Creating organisations and sign-in codes. */
 function accessOf({
   sessions,
   tenancy,

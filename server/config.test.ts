@@ -31,7 +31,7 @@ test('an empty environment is a service for this machine alone, beside its data'
     proxyHeader: 'x-forwarded-for',
     connections: { total: 4096, perAddress: 1024 },
     dataDir: resolve('data'),
-    controlPath: resolve('data', 'control.db'),
+    control: { kind: 'sqlite', path: resolve('data', 'control.db') },
     keySource: { secret: null, file: resolve('data', 'signing.key') },
     oldKeySecret: null,
     backupDir: resolve('data', 'backups'),
@@ -124,7 +124,7 @@ test('a setting is used, in the units of the code', () => {
       proxyHeader: 'forwarded',
       connections: { total: 500, perAddress: 100 },
       dataDir: '/srv/lethe',
-      controlPath: '/srv/control/lethe.db',
+      control: { kind: 'sqlite', path: '/srv/control/lethe.db' },
       keySource: { secret: null, file: '/etc/lethe/signing.key' },
       oldKeySecret: token,
       backupDir: '/mnt-backups/lethe',
@@ -173,14 +173,16 @@ test('gRPC can be switched off, and is on a port that the system chooses where H
 })
 
 test('the data folder is absolute, so that a later change of the working folder has no effect', () => {
-  const { dataDir, controlPath } = readConfig({ LETHE_DATA_DIR: 'here' })
+  const { dataDir, control } = readConfig({ LETHE_DATA_DIR: 'here' })
   assert.ok(isAbsolute(dataDir))
-  assert.equal(controlPath, join(dataDir, 'control.db'))
+  assert.deepEqual(control, { kind: 'sqlite', path: join(dataDir, 'control.db') })
 })
 
 test('a control path may be written as an address or as a path', () => {
-  assert.equal(readConfig({ LETHE_CONTROL_URL: 'sqlite:///srv/control.db' }).controlPath, '/srv/control.db')
-  assert.equal(readConfig({ LETHE_CONTROL_URL: 'sqlite:/srv/control.db' }).controlPath, '/srv/control.db')
+  const control = { kind: 'sqlite', path: '/srv/control.db' }
+  for (const url of ['sqlite:///srv/control.db', 'sqlite:/srv/control.db']) {
+    assert.deepEqual(readConfig({ LETHE_CONTROL_URL: url }).control, control)
+  }
 })
 
 describe('every refusal names its variable', () => {
@@ -224,8 +226,8 @@ describe('every refusal names its variable', () => {
 
   test('stores of another kind are refused instead of replaced', () => {
     assert.match(
-      refusalOf({ LETHE_CONTROL_URL: 'postgres://db/lethe' }),
-      /^LETHE_CONTROL_URL must start with sqlite:/,
+      refusalOf({ LETHE_CONTROL_URL: 'mysql://db/lethe' }),
+      /^LETHE_CONTROL_URL must start with sqlite: or postgres:/,
     )
     assert.match(
       refusalOf({ LETHE_TELEMETRY_URL: 'http://click:8123' }),
@@ -293,7 +295,7 @@ test('no refusal contains a secret: neither a token nor the password in an addre
         { LETHE_BOOTSTRAP_TOKEN: secret },
         { LETHE_KEY_SECRET: secret },
         { LETHE_OLD_KEY_SECRET: secret, LETHE_PORT: 'none' },
-        { LETHE_CONTROL_URL: `postgres://lethe:${secret}@db/lethe` },
+        { LETHE_CONTROL_URL: `postgres://lethe:${secret}@db/lethe?sslmode=none` },
         { LETHE_TELEMETRY_URL: `https://default:${secret}@click:8443` },
       ]) {
         assert.ok(!refusalOf(env).includes(secret))

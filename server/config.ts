@@ -6,6 +6,7 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { connectionsPerAddressDefault, grpcPortDefault, Settings } from './config/settings.ts'
+import type { ControlPlace } from './control/place.ts'
 import type { ProxyHeader } from './http/limits/client-address.ts'
 import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
@@ -29,8 +30,8 @@ export interface Config {
   readonly connections: ConnectionLimits
   /** Folder for everything that the service stores: the engine's files and, by default, the control plane. */
   readonly dataDir: string
-  /** Path of the SQLite control-plane database. */
-  readonly controlPath: string
+  /** Where the control-plane database is. */
+  readonly control: ControlPlace
   /**
    * The source of the key that seals the signing keys in the control-plane database: the secret where there
    * is one, otherwise the file.
@@ -68,7 +69,7 @@ export interface Config {
   readonly restarts: Restarts
 }
 
-/** How often the supervisor of this process has started the service again, by what happened before. */
+/** Number of restarts by the supervisor of this process, by cause. */
 interface Restarts {
   readonly crashed: number
   readonly hung: number
@@ -85,7 +86,7 @@ export class ConfigError extends Error {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-/** What scripts/supervisor.mjs tells the service that it starts; nobody else sets these. */
+/** Set only by scripts/supervisor.mjs, for the service that it starts. */
 const Told = z.object({
   LETHE_RESTARTS_CRASHED: z.coerce.number().int().min(0).default(0),
   LETHE_RESTARTS_HUNG: z.coerce.number().int().min(0).default(0),
@@ -133,7 +134,7 @@ function toConfig(settings: SettingValues): Config {
         settings.LETHE_CONNECTIONS_PER_ADDRESS ?? Math.min(connectionsPerAddressDefault, connections),
     },
     dataDir,
-    controlPath: settings.LETHE_CONTROL_URL || join(dataDir, 'control.db'),
+    control: settings.LETHE_CONTROL_URL ?? { kind: 'sqlite', path: join(dataDir, 'control.db') },
     keySource: {
       secret: settings.LETHE_KEY_SECRET,
       file: resolve(settings.LETHE_KEY_FILE ?? join(dataDir, 'signing.key')),

@@ -3,6 +3,9 @@
 // to everyone who reaches its listener.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { Control } from './control/database.ts'
+import { figuresOf } from './control/dialect.ts'
+import { AppError } from './core/app-error.ts'
 import type { Clock } from './core/clock.ts'
 import type { RequestQueries } from './deletion/requests/queries.ts'
 import { workingStatuses } from './deletion/requests/states.ts'
@@ -18,6 +21,7 @@ interface MetricSources {
   readonly writer: IngestWriter
   readonly budget: BodyBudget
   readonly requests: RequestQueries
+  readonly control: Control
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections
@@ -51,33 +55,10 @@ export class ServiceMetrics {
     addRestarts(sources, registers)
     addIngestMetrics(writer, budget, registers)
     addDiskMetrics(disk, registers)
+    addControlMetrics(sources.control, registers)
     addHttpMetrics(sources, registers)
     addAnswerMetrics(sources, registers)
-    new Gauge({
-      name: 'lethe_deletion_pending',
-      help: 'Deletion requests that are not finished.',
-      registers,
-      async collect() {
-        this.set((await requests.inStatus(workingStatuses)).length)
-      },
-    })
-    new Gauge({
-      name: 'lethe_deletion_failed',
-      help: 'Deletion requests that were given up and wait for a person.',
-      registers,
-      async collect() {
-        this.set((await requests.inStatus(['failed'])).length)
-      },
-    })
-    new Gauge({
-      name: 'lethe_deletion_oldest_pending_seconds',
-      help: 'Age of the oldest deletion request that is not finished; 0 where there is none.',
-      registers,
-      async collect() {
-        const [oldest] = await requests.inStatus(workingStatuses)
-        this.set(oldest === undefined ? 0 : Math.max(0, (clock.nowMs() - oldest.createdAtMs) / 1000))
-      },
-    })
+    addDeletionMetrics(requests, clock, registers)
     new Gauge({
       name: 'lethe_clock_in_doubt',
       help: '1 while retention, expiry of backups and delayed deletions wait for "lethe clock confirm", because the clock jumped.',
@@ -92,6 +73,93 @@ export class ServiceMetrics {
     this.#accepted.inc({ signal }, accepted)
     this.#rejected.inc({ signal }, rejected)
   }
+}
+
+/** While the control plane does not answer these have no value, and the page has all others. */
+function addDeletionMetrics(requests: RequestQueries, clock: Clock, registers: Registry[]): void {
+  const collectOf = (read: () => Promise<number>) =>
+    async function collect(this: Gauge): Promise<void> {
+      try {
+        this.set(await read())
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error
+        this.remove()
+      }
+    }
+  new Gauge({
+    name: 'lethe_deletion_pending',
+    help: 'Deletion requests that are not finished.',
+    registers,
+    collect: collectOf(async () => (await requests.inStatus(workingStatuses)).length),
+  })
+  new Gauge({
+    name: 'lethe_deletion_failed',
+    help: 'Deletion requests that were given up and wait for a person.',
+    registers,
+    collect: collectOf(async () => (await requests.inStatus(['failed'])).length),
+  })
+  new Gauge({
+    name: 'lethe_deletion_oldest_pending_seconds',
+    help: 'Age of the oldest deletion request that is not finished; 0 where there is none.',
+    registers,
+    collect: collectOf(async () => {
+      const [oldest] = await requests.inStatus(workingStatuses)
+      return oldest === undefined ? 0 : Math.max(0, (clock.nowMs() - oldest.createdAtMs) / 1000)
+    }),
+  })
+}
+
+function addControlMetrics(control: Control, registers: Registry[]): void {
+  const figures = figuresOf(control)
+  new Gauge({
+    name: 'lethe_control_up',
+    help: '1 where the control-plane database answers this page, 0 where it does not.',
+    registers,
+    async collect() {
+      const answers = await control
+        .selectFrom('instance')
+        .select('key')
+        .limit(1)
+        .execute()
+        .catch(() => null)
+      this.set(answers === null ? 0 : 1)
+    },
+  })
+  new Gauge({
+    name: 'lethe_control_connections',
+    help: 'Open connections to the control-plane database.',
+    registers,
+    collect() {
+      this.set(figures.connections.open)
+    },
+  })
+  new Gauge({
+    name: 'lethe_control_waiting',
+    help: 'Statements that wait for a free connection to the control-plane database.',
+    registers,
+    collect() {
+      this.set(figures.connections.waiting)
+    },
+  })
+  new Counter({
+    name: 'lethe_control_statements_total',
+    help: 'Statements sent to the control-plane database.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(figures.statements)
+    },
+  })
+  new Counter({
+    name: 'lethe_control_failures_total',
+    help: 'Statements that the control-plane database refused or did not answer: busy, full or unavailable.',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [reason, count] of Object.entries(figures.failures)) this.inc({ reason }, count)
+    },
+  })
 }
 
 function addRestarts({ config }: MetricSources, registers: Registry[]): void {

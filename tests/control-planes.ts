@@ -9,55 +9,18 @@ import { sql } from 'kysely'
 import type { Control } from '../server/control/database.ts'
 import { migrate } from '../server/control/migrate.ts'
 import { openSqlite } from '../server/control/sqlite/sqlite.ts'
-
-/** A migrated, empty control plane that only this test uses. */
-export interface TestControl {
-  readonly control: Control
-  readonly shell: DatabaseShell
-  /** Closes every handle and removes what lies on the disk. */
-  close(): Promise<void>
-}
-
-/** One that other processes use too, and whose bytes lie in files. */
-export interface SharedTestControl extends TestControl {
-  /** A handle such as another process has. */
-  another(): Control
-  /**
-   * From now on a statement through the handle waits so long for the transaction of another, milliseconds.
-   */
-  waitAtMost(handle: Control, ms: number): Promise<void>
-  /** Runs `work` while another process has the whole database locked. */
-  whileLocked<T>(work: () => Promise<T>): Promise<T>
-  /** Names of the files of the database that hold the text. */
-  filesWith(text: string): string[]
-}
-
-/** What somebody does who has the database itself, past everything that guards it. */
-interface DatabaseShell {
-  /** Rows of the chains can be changed and removed. */
-  dropChainGuards(): Promise<void>
-  /** Columns take any value. */
-  dropValueChecks(): Promise<void>
-  /**
-   * Moves of the organisation's requests into these states fail, until the function that is returned is
-   * called.
-   */
-  failMoves(tenantId: string, statuses: readonly string[]): Promise<() => Promise<void>>
-  /**
-   * Transactions that write a deletion request fail when they commit, until the function
-   * that is returned is called.
-   */
-  failCommits(): Promise<() => Promise<void>>
-}
+import type { DatabaseShell, SharedTestControl, TestControl } from './control-plane.ts'
+import { openPostgresPlane, openSharedPostgresPlane } from './postgres-plane.ts'
 
 interface ControlPlane {
   open(isMigrated: boolean): Promise<TestControl>
-  openShared(): Promise<SharedTestControl>
+  openShared(isMigrated: boolean): Promise<SharedTestControl>
 }
 
 /** Every database that a control plane can be on. */
 const controlPlanes: Readonly<Record<string, ControlPlane>> = {
   sqlite: { open: openInMemory, openShared: openInFolder },
+  postgres: { open: openPostgresPlane, openShared: openSharedPostgresPlane },
 }
 
 const chosen = process.env.LETHE_TEST_CONTROL_PLANE ?? 'sqlite'
@@ -91,8 +54,8 @@ export function openBeside(path: string): Control {
 }
 
 /** As {@link openControlPlane}, for tests with several handles or an eye on the disk. */
-export function openSharedControlPlane(): Promise<SharedTestControl> {
-  return chosenPlane().openShared()
+export function openSharedControlPlane(isMigrated = true): Promise<SharedTestControl> {
+  return chosenPlane().openShared(isMigrated)
 }
 
 async function openInMemory(isMigrated: boolean): Promise<TestControl> {
@@ -101,7 +64,7 @@ async function openInMemory(isMigrated: boolean): Promise<TestControl> {
   return { control, shell: sqliteShell(control), close: () => control.destroy() }
 }
 
-async function openInFolder(): Promise<SharedTestControl> {
+async function openInFolder(isMigrated: boolean): Promise<SharedTestControl> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-control-'))
   const path = join(folder, 'control.db')
   const handles: Control[] = []
@@ -111,7 +74,7 @@ async function openInFolder(): Promise<SharedTestControl> {
     return handle
   }
   const control = another()
-  await migrate(control)
+  if (isMigrated) await migrate(control)
   return {
     control,
     another,

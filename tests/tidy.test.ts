@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { errorCatalogue } from '../contract/errors.ts'
 import { findForbiddenCalls } from './tidy/call-rules.ts'
 import { findWideComments } from './tidy/comment-rules.ts'
+import { findDatabaseImports, findDatabaseWords } from './tidy/database-rules.ts'
 import { findSharedNames, findUnusedExports } from './tidy/export-rules.ts'
 import { house } from './tidy/house.ts'
 import {
@@ -25,7 +26,6 @@ import {
 } from './tidy/import-rules.ts'
 import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
 import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
-import { findSqliteImports, findSqliteWords } from './tidy/sqlite-rules.ts'
 import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -73,8 +73,8 @@ describe('the repository', () => {
   holds('no folder has too many files', findCrowdedFolders(sources))
   holds('clients depend only on the contract', findClientsThatKnow(sources))
   holds('external modules are imported only where allowed', findWrongModules(sources, dependencies))
-  holds('SQL of SQLite is in one folder', findSqliteWords(sources))
-  holds('only files that open a control plane depend on its database', findSqliteImports(sources))
+  holds('SQL of SQLite and of PostgreSQL is in a folder each', findDatabaseWords(sources))
+  holds('only files that open a control plane depend on its database', findDatabaseImports(sources))
   holds('no imports form a cycle', findCycles(sources))
   holds('no file only re-exports', findBarrels(sources))
   holds('every import names a file that exists', findLostImports(sources))
@@ -154,6 +154,8 @@ describe('the direction rule', () => {
     assert.deepEqual(reason('routes.ts', 'runs/a.ts'), [])
     assert.deepEqual(reason('alarms/a.ts', 'alarms/b.ts'), [])
     assert.deepEqual(edge('server/query/a/a.ts', 'server/query/b.ts'), [])
+    assert.match(edge('contract/errors.ts', 'contract/operations/a.ts')[0] ?? '', /imports only point down/)
+    assert.match(edge('server/core/ids.ts', 'server/core/turns/a.ts')[0] ?? '', /imports only point down/)
   })
 
   test('refuses tests, benchmarks and test support in production', () => {
@@ -256,11 +258,11 @@ describe('the rule of outside modules', () => {
   })
 })
 
-describe('the rules of SQLite', () => {
+describe('the rules of SQLite and PostgreSQL', () => {
   /** A value in a template. */
   const value = '${' + 'id}'
   const words = (code: string, path = 'server/deletion/a.ts') =>
-    findSqliteWords(house({ [path]: code })).length
+    findDatabaseWords(house({ [path]: code })).length
 
   test('find SQL of SQLite, in strings and in templates', () => {
     for (const code of [
@@ -284,6 +286,22 @@ describe('the rules of SQLite', () => {
     assert.equal(words("run('vacuum')", 'server/control/migrations/0001-a.ts'), 1)
   })
 
+  test('find SQL of PostgreSQL', () => {
+    for (const code of [
+      "run('create function f() returns trigger language plpgsql as x')",
+      "run('select pg_advisory_xact_lock(1)')",
+      'sql`select 1 from x for update`',
+      "run('set lock_timeout = 5')",
+      `sql\`select ${value}::bigint\``,
+      `run('alter table x alter column y type text collate "C"')`,
+    ]) {
+      assert.equal(words(code), 1, code)
+      assert.equal(words(code, 'server/control/postgres/dialect.ts'), 0, code)
+    }
+    assert.equal(words("run('vacuum')", 'server/control/postgres/dialect.ts'), 0, 'both have this word')
+    assert.equal(words("run('pragma x')", 'server/control/postgres/dialect.ts'), 1, 'each folder has its own')
+  })
+
   test('ignore the folder itself, the lock of the data folder, comments and other words', () => {
     assert.equal(words("run('vacuum')", 'server/control/sqlite/dialect.ts'), 0)
     assert.equal(words("run('pragma journal_mode = memory')", 'server/telemetry/folder-lock.ts'), 0)
@@ -303,12 +321,13 @@ describe('the rules of SQLite', () => {
 
   test('find a file that depends on one database', () => {
     const imports = (path: string, to: string) =>
-      findSqliteImports(house({ [path]: `import { openSqlite } from '${to}'` })).length
+      findDatabaseImports(house({ [path]: `import { openSqlite } from '${to}'` })).length
     assert.equal(imports('server/audit/log.ts', '../control/sqlite/sqlite.ts'), 1)
     assert.equal(imports('server/audit/log.db.test.ts', '../control/sqlite/sqlite.ts'), 1)
     assert.equal(imports('tests/scenario/a.test.ts', '../../server/control/sqlite/sqlite.ts'), 1)
     assert.equal(imports('bench/detection/due.ts', '../../server/control/sqlite/sqlite.ts'), 1)
-    assert.equal(imports('server/app.ts', './control/sqlite/sqlite.ts'), 0)
+    assert.equal(imports('server/audit/log.ts', '../control/postgres/postgres.ts'), 1)
+    assert.equal(imports('server/control/place.ts', './sqlite/sqlite.ts'), 0)
     assert.equal(imports('tests/control-planes.ts', '../server/control/sqlite/sqlite.ts'), 0)
     assert.equal(imports('server/control/sqlite/sqlite.db.test.ts', './sqlite.ts'), 0)
   })
@@ -390,6 +409,7 @@ describe('the rules of words', () => {
       "import { setTimeout as wait } from 'node:timers/promises'",
       'const { random: chance } = Math',
       'const date = Date(5)',
+      'this.#control.transaction().execute(work)',
     ]) {
       assert.equal(calls('server/query/logs.ts', code), 1, code)
     }

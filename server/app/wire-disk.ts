@@ -29,10 +29,13 @@ interface DiskNeeds {
 }
 
 export function wireDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
-  const { backupDir, controlPath, dataDir, reserveBytes } = config
+  const { backupDir, control, dataDir, reserveBytes } = config
+  const controlBytes = Math.min(reserveBytes, controlReserveBytes)
   const wanted = [
     { folder: dataDir, bytes: reserveBytes, isNeeded: true },
-    { folder: dirname(controlPath), bytes: Math.min(reserveBytes, controlReserveBytes), isNeeded: true },
+    ...(control.kind === 'sqlite'
+      ? [{ folder: dirname(control.path), bytes: controlBytes, isNeeded: true }]
+      : []),
     { folder: backupDir, bytes: Math.min(reserveBytes, journalReserveBytes), isNeeded: false },
   ]
   const disks = new Map<number, WatchedDisk>()

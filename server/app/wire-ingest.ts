@@ -5,7 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
-import { LoopTurns } from '../core/loop-turns.ts'
+import { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import type { OnRefusal } from '../http/refused-request.ts'
@@ -14,6 +14,7 @@ import { Decoder } from '../ingest/decoder.ts'
 import { GrpcIngest } from '../ingest/grpc.ts'
 import { Intake, type IntakeOptions } from '../ingest/intake.ts'
 import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
+import { ReadTurns } from '../ingest/read-turns.ts'
 import { addIngestRoutes } from '../ingest/routes.ts'
 import { IngestWriter } from '../ingest/rows/writer.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -75,8 +76,8 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
-  // In one queue with the other steps of requests, what a commit has acknowledged waits behind bodies,
-  // senders send later, and commits are half as large (docs/decisions/0034).
+  // Decoding has a queue of its own. In one queue with the other steps of requests, acknowledgements wait
+  // behind bodies, senders send later, and commits are half as large (docs/decisions/0034).
   const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs }))
   const intake = new Intake({
     writer,
@@ -88,7 +89,8 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     requireRoom: () => disk.requireRoom(),
     onExport: (...counts) => onExport(...counts),
   })
-  const shared = { intake, clock, budget, bodyLimitBytes: config.ingestBodyBytes }
+  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }))
+  const shared = { intake, clock, budget, reads, bodyLimitBytes: config.ingestBodyBytes }
   const { clients, isReady, onRefusal, turns } = needs
   const { grpcPort, host } = config
   const grpc =

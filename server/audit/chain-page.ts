@@ -16,7 +16,9 @@ import { type ChainTable, readHead } from './log.ts'
 export interface EntryFilter {
   /** By the time of the entry. Clocks go back, so matching entries need not follow each other. */
   readonly range: TimeRange
-  /** Texts that fields of the entry must equal. An `action` without a dot is the noun of several. */
+  /**
+   * Texts that fields of the entry must equal. An `action` without a dot matches every action of that noun.
+   */
   readonly fields: Readonly<Record<string, string | undefined>>
 }
 
@@ -42,8 +44,8 @@ interface SearchLimits {
 const searchLimits: SearchLimits = { stretchEntries: 5_000, pageEntries: 50_000 }
 
 /**
- * Returns up to `limit` entries with numbers below `before`, or fewer where the page has searched as much as
- * it may.
+ * Returns up to `limit` entries with numbers below `before`; fewer where the page has reached its limit of
+ * searched entries.
  */
 export async function readChainPage(
   control: Control,

@@ -5,9 +5,9 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { latestNs, type Moment } from '../../contract/instant.ts'
 import { auditOperations } from '../../contract/operations/audit.ts'
-import { askedRange } from '../core/asked-range.ts'
 import type { Caller } from '../core/caller.ts'
-import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/cursor.ts'
+import { askedRange } from '../core/input/asked-range.ts'
+import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/input/cursor.ts'
 import { routeOf, serve } from '../http/serve.ts'
 import { type EntryFilter, readChainPage } from './chain-page.ts'
 import { type ExportDeps, exportChain } from './export.ts'
@@ -116,7 +116,7 @@ function textOf(bound: bigint | null): string {
   return bound === null ? '' : bound.toString()
 }
 
-/** The bounds that are given: an absent one must not replace another. */
+/** Returns only the given bounds, so that an absent one does not overwrite another. */
 function given({ range_end, range_start }: Pick<ChainQuestion, 'range_start' | 'range_end'>) {
   return { ...(range_start !== undefined && { range_start }), ...(range_end !== undefined && { range_end }) }
 }

@@ -9,7 +9,6 @@ import { after, type TestContext, test } from 'node:test'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
-import { dialectOf } from '../control/dialect.ts'
 import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { newKeyPair, verifyJws } from './jws.ts'
@@ -66,7 +65,7 @@ test('the first start makes a key file for its owner only, and later starts use 
 })
 
 test('keys of an older version are sealed, and no byte of them is left in clear text in any file', async (t) => {
-  const { control, filesWith, folder, sign, source } = await openFolder(t)
+  const { control, filesWith, sign, source } = await openFolder(t)
   // Rows around them and many rewrites, so that pages are split, freed and used again.
   for (let i = 0; i < 300; i++) {
     await control
@@ -84,11 +83,8 @@ test('keys of an older version are sealed, and no byte of them is left in clear 
   for (const d of secrets) assert.notDeepEqual(filesWith(d), [], 'they were there')
   await sign(await prepareSeal(control, source))
   for (const d of secrets) assert.deepEqual(filesWith(d), [])
-  const copy = join(folder, 'copy.db')
-  await dialectOf(control).copyTo(control, copy)
-  for (const d of secrets) assert.ok(!readFileSync(copy).includes(d), 'a backup of it holds none')
   const key = readFileSync(source.file, 'utf8').trim()
-  assert.ok(!readFileSync(copy).includes(key), 'nor what opens them')
+  assert.deepEqual(filesWith(key), [], 'nor what opens them')
 })
 
 test('an interruption before the file was rewritten is made up for at the next start', async (t) => {

@@ -3,7 +3,8 @@
 // free pages and from the log. Nothing here makes another key in place of one that can't be opened.
 
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { dialectOf } from '../control/dialect.ts'
+import { dialectOf, lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import { createKeyFile, type KeySeal, KeySealProblem, type KeySource, readSeal } from './key-seal.ts'
 
 /** Set while clear text may be left in free pages of the file. */
@@ -26,7 +27,7 @@ export async function prepareSeal(control: Control, source: KeySource): Promise<
   }
   const seal = found ?? createKeyFile(source.file)
   for (const { kid, private_jwk } of current) await openOrTell(seal, kid, private_jwk)
-  await sealClear(control, seal, rows)
+  await sealClear(control, seal)
   await eraseClearText(control)
   return seal
 }
@@ -39,16 +40,17 @@ export async function reseal(control: Control, from: KeySource, to: KeySource): 
   const before = readSeal(from)
   if (before === null) throw new KeySealProblem(`${from.file}, the old key file, is not there.`)
   const after = readSeal(to) ?? createKeyFile(to.file)
-  const opened: { readonly kid: string; readonly sealed: string }[] = []
-  for (const { kid, private_jwk, retired_at_ms } of await readKeys(control)) {
-    if (retired_at_ms !== null || private_jwk === forgotten) continue
-    const privateJwk = isClear(private_jwk) ? JSON.parse(private_jwk) : await before.open(kid, private_jwk)
-    opened.push({ kid, sealed: await after.seal(kid, privateJwk) })
-  }
-  await control.transaction().execute(async (trx) => {
-    for (const { kid, sealed } of opened) await setPrivate(trx, kid, sealed)
+  return transact(control, async (trx) => {
+    await lock(trx, 'signing_keys')
+    let sealed = 0
+    for (const { kid, private_jwk, retired_at_ms } of await readKeys(trx)) {
+      if (retired_at_ms !== null || private_jwk === forgotten) continue
+      const privateJwk = isClear(private_jwk) ? JSON.parse(private_jwk) : await before.open(kid, private_jwk)
+      await setPrivate(trx, kid, await after.seal(kid, privateJwk))
+      sealed++
+    }
+    return sealed
   })
-  return opened.length
 }
 
 /** Returns the seal for a new key where the seal of the old one is lost. */
@@ -68,7 +70,7 @@ async function openOrTell(seal: KeySeal, kid: string, sealed: string): Promise<v
   }
 }
 
-function readKeys(control: Control) {
+function readKeys(control: Control | ControlTransaction) {
   return control
     .selectFrom('signing_keys')
     .select(['kid', 'private_jwk', 'retired_at_ms'])
@@ -81,19 +83,16 @@ function isClear(stored: string): boolean {
   return stored.startsWith('{')
 }
 
-async function sealClear(
-  control: Control,
-  seal: KeySeal,
-  rows: Awaited<ReturnType<typeof readKeys>>,
-): Promise<void> {
-  const changes: { readonly kid: string; readonly stored: string }[] = []
-  for (const { kid, private_jwk, retired_at_ms } of rows) {
-    if (retired_at_ms !== null && private_jwk !== forgotten) changes.push({ kid, stored: forgotten })
-    else if (isClear(private_jwk))
-      changes.push({ kid, stored: await seal.seal(kid, JSON.parse(private_jwk)) })
-  }
-  if (changes.length === 0) return
-  await control.transaction().execute(async (trx) => {
+async function sealClear(control: Control, seal: KeySeal): Promise<void> {
+  await transact(control, async (trx) => {
+    await lock(trx, 'signing_keys')
+    const changes: { readonly kid: string; readonly stored: string }[] = []
+    for (const { kid, private_jwk, retired_at_ms } of await readKeys(trx)) {
+      if (retired_at_ms !== null && private_jwk !== forgotten) changes.push({ kid, stored: forgotten })
+      else if (isClear(private_jwk))
+        changes.push({ kid, stored: await seal.seal(kid, JSON.parse(private_jwk)) })
+    }
+    if (changes.length === 0) return
     await trx
       .insertInto('instance')
       .values({ key: clearTextMark, value: '1' })

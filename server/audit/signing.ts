@@ -4,6 +4,7 @@
 
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { newKeyPair, type PublicKey, signJws } from './jws.ts'
@@ -57,8 +58,9 @@ export class SigningKeys {
   async rotate(actor: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const made = await this.#make()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, 'signing_keys')
+      await lock(trx, 'organisations')
       const retired = await findCurrent(trx)
       await trx
         .updateTable('signing_keys')
@@ -87,7 +89,7 @@ export class SigningKeys {
     const made = await this.#make()
     // Two first uses at once make two keys and keep one: the second waits for the first transaction and finds
     // its key.
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, 'signing_keys')
       return (await findCurrent(trx)) ?? (await insertKey(trx, made, nowMs))
     })

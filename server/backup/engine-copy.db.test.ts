@@ -150,7 +150,7 @@ test('nothing is restored into tables with rows, and tables of a foreign build a
   })
 })
 
-test('a crafted copy is refused that has a table of its own, or one of ours that calls what ours do not', async () => {
+test('a crafted copy is refused: with a foreign table, or with a definition that calls what ours do not call', async () => {
   const hostile = [
     ['CREATE TABLE mine (x String) ENGINE = MergeTree ORDER BY x', /has a table mine/],
     ['ALTER TABLE otel_logs ADD COLUMN x String DEFAULT hostName()', /otel_logs .* hostName/],

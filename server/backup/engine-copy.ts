@@ -1,6 +1,6 @@
-// The size of the engine's copy of all telemetry, and its restore. A table's definition is a program that the
-// engine runs: so a copy is refused that has a table which is not of this service, or whose definition calls
-// what those of this service and of its earlier builds do not call.
+// The size of the engine's copy of all telemetry, and its restore. The engine runs what the definition of a
+// table calls. So a copy is refused where a table is not of this service, or where a definition calls
+// anything that no build of this service calls.
 
 import { shortText } from '../core/shortened.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -43,7 +43,7 @@ async function assertOwnTables(engine: TelemetryEngine): Promise<void> {
         `The backup has a table ${shortText(name, 60)}, which is not one of Lethe's. It can't be restored.`,
       )
     }
-    // Behind the name of the table are its columns.
+    // The columns follow the name of the table.
     const body = text.slice(text.indexOf('('))
     const called = [...body.matchAll(/([\w.`"]+)\s*\(/g)].map(([, word = '']) => word)
     const foreign = kind === 'MergeTree' ? called.find((word) => !ownCalls.has(word)) : `ENGINE = ${kind}`

@@ -13,6 +13,8 @@ import {
   type ControlTransaction,
   holdingStatuses,
 } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import { type Actor, systemActor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
@@ -61,7 +63,7 @@ export class BackupRegister {
   async request(backupDir: string, keepDays: number, requestedBy: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const backupId = newId('bak', nowMs)
-    await this.#insert({
+    const row = {
       backup_id: backupId,
       folder: `${backupDir}/${backupId}`,
       status: 'requested',
@@ -73,7 +75,8 @@ export class BackupRegister {
       error: null,
       removed_at_ms: null,
       order_known: 1,
-    })
+    }
+    await this.#change((trx) => insertBackup(trx, row))
     return backupId
   }
 
@@ -101,11 +104,7 @@ export class BackupRegister {
       .where('status', 'in', holdingStatuses)
       .orderBy('backup_id', 'desc')
       .execute()
-    const noted = await this.#control
-      .selectFrom('erasure_backups')
-      .selectAll()
-      .where('request_id', 'in', [...requestIds])
-      .execute()
+    const noted = await this.#noted(requestIds)
     const before = new Set(noted.map(({ request_id, backup_id }) => `${request_id} ${backup_id}`))
     return {
       all: rows.map(toHolding),
@@ -126,7 +125,7 @@ export class BackupRegister {
   }
 
   async succeed(backupId: string, taken: TakenBackup): Promise<void> {
-    await this.#control.transaction().execute((trx) => markReady(trx, backupId, taken))
+    await this.#change((trx) => markReady(trx, backupId, taken))
   }
 
   async fail(backupId: string, error: string): Promise<void> {
@@ -135,7 +134,7 @@ export class BackupRegister {
 
   async remove(backupId: string): Promise<void> {
     const removed = { status: 'removed', removed_at_ms: this.#clock.nowMs() }
-    await this.#control.transaction().execute(async (trx) => {
+    await this.#change(async (trx) => {
       await trx.updateTable('backups').set(removed).where('backup_id', '=', backupId).execute()
       await forgetOrder(trx, backupId)
     })
@@ -151,10 +150,14 @@ export class BackupRegister {
     expiresAtMs: number
     taken: TakenBackup
   }): Promise<void> {
-    const known = await this.find(found.backupId)
-    if (known?.status === 'ready') return
-    await this.#control.transaction().execute(async (trx) => {
-      if (known === null) {
+    await this.#change(async (trx) => {
+      const known = await trx
+        .selectFrom('backups')
+        .select('status')
+        .where('backup_id', '=', found.backupId)
+        .executeTakeFirst()
+      if (known?.status === 'ready') return
+      if (known === undefined) {
         const row = {
           backup_id: found.backupId,
           folder: found.folder,
@@ -167,23 +170,44 @@ export class BackupRegister {
           error: null,
           removed_at_ms: null,
         }
-        await trx.insertInto('backups').values(row).execute()
+        await insertBackup(trx, row)
       }
       await markReady(trx, found.backupId, found.taken)
     })
+  }
+
+  /** An empty list is no list in SQL. */
+  async #noted(requestIds: readonly string[]) {
+    if (requestIds.length === 0) return []
+    return this.#control
+      .selectFrom('erasure_backups')
+      .selectAll()
+      .where('request_id', 'in', [...requestIds])
+      .execute()
   }
 
   #rows() {
     return this.#control.selectFrom('backups').selectAll()
   }
 
-  async #insert(row: Insertable<BackupsTable>): Promise<void> {
-    await this.#control.insertInto('backups').values(row).execute()
+  /**
+   * A transaction during which no other backup is recorded and no erasure is recorded as completed: of the
+   * two, the second always finds the first.
+   */
+  #change(work: (trx: ControlTransaction) => Promise<void>): Promise<void> {
+    return transact(this.#control, async (trx) => {
+      await lock(trx, 'backups')
+      await work(trx)
+    })
   }
 
   async #update(backupId: string, changes: Partial<Pick<BackupRow, 'status' | 'error'>>): Promise<void> {
     await this.#control.updateTable('backups').set(changes).where('backup_id', '=', backupId).execute()
   }
+}
+
+async function insertBackup(trx: ControlTransaction, row: Insertable<BackupsTable>): Promise<void> {
+  await trx.insertInto('backups').values(row).execute()
 }
 
 function toHolding({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): HoldingBackup {

@@ -9,8 +9,9 @@ import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
-import { logsOf, openSqlite } from '../control/sqlite/sqlite.ts'
-import { instanceOf } from '../core/instance.ts'
+import { type ControlPlace, mayHaveControl, nameOfPlace, openControlAt } from '../control/place.ts'
+import { logsOf } from '../control/sqlite/sqlite.ts'
+import { instanceOf } from '../core/process/instance.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { restoreEngine } from './engine-copy.ts'
@@ -32,7 +33,7 @@ import {
 /** The folders and files of a service. */
 interface DataPlace {
   readonly dataDir: string
-  readonly controlPath: string
+  readonly control: ControlPlace
 }
 
 interface RestoreOptions extends DataPlace {
@@ -84,8 +85,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   try {
     await settleRestore(options)
     const folderSecret = await assertSameInstance(options, manifest)
-    const isControlKept = existsSync(options.controlPath) && !options.isControlReplaced
-    if (isControlKept) await assertControlOf(options.controlPath, folderSecret)
+    const isControlKept = mayHaveControl(options.control) && !options.isControlReplaced
+    if (!isControlKept) assertReplaceable(options.control)
+    else await assertControlOf(options.control, folderSecret)
     const difference = await findDifference(backup, manifest.files, (path) => path !== manifestFile)
     if (difference !== null)
       throw new BackupError(`The backup ${backup} ${difference}; it can't be restored.`)
@@ -112,7 +114,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
  * state.
  */
 export async function settleRestore(
-  { dataDir, controlPath }: DataPlace,
+  { dataDir, control }: DataPlace,
   failpoint: RestoreOptions['failpoint'] = async () => {},
 ): Promise<void> {
   const { engine, building, instance, promised, telemetry } = placesOf(dataDir)
@@ -124,10 +126,11 @@ export async function settleRestore(
     await renameSynced(join(promised, engineFolder), engine)
   }
   if (existsSync(join(promised, controlFile))) {
+    const { path } = assertReplaceable(control)
     // The log belongs to the file that is being replaced; it would corrupt another file.
-    for (const log of logsOf(controlPath)) await rm(log, { force: true })
+    for (const log of logsOf(path)) await rm(log, { force: true })
     await failpoint('restore old log removed')
-    await place(join(promised, controlFile), controlPath)
+    await place(join(promised, controlFile), path)
   }
   if (existsSync(join(promised, instanceFile))) await place(join(promised, instanceFile), instance)
   await failpoint('restore in place')
@@ -169,18 +172,28 @@ async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest:
   )
 }
 
-async function assertControlOf(controlPath: string, folderSecret: string): Promise<void> {
-  const value = await readControl(controlPath, async (control) => {
+/** A backup has a control plane as a file, which takes the place of another file only. */
+function assertReplaceable(control: ControlPlace): Extract<ControlPlace, { kind: 'sqlite' }> {
+  if (control.kind === 'sqlite') return control
+  throw new BackupError(
+    `The control plane is ${nameOfPlace(control)}, which a backup can't replace; restore that database with the tools of PostgreSQL and run this without --control-plane from-backup.`,
+  )
+}
+
+async function assertControlOf(place: ControlPlace, folderSecret: string): Promise<void> {
+  const value = await readControl(place, async (control) => {
     const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
     return (await query.executeTakeFirst())?.value
   }).catch((cause: unknown) => {
     throw new BackupError(
-      `The control plane ${controlPath} can't be read; take the backup's with --control-plane from-backup.`,
+      `The control plane ${nameOfPlace(place)} can't be read; take the backup's with --control-plane from-backup.`,
       { cause },
     )
   })
   if (value === folderSecret) return
-  throw new BackupError(`The control plane ${controlPath} belongs to another data folder than the backup.`)
+  throw new BackupError(
+    `The control plane ${nameOfPlace(place)} belongs to another data folder than the backup.`,
+  )
 }
 
 /**
@@ -221,7 +234,7 @@ async function build(options: RestoreOptions, isControlKept: boolean): Promise<R
   if (!isControlKept) {
     const path = join(building, controlFile)
     await copyFile(join(backup, controlFile), path)
-    control = await readControl(path, countAccess)
+    control = await readControl({ kind: 'sqlite', path }, countAccess)
     await writeFile(join(building, instanceFile), await readFile(join(backup, instanceFile)), { mode: 0o600 })
   }
   await syncTree(building)
@@ -241,8 +254,8 @@ async function countAccess(control: Control): Promise<{ organisations: number; l
   return { organisations: Number(organisations.rows), liveTokens: Number(tokens.rows) }
 }
 
-async function readControl<T>(path: string, read: (control: Control) => Promise<T>): Promise<T> {
-  const control = openSqlite(path)
+async function readControl<T>(place: ControlPlace, read: (control: Control) => Promise<T>): Promise<T> {
+  const control = openControlAt(place)
   try {
     return await read(control)
   } finally {

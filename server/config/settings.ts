@@ -4,6 +4,8 @@
 
 import { z } from 'zod'
 import { TenantId } from '../../contract/tenancy.ts'
+import { AddressProblem } from '../control/address-problem.ts'
+import { type ControlPlace, readControlPlace } from '../control/place.ts'
 import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'
 import { secretLengthMax, secretLengthMin } from '../tenancy/tenancy.ts'
 
@@ -153,6 +155,18 @@ function storeAddress(scheme: string) {
     .transform((text) => text.slice(scheme.length).replace(/^\/\//, ''))
 }
 
+/** The path of SQLite's file, or the address of a PostgreSQL server. */
+const controlAddress = z.string().transform((text, context): ControlPlace | undefined => {
+  try {
+    return readControlPlace(text)
+  } catch (error) {
+    if (!(error instanceof AddressProblem)) throw error
+    // The address may have a password, so the problem has no input.
+    context.issues.push({ code: 'custom', input: undefined, message: error.message })
+    return z.NEVER
+  }
+})
+
 const proxies = z.string().transform((text, context) => {
   const entries = text.split(',').map((entry) => entry.trim())
   const named = entries.filter((entry) => entry !== '')
@@ -227,10 +241,10 @@ export const Settings = z.object({
     { default: './data', values: 'path' },
     'folder for everything that the service stores',
   ),
-  LETHE_CONTROL_URL: storeAddress('sqlite:').optional().register(settingDescriptions, {
-    description: 'the control-plane database',
+  LETHE_CONTROL_URL: controlAddress.optional().register(settingDescriptions, {
+    description: 'the control-plane database; see [PostgreSQL](#the-control-plane-on-postgresql)',
     default: '`control.db` in the data folder',
-    values: '`sqlite:` and a path',
+    values: '`sqlite:` and a path, or `postgres://user:password@host:5432/database`',
   }),
   LETHE_TELEMETRY_URL: storeAddress('chdb:')
     .refine((path) => path === '', { error: 'takes no path: the engine’s files are in LETHE_DATA_DIR.' })

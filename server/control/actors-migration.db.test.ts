@@ -5,15 +5,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { Migrator } from 'kysely/migration'
-import { openControlPlane, openEmptyControlPlane, type TestControl } from '../../tests/control-planes.ts'
+import type { TestControl } from '../../tests/control-plane.ts'
+import { openControlPlane, openEmptyControlPlane } from '../../tests/control-planes.ts'
 import { findBreak } from '../audit/chain.ts'
 import { appendAudit, appendLedger, chainTables, readChain } from '../audit/log.ts'
 import { readActorText, tokenActor } from '../core/actor.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { actorTextIn, laterActorTextIn, readActor } from './actor-columns.ts'
 import type { Control } from './database.ts'
-import { migrate } from './migrate.ts'
+import { migrate, migratorOf } from './migrate.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
@@ -58,7 +58,7 @@ const odd = [
 async function oldControl(): Promise<TestControl> {
   const plane = await openEmptyControlPlane()
   const { control } = plane
-  const migrator = new Migrator({ db: control, provider: { getMigrations: async () => before } })
+  const migrator = migratorOf(control, before)
   assert.equal((await migrator.migrateToLatest()).error, undefined)
   await sql`insert into organisations values ('acme', 'Acme', 0, 0)`.execute(control)
   return plane
@@ -77,7 +77,7 @@ test('every known text becomes its kind, id and name, and is shown unchanged', a
   for (const [at, [text]] of known.entries()) await insertRequest(control, `del_${at}`, text, text)
   await insertRequest(control, 'del_alone', 'operator:demo')
   await migrate(control)
-  const rows = await control.selectFrom('deletion_requests').selectAll().orderBy('seq').execute()
+  const rows = await control.selectFrom('deletion_requests').selectAll().orderBy('request_id').execute()
   const alone = rows.pop()
   assert.ok(alone)
   assert.deepEqual(
@@ -107,7 +107,7 @@ test('a malformed text is shown unchanged, names no token and counts as related 
   for (const [at, text] of [...odd, 'token:ci (tok_1a)'].entries())
     await insertRequest(control, `del_${at}`, text)
   await migrate(control)
-  const rows = await control.selectFrom('deletion_requests').selectAll().orderBy('seq').execute()
+  const rows = await control.selectFrom('deletion_requests').selectAll().orderBy('request_id').execute()
   const requesters = rows.map((row) => readActor('requested_by', row))
   assert.deepEqual(
     requesters.slice(0, -1),

@@ -6,9 +6,8 @@
 
 import type { ColumnType, Generated, Kysely, Transaction } from 'kysely'
 import type { ActorColumns, LaterActorColumns } from './actor-columns.ts'
-
-/** Written once; an update of it fails the type check. */
-type Fixed<T> = ColumnType<T, T, never>
+import type { Fixed } from './column-types.ts'
+import type { SessionsTable, SignInCodesTable } from './session-tables.ts'
 
 /** JSON text. */
 type Json = string
@@ -40,28 +39,6 @@ export interface AccessTokensTable extends ActorColumns<'created_by'> {
   /** The earliest expiry in its line, including its own; null where nothing in it expires. */
   line_expires_at_ms: Fixed<number | null>
   last_used_at_ms: number | null
-}
-
-/** Sessions of the console. Each stands for an access token and is valid no longer than it. */
-interface SessionsTable {
-  id: Fixed<string>
-  tenant_id: Fixed<string>
-  token_id: Fixed<string>
-  /** SHA-256 of the secret in the cookie, hexadecimal. */
-  secret_hash: Fixed<string>
-  created_at_ms: Fixed<number>
-  /** The last request, to the minute. */
-  seen_at_ms: number
-  ends_at_ms: Fixed<number>
-}
-
-/** One-time codes that sign in as an access token; a code that was used has no row. */
-interface SignInCodesTable {
-  /** SHA-256 of the code, hexadecimal. */
-  code_hash: Fixed<string>
-  tenant_id: Fixed<string>
-  token_id: Fixed<string>
-  ends_at_ms: Fixed<number>
 }
 
 export interface DeletionRequestsTable
@@ -368,6 +345,13 @@ interface InstanceTable {
   value: string
 }
 
+/** The mark of a move to or from another database; see move-mark.ts. */
+interface ControlMovesTable {
+  state: Fixed<string>
+  other: Fixed<string>
+  installation: Fixed<string>
+}
+
 export interface Database {
   organisations: OrganisationsTable
   access_tokens: AccessTokensTable
@@ -394,6 +378,7 @@ export interface Database {
   detector_mutes: DetectorMutesTable
   leases: LeasesTable
   instance: InstanceTable
+  control_moves: ControlMovesTable
 }
 
 export type Control = Kysely<Database>

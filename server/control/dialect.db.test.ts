@@ -1,25 +1,18 @@
-// What every control plane must keep, on the one that LETHE_TEST_CONTROL_PLANE names: its dialect, and what
-// stores expect of the database beneath it. What it was told to forget is looked for where it counts, in the
-// bytes of its files, after the flush that an erasure makes.
+// The rules for every control plane, tested on the one that LETHE_TEST_CONTROL_PLANE names: its dialect, and
+// what stores expect of the database. Erased values are searched for in the bytes of its files, after the
+// flush of an erasure.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
-import { temporaryFolder } from '../../tests/fixtures.ts'
 import { dialectOf } from './dialect.ts'
 import { migrate } from './migrate.ts'
 
 const plane = await openSharedControlPlane()
 const { control, filesWith } = plane
 const another = plane.another()
-const folder = temporaryFolder()
-after(async () => {
-  await plane.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+after(() => plane.close())
 
 const insertInstance = (key: string, value: string) =>
   control.insertInto('instance').values({ key, value }).execute()
@@ -109,21 +102,6 @@ test('a database that is written anew keeps its rows and nothing else', async ()
   await dialectOf(control).rewrite(control)
   assert.deepEqual(filesWith('goes-before-a-rewrite'), [])
   assert.notDeepEqual(filesWith('stays-through-a-rewrite'), [])
-})
-
-test('a copy has what is stored, nothing deleted, and at most the announced size', async () => {
-  await insertInstance('copied', 'stays-in-a-copy')
-  await insertInstance('deleted', 'never-in-a-copy '.repeat(2_000))
-  await control.deleteFrom('instance').where('key', '=', 'deleted').execute()
-  const path = join(folder, 'copy')
-  const maxBytes = await dialectOf(control).sizeBytes(control)
-  await dialectOf(control).copyTo(control, path)
-  const bytes = readFileSync(path)
-  assert.ok(bytes.includes('stays-in-a-copy'))
-  assert.ok(!bytes.includes('never-in-a-copy'))
-  assert.ok(statSync(path).size <= maxBytes, `${statSync(path).size} of ${maxBytes}`)
-  await assert.rejects(dialectOf(control).copyTo(control, path), 'an existing file is not replaced')
-  assert.ok(existsSync(path))
 })
 
 test('migrating again changes nothing', async () => {

@@ -5,6 +5,7 @@
 
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Control, ControlTransaction } from './database.ts'
+import type { ControlFigures } from './figures.ts'
 
 /**
  * What a transaction locks before it reads what its decision depends on. A transaction with several locks
@@ -13,6 +14,8 @@ import type { Control, ControlTransaction } from './database.ts'
 type ControlLock =
   /** Which key signs. */
   | 'signing_keys'
+  /** Everything of every organisation, for a transaction that writes to each of them. */
+  | 'organisations'
   /**
    * Everything of one organisation: the heads of its chains, and every count of its rows that has a limit.
    */
@@ -21,6 +24,8 @@ type ControlLock =
   | 'placements'
   /** The next number of a deletion request, of all organisations. */
   | 'deletion_order'
+  /** Which backups exist, and which erasures are completed: each is recorded beside the other. */
+  | 'backups'
 
 export interface ControlDialect {
   /**
@@ -29,6 +34,16 @@ export interface ControlDialect {
    * that it protects.
    */
   lock(trx: ControlTransaction, what: ControlLock): Promise<void>
+  /**
+   * Keeps every other transaction from writing until this one ends, which may then take as long as it needs.
+   * Waits for those that write. Others read meanwhile.
+   */
+  lockAll(trx: ControlTransaction): Promise<void>
+  /**
+   * Whether an error says that the database has ended a transaction in favour of another one: nothing of it
+   * is stored, and running it again is right.
+   */
+  isPreempted(error: unknown): boolean
   /**
    * Runs `read` on a consistent snapshot of the database, without waiting for writers and without blocking
    * them.
@@ -71,11 +86,20 @@ export interface SchemaDialect {
    * from the entry itself, so it cannot disagree with what is hashed.
    */
   indexJsonField(db: Kysely<unknown>, table: string, field: string): Promise<void>
+  /**
+   * Runs after each migration, in its transaction: gives new columns the types that this database needs, so
+   * that migrations are written once.
+   */
+  afterMigration(db: Kysely<unknown>): Promise<void>
 }
 
-/** Kysely's adapter of a control plane, which makes the dialect available to every handle and transaction. */
+/**
+ * Kysely's adapter of a control plane, which makes the dialect and its figures available to every handle and
+ * transaction.
+ */
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
+  readonly figures: ControlFigures
 }
 
 /** {@link ControlDialect.lock} in the transaction's own database. */
@@ -85,9 +109,18 @@ export function lock(trx: ControlTransaction, what: ControlLock): Promise<void> 
 
 /** Returns the dialect of the database of a handle or a transaction. */
 export function dialectOf(db: Pick<Control, 'getExecutor'>): ControlDialect {
+  return adapterOf(db).controlDialect
+}
+
+/** Returns what a handle has counted since it was opened. */
+export function figuresOf(db: Pick<Control, 'getExecutor'>): ControlFigures {
+  return adapterOf(db).figures
+}
+
+function adapterOf(db: Pick<Control, 'getExecutor'>): ControlAdapter {
   const { adapter } = db.getExecutor()
   if (!isControlAdapter(adapter)) throw new Error('This database was not opened as a control plane.')
-  return adapter.controlDialect
+  return adapter
 }
 
 function isControlAdapter(adapter: DialectAdapter): adapter is ControlAdapter {

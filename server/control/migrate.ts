@@ -1,8 +1,11 @@
 // Applies all missing migrations to a control-plane database at start, in one transaction. Migrations are
 // imported by name and not found in a folder, so that the type checker reports a missing one.
 
-import { Migrator } from 'kysely/migration'
+import type { Kysely } from 'kysely'
+import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration'
 import type { Control } from './database.ts'
+import { dialectOf } from './dialect.ts'
+import { settleHistory } from './migration-history.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
@@ -16,6 +19,8 @@ import { soonerAlarms } from './migrations/0010-sooner-alarms.ts'
 import { chainFilters } from './migrations/0011-chain-filters.ts'
 import { sessions } from './migrations/0012-sessions.ts'
 import { tokenUse } from './migrations/0013-token-use.ts'
+import { sameSchema } from './migrations/0014-same-schema.ts'
+import { moves } from './migrations/0015-moves.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -31,14 +36,37 @@ const migrations = {
   '0011-chain-filters': chainFilters,
   '0012-sessions': sessions,
   '0013-token-use': tokenUse,
+  '0014-same-schema': sameSchema,
+  '0015-moves': moves,
 }
 
 /** Names of all migrations of this program, oldest first. */
 export const migrationNames: readonly string[] = Object.keys(migrations).sort()
 
-/** Throws when a migration fails; the database is then unchanged. */
-export async function migrate(control: Control): Promise<void> {
-  const migrator = new Migrator({ db: control, provider: { getMigrations: async () => migrations } })
-  const { error } = await migrator.migrateToLatest()
+/**
+ * Applies the migrations up to `until`, all of them where that is absent. Throws when one fails; the database
+ * is then unchanged. Throws ControlPlaneError where the database is newer than this program.
+ */
+export async function migrate(control: Control, until?: string): Promise<void> {
+  await settleHistory(control, migrationNames)
+  const migrator = migratorOf(control, migrations)
+  const { error } = await (until === undefined ? migrator.migrateToLatest() : migrator.migrateTo(until))
   if (error !== undefined) throw error
+}
+
+/** Returns a migrator whose migrations leave each database with the types that it needs. */
+export function migratorOf(control: Control, given: Readonly<Record<string, Migration>>): Migrator {
+  const provided = Object.entries(given).map(([name, migration]) => [name, settled(migration)] as const)
+  const provider: MigrationProvider = { getMigrations: async () => Object.fromEntries(provided) }
+  // Databases of early versions may have had two neighbouring migrations in the other order.
+  return new Migrator({ db: control, provider, allowUnorderedMigrations: true })
+}
+
+function settled(migration: Migration): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      await migration.up(db)
+      await dialectOf(db).schema.afterMigration(db)
+    },
+  }
 }

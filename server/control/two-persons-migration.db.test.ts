@@ -4,9 +4,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { Migrator } from 'kysely/migration'
 import { openEmptyControlPlane } from '../../tests/control-planes.ts'
-import { migrate } from './migrate.ts'
+import { migrate, migratorOf } from './migrate.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { proof } from './migrations/0002-proof.ts'
 import { quotas } from './migrations/0003-quotas.ts'
@@ -29,7 +28,7 @@ async function migrated(
 ) {
   const { close, control } = await openEmptyControlPlane()
   try {
-    const migrator = new Migrator({ db: control, provider: { getMigrations: async () => before } })
+    const migrator = migratorOf(control, before)
     assert.equal((await migrator.migrateToLatest()).error, undefined)
     for (const tenantId of ['acme', 'globex']) {
       await sql`insert into organisations values (${tenantId}, ${tenantId}, 0, 0)`.execute(control)

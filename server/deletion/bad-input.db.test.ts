@@ -1,7 +1,7 @@
-// Erasing while something is wrong with the machine: an engine that fails a statement, a full disk, a control
-// plane that somebody else has locked, a clock that is set back, and a partition of a million rows with an
-// edge inside. Each ends in a state that says so, hidden, with the neighbour whole, and goes on by itself
-// when it can. The engine is the real one; it fails where a test says so, before the statement reaches it.
+// Erasing under faults: an engine that fails a statement, a full disk, a control plane that another process
+// has locked, a clock that is set back, and a partition of a million rows with an edge inside. Each ends in a
+// state that reports the fault, hidden, with every row of the neighbour, and continues by itself when it can.
+// The engine is the real one; it fails where a test requests it, before the statement reaches it.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -86,7 +86,7 @@ const failures: { what: string; text: RegExp; code: number; isShared: boolean; l
 
 describe('an engine that fails at', () => {
   for (const { what, text, code, isShared, left } of failures) {
-    test(`${what} leaves the request incomplete and unseen, and the next attempt completes it`, async () => {
+    test(`${what} leaves the request incomplete and hidden, and the next attempt completes it`, async () => {
       const { scene, id } = await begun(logs, isShared)
       engine.failed = 0
       engine.failing = { text, code }
@@ -105,17 +105,17 @@ describe('an engine that fails at', () => {
       assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
       assert.equal((await scene.moves(id)).at(-1), 'incomplete')
       const isPromised = /swap/.test(what)
-      assert.equal(scene.gate.isClosed(scene.own.placement), isPromised, 'nobody writes into an open swap')
+      assert.equal(scene.gate.isClosed(scene.own.placement), isPromised, 'nothing writes into an open swap')
       await scene.round()
       assert.equal((await scene.status(id)).status, 'incomplete', 'not before it is due')
-      assert.equal(scene.gate.isClosed(scene.own.placement), false, 'and nobody else waits for that')
+      assert.equal(scene.gate.isClosed(scene.own.placement), false, 'and no other organisation waits for it')
       scene.clock.advance(minuteMs)
       await scene.round()
       await assertErased(scene, id)
     })
   }
 
-  test('nothing, while another writes into the partition, swaps in no copy that lacks a row', async () => {
+  test('nothing swaps in no copy that lacks a row of a concurrent writer', async () => {
     const { scene, id } = await begun(logs, true)
     const intruder: TenantPlace = { ...scene.neighbour, tenantId: `${scene.neighbour.tenantId}-late` }
     scene.faults.runAt('before partition step', async () => {
@@ -133,7 +133,7 @@ describe('an engine that fails at', () => {
     assert.equal(await scene.count(intruder, 'otel_logs'), 1)
   })
 
-  test('everything still takes the request, hides it, and erases when it is back', async () => {
+  test('everything still accepts the request, hides it, and erases when it works again', async () => {
     const { scene, id } = await begun()
     engine.failing = { text: /./, code: 210 }
     await scene.round()
@@ -153,7 +153,7 @@ describe('an engine that fails at', () => {
   })
 })
 
-test('a control plane that another holds locked ends no erasure and loses none: it goes on when it is free', async () => {
+test('a control plane that another process has locked delays an erasure and loses none', async () => {
   const { scene, id } = await begun()
   const { whileLocked, waitAtMost } = stores.plane
   const [unlock, unlocked] = signal()
@@ -165,7 +165,7 @@ test('a control plane that another holds locked ends no erasure and loses none: 
     }),
   )
   scene.faults.runAt('before read-back', async () => {
-    // The wait of a real one is five seconds; what happens afterwards is the same.
+    // A real wait is five seconds; what follows is the same.
     await waitAtMost(stores.control, 20)
     lock()
     while (scene.faults.points.at(-1) !== 'locked')
@@ -179,7 +179,7 @@ test('a control plane that another holds locked ends no erasure and loses none: 
   assert.equal(
     await scene.visible(scene.own, 'otel_traces'),
     half + half,
-    'what is not on record is not hidden',
+    'what is not recorded is not hidden',
   )
   unlock()
   await locking
@@ -199,20 +199,20 @@ function signal(): [() => void, Promise<void>] {
   return [() => resolve(), promise]
 }
 
-test('a clock that is set back while it erases changes nothing but the clocks that are told', async () => {
+test('a clock that is set back during an erasure changes only the reported times', async () => {
   const { scene, id } = await begun()
   scene.faults.runAt('planned', () => scene.clock.advance(-dayMs))
   await scene.round()
   await assertErased(scene, id)
   const { created_at, removed_at, verified_at } = await scene.status(id)
   assert.ok(removed_at && verified_at && removed_at <= verified_at)
-  assert.ok(verified_at < created_at, 'what the clock said is on record, not what would look better')
+  assert.ok(verified_at < created_at, 'the time of the clock is recorded as it was')
   const next = scene.restarted()
   await next.worker.restore()
   assert.equal((await scene.status(id)).status, 'completed')
 })
 
-test('an edge inside a partition of a million rows parts them exactly, and the neighbour’s are the same rows', async () => {
+test('an edge inside a partition of a million rows divides them exactly, and the rows of the neighbour are unchanged', async () => {
   const { scene } = await begun({ ...logs, delayMinutes: 60 }, true)
   const rows = 1_000_000
   const kept = 617_283
@@ -239,7 +239,7 @@ test('an edge inside a partition of a million rows parts them exactly, and the n
   assert.deepEqual(await printOf(scene.neighbour, week, null), before)
 })
 
-/** How many log records an organisation has from an instant on, and a hash of what they say and when. */
+/** Number of log records of an organisation from an instant on, and a hash of their texts and times. */
 async function printOf({ tenantId }: TenantPlace, weekNs: bigint, fromNs: bigint | null) {
   const [row] = await stores.engine.select<{ rows: string; print: string }>(
     sql`SELECT count() AS rows, sum(cityHash64(Timestamp, Body)) AS print FROM otel_logs

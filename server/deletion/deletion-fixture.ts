@@ -1,6 +1,6 @@
-// Erasing on real stores, for tests: two organisations with identical rows in every table, and a worker over
-// them with the real store of requests, holds and engine. Every scene has placements of its own, so scenes
-// share stores.
+// Erasing on real stores, for tests: two organisations with identical rows in every table, and a worker with
+// the real store of requests, holds and engine. Every scene has placements of its own, so scenes can share
+// stores.
 
 import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
@@ -160,7 +160,7 @@ function startOn(control: Control, clock: Clock): Started {
   }
 }
 
-/** Creates a store of requests with a gate that no test looks at. */
+/** Creates a store of requests with a gate that no test reads. */
 export function requestStoreOn(control: Control, clock: Clock): RequestStore {
   return startOn(control, clock).requestStore
 }
@@ -200,7 +200,7 @@ function waitingFor(clock: Clock): Clock {
   }
 }
 
-/** What happens at the failpoints of a scene. */
+/** The actions at the failpoints of a scene. */
 class Faults {
   /** Failpoints that were reached, in order. */
   readonly points: string[] = []

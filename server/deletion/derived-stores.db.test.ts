@@ -1,5 +1,5 @@
-// A second store of derived telemetry beside that of the anomalies: whatever walks the list must reach it. It
-// is a table of the real control plane, with a row for each erased hour.
+// A second store of derived telemetry beside that of the anomalies: everything that walks the list must reach
+// it. It is a table of the real control plane, with a row for each erased hour.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -15,7 +15,7 @@ import { requireRow } from './requests/queries.ts'
 let stores: Stores
 before(async () => {
   stores = await openStores()
-  await sql`create table summaries (tenant_id text not null, at_ns integer not null)`.execute(stores.control)
+  await sql`create table summaries (tenant_id text not null, at_ns bigint not null)`.execute(stores.control)
 })
 after(() => stores.close())
 beforeEach(() => {
@@ -66,7 +66,7 @@ async function scene(): Promise<Scene> {
 const found = ({ own, requests }: Scene, requestId: string) => requests.stored(own.tenantId, requestId)
 const left = ({ tenantId }: { tenantId: string }) => summaries.count(tenantId, all)
 
-test('an erasure removes, records and counts what every store has derived, and leaves the neighbour’s', async () => {
+test('an erasure removes, records and counts the derived records of every store, and leaves the neighbour’s', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(between(null, monday + weekNs))
   await erasing.round()
@@ -84,7 +84,7 @@ test('an erasure removes, records and counts what every store has derived, and l
   assert.deepEqual([await left(erasing.own), await left(erasing.neighbour)], [168, 336])
 })
 
-test('nothing completes while a store still has something, and the reason names it', async () => {
+test('an erasure does not complete while a store still has a record, and the reason names the store', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(between(monday, monday + 3n * hourNs))
   summaries.isBroken = true
@@ -111,7 +111,7 @@ test('an attempt that was interrupted after a store was emptied resumes, and kee
   assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
 })
 
-test('two stores of one name are refused, because one count would take the place of the other', async () => {
+test('two stores of one name are refused, because one count would replace the other', async () => {
   const erasing = await sceneOf(stores, { derivedStores: [summaries, new Summaries()] })
   const { request } = await erasing.request(all)
   await erasing.round()

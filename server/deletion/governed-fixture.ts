@@ -1,6 +1,6 @@
 // A scene of deletion-fixture.ts with people who decide, for tests: the organisation's policy, decisions as
-// the routes make them, a clock that is set by hand, and an engine that fails where a test says so. The
-// failing engine passes everything else to the real one.
+// the routes make them, a manual clock, and an engine that fails where a test requests it. The failing engine
+// passes everything else to the real one.
 
 import assert from 'node:assert/strict'
 import type { Stores } from '../../tests/fixtures.ts'
@@ -25,7 +25,7 @@ export const startMs = Number((monday + 3n * weekNs) / 1_000_000n)
 export const minuteMs = 60_000
 export const dayMs = 86_400_000
 
-/** The time is what a test sets; waits are real, because the engine's disk is. */
+/** The test sets the time; waits are real, because the engine's disk is. */
 class SetClock implements Clock {
   #nowMs: number
 
@@ -156,7 +156,7 @@ export class FailingEngine implements TelemetryEngine {
   failing: { readonly text: RegExp; readonly code: number } | null = null
   /** Called before a statement that reads, with its text. */
   before: ((text: string) => Promise<void>) | null = null
-  /** How many statements were made to fail. */
+  /** Number of statements that were made to fail. */
   failed = 0
   readonly #engine: TelemetryEngine
 

@@ -1,5 +1,5 @@
-// Names and values of attributes on a real engine, as a field that completes them asks: of one signal, of the
-// own organisation, without what is hidden.
+// Names and values of attributes on a real engine, as a field with completion requests them: of one signal
+// and one organisation, without hidden rows.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -86,7 +86,7 @@ test('names of records and resources are listed, the most frequent first', async
   ])
 })
 
-test('values of a name are listed, of one service, with a beginning, and none that is too long', async () => {
+test('values of a name are listed by service and prefix, without those that are too long', async () => {
   assert.deepEqual((await listOf({ signal: 'logs', key: 'region' })).texts, [
     ['eu', 2],
     ['us', 1],

@@ -15,10 +15,10 @@ import { type TimeWindow, timeWindow } from './time-window.ts'
 
 type Query = z.output<typeof AttributeQuery>
 
-/** Rows of a table that are read; where that many cost too much, because they are long, only some. */
+/** Rows of a table that are read; fewer where rows are so long that this many would cost too much. */
 const [rowsRead, fewRows] = [5_000, 100]
 
-/** Characters: a longer text is no completion. */
+/** In characters. Longer texts are not offered. */
 const textMax = 200
 
 interface NameRow {

@@ -68,7 +68,7 @@ async function countsOf(query: Record<string, string>, tenantId?: string) {
   return LogCounts.parse(json)
 }
 
-/** What is not zero. */
+/** The counts that are not zero. */
 const found = (counts: Record<string, number>) =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0))
 
@@ -90,7 +90,7 @@ test('records are counted by severity and step, and every step of the range is t
   )
 })
 
-test('the first step begins with the range where that cuts it', async () => {
+test('the first step begins where the range begins, also inside a multiple of the width', async () => {
   const query = { range_start: '2026-11-21T09:00:30Z', range_end: '2026-11-21T09:01:30Z', step_seconds: '60' }
   const { steps } = await countsOf(query)
   assert.deepEqual(
@@ -111,14 +111,14 @@ test('filters are those of the list', async () => {
   assert.deepEqual(await totals({ attribute: 'region=eu' }), { unspecified: 1 })
 })
 
-test('a width of steps is chosen where none is asked for, and the last hour where no range is', async () => {
+test('without a step a width is chosen, and without a range the last hour', async () => {
   const { steps, step_seconds } = await countsOf({})
   assert.deepEqual([step_seconds, steps.length], [60, 60])
   const month = await countsOf({ range_start: '-30d', range_end: 'now' })
   assert.ok(month.steps.length > 50 && month.steps.length <= 101, String(month.steps.length))
 })
 
-test('hidden rows are not counted, and their steps and those of erased time say so', async () => {
+test('hidden rows are not counted, and steps with hidden or erased time are marked', async () => {
   gate.hide('acme', {
     id: 'del_1',
     signals: ['logs'],
@@ -145,7 +145,7 @@ test('hidden rows are not counted, and their steps and those of erased time say 
   gate.unhide('acme', 'del_1')
 })
 
-test('too many steps, a width that is none and an empty range are refused', async () => {
+test('too many steps, an invalid width and an empty range are refused', async () => {
   const refused = async (query: Record<string, string>) => {
     const { json, status } = await ask(query)
     assert.equal(status, 422, JSON.stringify(json))

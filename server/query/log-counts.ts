@@ -1,6 +1,6 @@
 // Counts log records by severity and time, with the filters of the list. Hidden rows are not counted, and
-// steps that touch hidden or erased time say so. The cost is that of reading the filtered columns of the
-// range once, within the limits of a read.
+// steps that overlap hidden or erased time are marked. The cost is that of reading the filtered columns of
+// the range once, within the limits of a read.
 
 import type { z } from 'zod'
 import { formatInstant, nsPerSecond } from '../../contract/instant.ts'

@@ -12,7 +12,7 @@ import { pageStart } from './time-window.ts'
 
 type Query = z.output<typeof LogQuery>
 
-/** What selects log records, for pages and for counts. */
+/** The filters of log records, shared by pages and counts. */
 type LogFilters = Pick<Query, 'attribute' | 'service' | 'severity' | 'text' | 'trace_id'>
 
 interface LogRow extends OrderedRow {

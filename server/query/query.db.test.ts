@@ -828,7 +828,7 @@ test('foreign cursors are refused', async () => {
     assert.equal((await ask('/telemetry/deploys', { cursor: encode(texts) })).status, 422)
 })
 
-test('people and tokens of the organisation may read, ingest tokens and strangers may not', async () => {
+test('people and tokens of the organisation may read; ingest tokens and other callers may not', async () => {
   for (const path of ['series', 'logs', 'spans', `traces/${traceId(1)}`, 'services', 'metrics', 'deploys']) {
     const query = path === 'series' ? { metric: 'memory' } : {}
     for (const role of ['owner', 'admin', 'member', 'viewer']) {

@@ -182,8 +182,8 @@ export function attributesColumn({ signal }: Pick<TableSpec, 'signal'>): string 
 }
 
 /**
- * Whether a series counts some of the events of its subject, such as the logs that are errors. Then no event
- * is as well known as many: the usual value is zero, however long the step.
+ * Whether a series counts some of the events of its subject, such as logs that are errors. Its usual value is
+ * zero at any width of step, so wider steps add no information.
  */
 export function countsSomeEvents(key: string): boolean {
   const series = eventSeriesOf(key)

@@ -43,17 +43,17 @@ interface ReplayWindow {
   readonly endNs: Ns
   /** Not before the end. */
   readonly knownUntilNs: Ns
-  /** As many as the request names where absent. */
+  /** The number that the request names where absent. */
   readonly maxGroups?: number
 }
 
 /**
- * Groups of a whole range that are kept in memory; of them each window has its own busiest. Fewer for a long
- * range: all together have as many steps as 200 groups over three weeks of minutes.
+ * Groups of a whole range that are kept in memory; each window selects its busiest from them. Fewer for a
+ * long range: all together have as many steps as 200 groups over three weeks of minutes.
  */
 const groupsMax = 200
 const groupsMin = 50
-/** Steps of one read of many groups: what it answers is unpacked in one go. */
+/** Steps of one read of many groups: its result is unpacked in one go. */
 const groupedSteps = 2016
 const groupStepsMax = 6_000_000
 

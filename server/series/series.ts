@@ -58,7 +58,9 @@ export interface SeriesRequest {
   readonly maxGroups: number
   /** For `last`; `avg` where absent. */
   readonly across?: Across | undefined
-  /** Set by who knows that what is counted was alive before the series begins, so that nobody asks. */
+  /**
+   * Set where the caller knows that the counted subject existed before the series begins; saves the lookup.
+   */
   readonly isBorn?: boolean | undefined
 }
 

@@ -7,8 +7,9 @@ import type { OrganisationRemoved } from '../../contract/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
-import { AppError } from '../core/app-error.ts'
+import { AppError, isOutcomeUnknown, storageRetrySeconds } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
@@ -71,7 +72,7 @@ export class OrganisationRemoval {
 
   /** Records an attempt with a wrong confirmation in the audit log, and changes nothing else. */
   async recordRefusal(tenantId: string, actor: Actor): Promise<void> {
-    await this.#deps.control.transaction().execute((trx) =>
+    await transact(this.#deps.control, (trx) =>
       appendAudit(trx, tenantId, this.#deps.clock.nowMs(), {
         actor,
         action: 'organisation.removed',
@@ -82,6 +83,17 @@ export class OrganisationRemoval {
     )
   }
 
+  /** Throws `outcome_unknown` only where the database does not even say whether the organisation exists. */
+  async #removeRows(tenantId: string, actor: Actor, nowMs: number): Promise<void> {
+    const { control } = this.#deps
+    try {
+      await transact(control, (trx) => removeRows(trx, tenantId, actor, nowMs))
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) throw error
+      if (await isStillThere(control, tenantId, error)) throw nothingRemoved(error)
+    }
+  }
+
   async #removeAlone(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     const { clock, control, flushControl, signCheckpoint } = this.#deps
     await requireErased(control, tenantId)
@@ -90,9 +102,10 @@ export class OrganisationRemoval {
     try {
       const rows = await this.#deps.countTelemetry(tenantId)
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
-      await control.transaction().execute((trx) => removeRows(trx, tenantId, actor, nowMs))
+      await this.#removeRows(tenantId, actor, nowMs)
     } catch (error) {
-      await reopen()
+      // Where it may be removed it stays closed, until it is removed or not once this is repeated.
+      if (!isOutcomeUnknown(error)) await reopen()
       throw error
     }
     // It stays closed: a request that was admitted before its token was removed must not store anything.
@@ -134,14 +147,33 @@ async function removeRows(
   })
 }
 
+/**
+ * Whether the organisation exists after a removal that may be stored or not. Throws `doubt` where the
+ * database does not answer.
+ */
+async function isStillThere(control: Control, tenantId: string, doubt: unknown): Promise<boolean> {
+  try {
+    return await transact(control, async (trx) => {
+      // The transaction in doubt has this lock until it has ended.
+      await lock(trx, { tenantId })
+      return (await findOrganisation(trx, tenantId)) !== undefined
+    })
+  } catch {
+    throw doubt
+  }
+}
+
+function nothingRemoved(cause: unknown): AppError {
+  return new AppError('storage_unavailable', {
+    sentence: 'The database lost the removal before it was stored, and nothing is removed; repeat it.',
+    retryAfterSeconds: storageRetrySeconds,
+    cause,
+  })
+}
+
 /** Returns the full erasure that allows the removal. */
 async function requireErased(control: Control | ControlTransaction, tenantId: string): Promise<string> {
-  const known = await control
-    .selectFrom('organisations')
-    .select('tenant_id')
-    .where('tenant_id', '=', tenantId)
-    .executeTakeFirst()
-  if (known === undefined) throw new AppError('not_found')
+  if ((await findOrganisation(control, tenantId)) === undefined) throw new AppError('not_found')
   const requests = await control
     .selectFrom('deletion_requests')
     .select(['request_id', 'status', 'scope', 'signals'])
@@ -162,6 +194,14 @@ async function requireErased(control: Control | ControlTransaction, tenantId: st
   )
   if (erasure === undefined) throw notRemovable('No erasure of all its telemetry is completed.')
   return erasure.request_id
+}
+
+function findOrganisation(control: Control | ControlTransaction, tenantId: string) {
+  return control
+    .selectFrom('organisations')
+    .select('tenant_id')
+    .where('tenant_id', '=', tenantId)
+    .executeTakeFirst()
 }
 
 function isOfAllSignals(stored: string): boolean {

@@ -258,7 +258,7 @@ describe('a request with a session cookie', () => {
     assert.equal(body.code, 'unauthenticated')
   })
 
-  test('is decided by its token alone where it has both', async () => {
+  test('uses only its token where it has a token and a cookie', async () => {
     const [owner, viewer] = [await tokenOf('owner'), await tokenOf('viewer')]
     const cookie = await signIn(owner.secret)
     const both = await ask('GET', '/me', { ...ownPage, cookie, ...bearer(viewer.secret) })

@@ -5,6 +5,7 @@ import { type Session, sessionDaysMax, sessionIdleMinutes, signInCodePrefix } fr
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import { type Actor, actorText } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
@@ -82,7 +83,7 @@ export class SessionStore {
     if (standIn?.kind === 'session') throw new Error('A session is not exchanged for another one.')
     const nowMs = this.#clock.nowMs()
     const secret = newSecret()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const token = await readToken(trx, caller, nowMs)
       if (standIn !== undefined) await useCode(trx, standIn.hash, nowMs)
@@ -116,7 +117,7 @@ export class SessionStore {
   async end({ requester, standIn, tenantId }: Caller): Promise<void> {
     if (standIn?.kind !== 'session') return
     const nowMs = this.#clock.nowMs()
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const { numDeletedRows } = await trx
         .deleteFrom('sessions')
@@ -138,9 +139,13 @@ export class SessionStore {
   async createCode({ requester, tenantId }: Caller, actor: Actor): Promise<string> {
     const nowMs = this.#clock.nowMs()
     const code = `${signInCodePrefix}${newSecret()}`
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
-      await trx.deleteFrom('sign_in_codes').where('ends_at_ms', '<=', nowMs).execute()
+      await trx
+        .deleteFrom('sign_in_codes')
+        .where('tenant_id', '=', tenantId)
+        .where('ends_at_ms', '<=', nowMs)
+        .execute()
       await trx
         .insertInto('sign_in_codes')
         .values({

@@ -1,15 +1,17 @@
-// The store of organisations, and of the caller of each secret: a look-up by hash is one indexed read, so a
-// revoked token stops working with the next request. What tokens.ts does with tokens runs here in its
-// transactions.
+// The store of organisations, and of the caller of each secret: a look-up by hash is an indexed read that
+// begins after the request has arrived, so a revoked token stops working with the next request. What
+// tokens.ts does with tokens runs here in its transactions.
 
 import type { AccessToken, RevokedAccessToken } from '../../contract/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { Gathered } from '../core/gathered.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
@@ -31,14 +33,14 @@ export class TenancyStore {
   readonly #clock: Clock
   readonly #uses: TokenUses
 
-  /** Every request runs it, so it is built once; its one parameter is the hash. */
-  readonly #callerByHash: CallerQuery
+  /** Every request asks it, with the hash of its secret. */
+  readonly #callers: Gathered<CallerOfHash>
 
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
     this.#uses = new TokenUses(control)
-    this.#callerByHash = callerByHash(control)
+    this.#callers = new Gathered((hashes) => readCallers(control, hashes))
   }
 
   /**
@@ -51,7 +53,7 @@ export class TenancyStore {
   ): Promise<TenantPlace> {
     const nowMs = this.#clock.nowMs()
     const { tenantId, name, actor } = organisation
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       await lock(trx, 'placements')
       const rows = await trx.selectFrom('organisations').select(['tenant_id', 'placement']).execute()
@@ -166,9 +168,9 @@ export class TenancyStore {
 
   async createToken(token: NewToken): Promise<AccessToken> {
     const nowMs = this.#clock.nowMs()
-    return this.#control
-      .transaction()
-      .execute(async (trx) => readNewToken(trx, token.tenantId, await insertToken(trx, token, nowMs)))
+    return transact(this.#control, async (trx) =>
+      readNewToken(trx, token.tenantId, await insertToken(trx, token, nowMs)),
+    )
   }
 
   /** See {@link readTokenPage}. */
@@ -179,7 +181,7 @@ export class TenancyStore {
   /** See {@link revokeTokens}. Revoking again returns the first revocation. */
   revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute((trx) => revokeTokens(trx, revocation, nowMs))
+    return transact(this.#control, (trx) => revokeTokens(trx, revocation, nowMs))
   }
 
   /**
@@ -187,9 +189,7 @@ export class TenancyStore {
    * where a token has it that ended.
    */
   async findCaller(secret: string): Promise<Caller | null> {
-    const query: CallerQuery = { ...this.#callerByHash, parameters: [hashSecret(secret)] }
-    const { rows } = await this.#control.executeQuery(query)
-    const row = rows[0]
+    const row = await this.#callers.get(hashSecret(secret))
     if (row === undefined) return null
     const nowMs = this.#clock.nowMs()
     const caller = callerIn(row, nowMs)
@@ -198,15 +198,22 @@ export class TenancyStore {
   }
 }
 
-type CallerQuery = ReturnType<typeof callerByHash>
+type CallerOfHash = Awaited<ReturnType<typeof selectCallers>>[number]
 
-function callerByHash(control: Control) {
+async function readCallers(
+  control: Control,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, CallerOfHash>> {
+  return new Map((await selectCallers(control, hashes)).map((row) => [row.secret_hash, row]))
+}
+
+function selectCallers(control: Control, hashes: readonly string[]) {
   return control
     .selectFrom('access_tokens')
     .innerJoin('organisations', 'organisations.tenant_id', 'access_tokens.tenant_id')
-    .select(callerColumns)
-    .where('secret_hash', '=', '')
-    .compile()
+    .select([...callerColumns, 'access_tokens.secret_hash as secret_hash'])
+    .where('secret_hash', 'in', hashes)
+    .execute()
 }
 
 /** Whether anything was ever recorded under this tenant_id. */

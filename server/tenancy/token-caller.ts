@@ -1,5 +1,5 @@
-// The caller that an access token stands for, whatever led to its row: the secret itself, a session of the
-// console or a one-time code. A token that has ended is nobody's.
+// The caller of an access token, however its row was found: by the secret itself, a session of the console or
+// a one-time code. A token that has ended has no caller.
 
 import { Role } from '../../contract/tenancy.ts'
 import { tokenActor } from '../core/actor.ts'

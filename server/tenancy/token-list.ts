@@ -1,4 +1,4 @@
-// What people read of access tokens: pages of them, and of each how many descendants work. Never a secret,
+// Lists access tokens in pages, each with the number of its active descendants. A page never has a secret,
 // and nothing of another organisation.
 
 import { type RawBuilder, type Selectable, sql } from 'kysely'

@@ -56,7 +56,7 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
   if (token.actor.kind !== 'operator') await refuseTooManyTokens(trx, token.tenantId, nowMs)
   const line = await lineOf(trx, token, id, nowMs)
   const expiresAtMs = expiryWithin(line, token.expiresAtMs, nowMs)
-  await trx
+  const { numInsertedOrUpdatedRows } = await trx
     .insertInto('access_tokens')
     .values({
       id,
@@ -73,7 +73,10 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
       root_id: line.rootId,
       line_expires_at_ms: expiresAtMs,
     })
-    .execute()
+    // Another organisation, with another lock, may be storing the same secret.
+    .onConflict((conflict) => conflict.column('secret_hash').doNothing())
+    .executeTakeFirstOrThrow()
+  if (numInsertedOrUpdatedRows !== 1n) throw secretTaken()
   await appendAudit(trx, token.tenantId, nowMs, {
     actor: token.actor,
     action: 'token.created',
@@ -104,8 +107,11 @@ async function refuseTakenSecret(trx: ControlTransaction, secretHash: string): P
     .select('id')
     .where('secret_hash', '=', secretHash)
     .executeTakeFirst()
-  if (taken === undefined) return
-  throw new AppError('name_taken', {
+  if (taken !== undefined) throw secretTaken()
+}
+
+function secretTaken(): AppError {
+  return new AppError('name_taken', {
     sentence: 'This secret is in use for another token; choose a new one.',
   })
 }

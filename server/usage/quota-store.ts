@@ -3,8 +3,11 @@
 
 import { appendAudit } from '../audit/log.ts'
 import type { Control } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
+import { Gathered } from '../core/gathered.ts'
 
 /** The limits of an organisation; null is no limit. */
 export interface IngestLimits {
@@ -39,19 +42,18 @@ export class QuotaStore {
   readonly #control: Control
   readonly #defaults: IngestLimits
 
-  /** Every request runs it, so it is built once; its one parameter is the organisation. */
-  readonly #ownLimits: LimitsQuery
+  /** Every request asks it, with its organisation. */
+  readonly #ownLimits: Gathered<OwnLimits>
 
   constructor(control: Control, defaults: IngestLimits) {
     this.#control = control
     this.#defaults = defaults
-    this.#ownLimits = ownLimits(control)
+    this.#ownLimits = new Gathered((tenantIds) => readLimits(control, tenantIds))
   }
 
   /** Returns the current limits; a change by the command line applies to the next call. */
   async limitsOf(tenantId: string): Promise<IngestLimits> {
-    const query: LimitsQuery = { ...this.#ownLimits, parameters: [tenantId] }
-    const row = (await this.#control.executeQuery(query)).rows[0]
+    const row = await this.#ownLimits.get(tenantId)
     return {
       rowsPerSecond: inForce(row?.rows_per_second, this.#defaults.rowsPerSecond),
       bytesPerDay: inForce(row?.bytes_per_day, this.#defaults.bytesPerDay),
@@ -63,7 +65,8 @@ export class QuotaStore {
       ...(change.rowsPerSecond !== undefined && { rows_per_second: change.rowsPerSecond }),
       ...(change.bytesPerDay !== undefined && { bytes_per_day: change.bytesPerDay }),
     }
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
+      await lock(trx, { tenantId })
       await trx
         .insertInto('ingest_quotas')
         .values({ tenant_id: tenantId, rows_per_second: null, bytes_per_day: null, ...columns })
@@ -103,8 +106,9 @@ export class QuotaStore {
 
   /** Adds all counts in one transaction, except those of organisations that were removed. */
   async add(deltas: readonly DayDelta[]): Promise<void> {
-    await this.#control.transaction().execute(async (trx) => {
-      for (const { tenantId, day, ...counts } of deltas) {
+    await transact(this.#control, async (trx) => {
+      // In one order, so that two processes that count at once wait for each other in one direction only.
+      for (const { tenantId, day, ...counts } of inOrder(deltas)) {
         const known = await trx
           .selectFrom('organisations')
           .select('tenant_id')
@@ -135,14 +139,25 @@ export class QuotaStore {
   }
 }
 
-type LimitsQuery = ReturnType<typeof ownLimits>
+interface OwnLimits {
+  readonly rows_per_second: number | null
+  readonly bytes_per_day: number | null
+}
 
-function ownLimits(control: Control) {
-  return control
+async function readLimits(
+  control: Control,
+  tenantIds: readonly string[],
+): Promise<ReadonlyMap<string, OwnLimits>> {
+  const rows = await control
     .selectFrom('ingest_quotas')
-    .select(['rows_per_second', 'bytes_per_day'])
-    .where('tenant_id', '=', '')
-    .compile()
+    .select(['tenant_id', 'rows_per_second', 'bytes_per_day'])
+    .where('tenant_id', 'in', tenantIds)
+    .execute()
+  return new Map(rows.map((row) => [row.tenant_id, row]))
+}
+
+function inOrder(deltas: readonly DayDelta[]): DayDelta[] {
+  return deltas.toSorted((a, b) => (a.tenantId < b.tenantId ? -1 : a.tenantId > b.tenantId ? 1 : 0))
 }
 
 function inForce(own: number | null | undefined, fallback: number | null): number | null {

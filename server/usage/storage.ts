@@ -14,7 +14,7 @@ import { growthDays, growthOf } from './growth.ts'
 
 type Usage = z.output<typeof StorageUsage>
 
-/** The retention rule of each signal, and what it has done last. */
+/** The retention rule of each signal, and the last deletion that it requested. */
 export type KeptFor = Readonly<Record<Signal, Usage['signals'][number]['retention']>>
 
 /** Rows of one table on one UTC day; instants are nanoseconds since 1970 as text. */

@@ -284,7 +284,7 @@ test('a service with long records has more bytes than one with as many short one
   assert.ok((first?.bytes ?? 0) > 20 * (second?.bytes ?? 0), `${first?.bytes} and ${second?.bytes}`)
 })
 
-test('hidden rows of a service are in none of its figures, and those of a neighbour never', async () => {
+test('hidden rows of a service are in none of its figures, and rows of a neighbour never are', async () => {
   await insert('near', 7, 'otel_logs', [...served('a', '2025-11-24', 5), ...served('b', '2025-11-20', 7)])
   await insert('far', 7, 'otel_logs', served('a', '2025-11-24', 100))
   const before = await servicesOf('near.7')

@@ -7,6 +7,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import type { Control } from '../control/database.ts'
+import { transact } from '../control/transaction.ts'
 import { type Clock, instantText, type SteadyTime } from '../core/clock.ts'
 
 const Steady = z.object({ boot: z.string(), ms: z.number() })
@@ -137,7 +138,7 @@ export class ClockWatch {
   async #write(record: ClockRecord): Promise<void> {
     const { control, logger } = this.#deps
     try {
-      await control.transaction().execute(async (trx) => {
+      await transact(control, async (trx) => {
         await putValue(trx, recordKey, JSON.stringify(record))
         // The confirmation was used, or its doubt no longer exists.
         if (record.doubt === null)

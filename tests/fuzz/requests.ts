@@ -86,7 +86,9 @@ export class Requests {
   #pathOf({ parameters, path }: Operation): string {
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const known = this.#chance.is(0.85) ? this.#known.pick(name) : undefined
-      return encodeURIComponent(wellFormed(known ?? (this.#values.text(30) || 'x')))
+      const text = wellFormed(known ?? (this.#values.text(30) || 'x'))
+      // A client removes a segment of one or two dots before it sends the path, encoded or not.
+      return /^\.{1,2}$/.test(text) ? 'x' : encodeURIComponent(text)
     })
     const query = new URLSearchParams()
     for (const parameter of parameters) {

@@ -398,7 +398,7 @@ describe('a restore', () => {
         restoreBackup({
           backup: folder,
           dataDir,
-          controlPath: join(dataDir, 'control.db'),
+          control: { kind: 'sqlite', path: join(dataDir, 'control.db') },
           backupDir: dirs.backupDir,
           isControlReplaced: false,
           isJournalLost: false,

@@ -133,6 +133,7 @@ const walks: Readonly<Record<string, readonly string[] | { readonly not: string 
   'clock confirm': [],
   'quota set': ['--org', evil, '--rows-per-second', '1'],
   'quota show': ['--org', evil],
+  'migrate control': ['--from', `sqlite:${join(folder, evil)}`, '--to', `sqlite:${evil}`],
   'keys list': [],
   'keys rotate': [],
   'keys reseal': ['--key-file', join(folder, evil)],

@@ -8,13 +8,13 @@ import { BackupRegister } from '../../server/backup/register.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import type { Control } from '../../server/control/database.ts'
+import { openControlAt } from '../../server/control/place.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
 import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
-import { openBeside } from '../control-planes.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 import { Failpoints, Life, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
 import type { Answered, Asked, Fault, Subject } from './subject.ts'
@@ -91,7 +91,7 @@ export class InProcess implements Subject {
         return life.engine(engine)
       },
     })
-    this.#run = { app, life, failpoints, control: openBeside(this.#config.controlPath) }
+    this.#run = { app, life, failpoints, control: openControlAt(this.#config.control) }
     await app.start(() => beforeReady(app))
   }
 
@@ -167,7 +167,7 @@ export class InProcess implements Subject {
     await restoreBackup({
       backup,
       dataDir: this.#config.dataDir,
-      controlPath: this.#config.controlPath,
+      control: this.#config.control,
       backupDir: this.#config.backupDir,
       isControlReplaced,
       isJournalLost: false,

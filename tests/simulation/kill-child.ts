@@ -3,10 +3,10 @@
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
+import { openControlAt } from '../../server/control/place.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { raw } from '../../server/telemetry/sql.ts'
-import { openBeside } from '../control-planes.ts'
 import { silent } from '../fixtures.ts'
 import type { Call, ChildOptions } from './killed.ts'
 import { Failpoints, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
@@ -77,7 +77,7 @@ process.on('disconnect', () => process.exit(1))
 
 const address = await app.start(async () => {
   if (!options.isFirst) return
-  const control = openBeside(config.controlPath)
+  const control = openControlAt(config.control)
   await populate(app, control, newOrganisations(), async () => {})
   await control.destroy()
 })

@@ -1,5 +1,6 @@
 // Where time, waiting, randomness, the environment and output enter a program: each only through a few files,
-// so that everything else can run with a clock, a seed and settings that a test chooses.
+// so that everything else can run with a clock, a seed and settings that a test chooses. So do transactions,
+// which the database may end in favour of another one.
 
 import { type Expression, type Node, Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -41,6 +42,12 @@ const callRules: readonly CallRule[] = [
     use: /\bconsole\.[^.]+$/,
     except: (path) => /^(?:tests|bench|scripts)\//.test(path),
     reason: 'the service logs through its logger, the command line writes to standard output',
+  },
+  {
+    use: /\.(?:transaction|startTransaction)$/,
+    except: (path) => !path.startsWith('server/') || isTest(path) || path.startsWith('server/control/'),
+    reason:
+      'transactions run through control/transaction.ts, which runs one again where the database ended it',
   },
 ]
 

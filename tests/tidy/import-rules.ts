@@ -12,7 +12,7 @@ const layers: readonly (readonly string[])[] = [
   ['console', 'core'],
   ['control', 'telemetry', 'http', 'disk'],
   ['audit', 'deploys', 'series', 'worker'],
-  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup', 'demo'],
+  ['tenancy', 'ingest', 'query', 'usage', 'deletion', 'detection', 'backup', 'move', 'demo'],
   ['config', 'metrics'],
   ['app'],
   ['cli'],
@@ -20,6 +20,10 @@ const layers: readonly (readonly string[])[] = [
 
 /** Rooms inside a room, lowest first; '' means the files of the room itself. */
 const innerLayers: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  contract: [[''], ['examples', 'openapi'], ['operations']],
+  core: [[''], ['input', 'process', 'turns']],
+  http: [['limits'], [''], ['pages'], ['console']],
+  ingest: [['rows'], ['otlp', 'prometheus'], ['']],
   deletion: [['requests'], ['governance'], ['attempt'], ['preview', 'retention', 'certificate'], ['']],
   detection: [
     ['scoring'],
@@ -61,6 +65,11 @@ const moduleRules: readonly { module: RegExp; files: RegExp; reason: string }[] 
     files: /^server\/(?:control\/sqlite\/[\w-]+|telemetry\/folder-lock)\.ts$/,
     reason:
       'the driver of the control plane belongs to control/sqlite/ (and to the lock in telemetry/folder-lock.ts)',
+  },
+  {
+    module: /^pg(?:$|[-/])/,
+    files: /^server\/control\/postgres\/[\w-]+\.ts$/,
+    reason: 'the driver of PostgreSQL belongs to control/postgres/',
   },
   {
     module: /^chdb$/,
@@ -148,7 +157,8 @@ function whyNotInside(room: string, from: string, to: string): string | null {
  * `server/detection/routes.ts`.
  */
 function innerRoomOf(path: string): string {
-  return path.split('/').slice(2, -1).join('/')
+  const folders = path.split('/').slice(0, -1)
+  return folders.slice(folders[0] === 'server' ? 2 : 1).join('/')
 }
 
 function layerOf(room: string): number {

@@ -1,5 +1,4 @@
-// What the dialect of SQLite says in SQLite's own words. What every dialect must keep is in
-// control/dialect.db.test.ts.
+// What is specific to the dialect of SQLite. The rules for every dialect are in control/dialect.db.test.ts.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -13,7 +12,7 @@ const control = openSqlite(':memory:')
 await migrate(control)
 after(() => control.destroy())
 
-test('a row of a chain can not be replaced either, which removes it without the word', async () => {
+test('a row of a chain cannot be replaced: `insert or replace` would remove it without a delete', async () => {
   for (const table of ['audit_entries', 'ledger_entries'] as const) {
     await control.insertInto(table).values({ tenant_id: 'acme', seq: 1, entry: '{}', hash: 'h' }).execute()
     const replaced = sql`insert or replace into ${sql.table(table)} values ('acme', 1, '{}', 'x')`
@@ -21,7 +20,7 @@ test('a row of a chain can not be replaced either, which removes it without the 
   }
 })
 
-test('a condition on an unindexed column is not looked up in an index', async () => {
+test('a condition on a column that is marked as unindexed uses no index', async () => {
   const { unindexed } = dialectOf(control)
   const planOf = async (condition: ReturnType<typeof sql>) => {
     const plan = await sql<{ detail: string }>`
@@ -32,7 +31,7 @@ test('a condition on an unindexed column is not looked up in an index', async ()
   assert.doesNotMatch(await planOf(unindexed('tenant_id')), /SEARCH/)
 })
 
-test('a database that was opened in another way has no dialect', async () => {
+test('a database that was not opened as a control plane has no dialect', async () => {
   const foreign = new Kysely<Database>({
     dialect: new SqliteDialect({ database: async () => assert.fail('nobody connects') }),
   })

@@ -2,9 +2,10 @@
 // writer at a time: a transaction begins by taking the write lock of the whole file, and waits
 // where another process has it.
 
-import { SqliteAdapter, SqliteDialect, sql } from 'kysely'
+import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
+import type { ControlFigures } from '../figures.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
@@ -14,6 +15,10 @@ const dialect: ControlDialect = {
   // Nothing is left to lock: a transaction has the whole file from its beginning
   // (`begin immediate`, see sqlite.ts).
   async lock() {},
+  async lockAll() {},
+
+  // Nor does one transaction ever stand in the way of another that has begun.
+  isPreempted: () => false,
 
   snapshot(control, read) {
     return control.connection().execute(async (connection) => {
@@ -76,6 +81,12 @@ async function flushErased(control: Control): Promise<void> {
 
 class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   readonly controlDialect = dialect
+  readonly figures: ControlFigures
+
+  constructor(figures: ControlFigures) {
+    super()
+    this.figures = figures
+  }
 
   /** SQLite can; Kysely runs migrations without a transaction where this is not said. */
   override get supportsTransactionalDdl(): boolean {
@@ -85,7 +96,14 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
 
 /** Kysely's dialect of SQLite, which brings ours along. */
 export class SqliteControlDialect extends SqliteDialect {
+  readonly #figures: ControlFigures
+
+  constructor(config: SqliteDialectConfig, figures: ControlFigures) {
+    super(config)
+    this.#figures = figures
+  }
+
   override createAdapter(): SqliteControlAdapter {
-    return new SqliteControlAdapter()
+    return new SqliteControlAdapter(this.#figures)
   }
 }

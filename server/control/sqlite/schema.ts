@@ -30,6 +30,9 @@ export const sqliteSchema: SchemaDialect = {
       .raw(`create index ${table}_by_${field} on ${table} (tenant_id, ${jsonFieldText('entry', field)}, seq)`)
       .execute(db)
   },
+
+  // Migrations are written in its types.
+  async afterMigration() {},
 }
 
 /**

@@ -2,10 +2,12 @@
 // the folder, after the same flush that an erasure makes.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { temporaryFolder } from '../../../tests/fixtures.ts'
@@ -13,7 +15,8 @@ import { operatorActor } from '../../core/actor.ts'
 import { actorValues } from '../actor-columns.ts'
 import type { Control } from '../database.ts'
 import { dialectOf } from '../dialect.ts'
-import { migrate } from '../migrate.ts'
+import { migrate, migrationNames } from '../migrate.ts'
+import { migrationsIn } from '../migration-history.ts'
 import { openSqlite } from './sqlite.ts'
 
 const folder = temporaryFolder()
@@ -43,6 +46,23 @@ test('the flush is needed: before it the deleted bytes wait in the write-ahead l
   assert.notDeepEqual(filesWith('still-in-the-log'), [])
   await dialectOf(control).flushErased(control)
   assert.deepEqual(filesWith('still-in-the-log'), [])
+})
+
+test('a copy has what is stored, nothing deleted, and at most the announced size', async () => {
+  const copies = temporaryFolder()
+  await insertInstance('copied', 'stays-in-a-copy')
+  await insertInstance('deleted', 'never-in-a-copy '.repeat(2_000))
+  await control.deleteFrom('instance').where('key', '=', 'deleted').execute()
+  const path = join(copies, 'copy')
+  const maxBytes = await dialectOf(control).sizeBytes(control)
+  await dialectOf(control).copyTo(control, path)
+  const bytes = readFileSync(path)
+  assert.ok(bytes.includes('stays-in-a-copy'))
+  assert.ok(!bytes.includes('never-in-a-copy'))
+  assert.ok(statSync(path).size <= maxBytes, `${statSync(path).size} of ${maxBytes}`)
+  await assert.rejects(dialectOf(control).copyTo(control, path), 'an existing file is not replaced')
+  assert.ok(existsSync(path))
+  rmSync(copies, { recursive: true, force: true })
 })
 
 test('a flush that another reader holds up is an error and not a quiet success', async () => {
@@ -82,7 +102,7 @@ test('a commit is on disk before it is acknowledged, and references are kept', a
   await assert.rejects(token, /FOREIGN KEY/)
 })
 
-test('a question asked before sees what another process has written since, and columns that are new', async () => {
+test('a repeated query returns what another process has written meanwhile, and new columns', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'shared.db')
   const [ours, theirs] = [openSqlite(path), openSqlite(path)]
@@ -104,7 +124,7 @@ test('a question asked before sees what another process has written since, and c
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('a database that another process holds longer than we wait is a refusal to repeat, and nothing is written', async () => {
+test('a database that another process locks for too long is a refusal that can be retried, and nothing is written', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'busy.db')
   const [ours, theirs] = [openSqlite(path), openSqlite(path)]
@@ -142,7 +162,7 @@ async function withSmallDatabase(work: (small: Control) => Promise<void>): Promi
 
 const large = 'x'.repeat(100_000)
 
-test('a full disk is a refusal that says so, also in a transaction, and leaves nothing half written', async () => {
+test('a full disk is refused as `storage_full`, also in a transaction, and nothing is written in part', async () => {
   await withSmallDatabase(async (small) => {
     const insert = (on: Control, key: string, value: string) =>
       on.insertInto('instance').values({ key, value }).execute()
@@ -158,7 +178,7 @@ test('a full disk is a refusal that says so, also in a transaction, and leaves n
   })
 })
 
-test('a migration that finds no room fails with that and not with what follows from it', async () => {
+test('a migration on a full disk fails with that error and not with a later one', async () => {
   const folder = temporaryFolder()
   const empty = openSqlite(join(folder, 'empty.db'))
   await sql`pragma max_page_count = 4`.execute(empty)
@@ -167,7 +187,7 @@ test('a migration that finds no room fails with that and not with what follows f
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('a migration that fails leaves the database as it was, also what it had done by then', async () => {
+test('a failed migration leaves the database unchanged, also undoing its first statements', async () => {
   const folder = temporaryFolder()
   const half = openSqlite(join(folder, 'half.db'))
   const failing = {
@@ -185,7 +205,29 @@ test('a migration that fails leaves the database as it was, also what it had don
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('a control plane that can not be written is a refusal to repeat later', async () => {
+test('of several services that start at once one migrates, and each finds the newest schema', async () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'started.db')
+  const modules = ['./sqlite.ts', '../migrate.ts'].map((file) => new URL(file, import.meta.url).href)
+  const program = `
+    const [{ openSqlite }, { migrate }] = await Promise.all(${JSON.stringify(modules)}.map((url) => import(url)))
+    await migrate(openSqlite(${JSON.stringify(path)}))`
+  const started = Array.from({ length: 3 }, () =>
+    promisify(execFile)(process.execPath, [
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+      program,
+    ]),
+  )
+  for (const { stderr } of await Promise.all(started)) assert.equal(stderr, '')
+  const control = openSqlite(path)
+  assert.deepEqual(await migrationsIn(control), migrationNames)
+  await control.destroy()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('a control plane that cannot be written is a refusal that can be retried later', async () => {
   await withSmallDatabase(async (small) => {
     await sql`pragma query_only = on`.execute(small)
     const insert = small.insertInto('instance').values({ key: 'k', value: 'v' }).execute()

@@ -7,6 +7,7 @@ import { Kysely } from 'kysely'
 import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
+import { ControlFigures } from '../figures.ts'
 import { busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
@@ -25,7 +26,8 @@ export function openSqlite(path: string): Control {
   ]) {
     refusing(() => database.exec(`pragma ${pragma}`))
   }
-  return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database) }) })
+  const figures = new ControlFigures(() => ({ open: 1, waiting: 0 }))
+  return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database, figures) }, figures) })
 }
 
 /** Files beside the database at `path` that belong to it: they would corrupt another in its place. */
@@ -34,14 +36,14 @@ export function logsOf(path: string): string[] {
 }
 
 /** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
-function driverOf(database: DatabaseSync) {
+function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const kept = new Map<string, Prepared>()
   return {
     close: () => database.close(),
     prepare(text: string): Prepared {
       const known = kept.get(text)
       if (known !== undefined) return known
-      const prepared = prepare(database, text)
+      const prepared = prepare(database, text, figures)
       // What is written would stay in its statement, and so in memory, until the next of its kind.
       if (text.startsWith('select ') && kept.size < keptStatements) kept.set(text, prepared)
       return prepared
@@ -54,18 +56,27 @@ const keptStatements = 256
 
 type Prepared = ReturnType<typeof prepare>
 
-function prepare(database: DatabaseSync, text: string) {
+function prepare(database: DatabaseSync, text: string, figures: ControlFigures) {
   // A deferred transaction that reads before it writes fails outright when another process wrote in between.
   const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
   const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
+  const counted = <T>(work: () => T): T => {
+    figures.countStatement()
+    try {
+      return refusing(work)
+    } catch (error) {
+      figures.countFailure(error)
+      throw error
+    }
+  }
   return {
     reader: statement.columns().length > 0,
-    all: (parameters: ReadonlyArray<unknown>) => refusing(() => statement.all(...values(parameters))),
+    all: (parameters: ReadonlyArray<unknown>) => counted(() => statement.all(...values(parameters))),
     run: (parameters: ReadonlyArray<unknown>) => {
       // A full disk and an I/O error have rolled back already; that there is nothing to
       // roll back would hide them.
       if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
-      return refusing(() => statement.run(...values(parameters)))
+      return counted(() => statement.run(...values(parameters)))
     },
     iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
   }

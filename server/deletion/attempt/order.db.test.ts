@@ -1,5 +1,5 @@
-// In which order requests are carried out, on real stores: an organisation's own one after the other, what a
-// wider one erased not a second time, and no organisation waiting for another.
+// The order in which requests are carried out, on real stores. Those of one organisation run one after the
+// other, what a wider request has erased is not erased again, and no organisation waits for another.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -17,7 +17,7 @@ after(() => stores.close())
 const firstWeek = between(null, monday + weekNs)
 const secondWeek = between(monday + weekNs, monday + 2n * weekNs)
 
-/** A millisecond after the one before, because who asks in the same one has no order. */
+/** A millisecond after the previous one, because requests of the same millisecond have no order. */
 async function ask(
   scene: GovernedScene,
   draft: typeof all,
@@ -42,7 +42,7 @@ test('requests of an organisation are carried out in the order they were made', 
   await assertRows(scene, 0)
 })
 
-test('a clock that is set back changes nothing of the order, nor of what a wider one completes', async () => {
+test('a clock that is set back changes neither the order nor what a wider request completes', async () => {
   const scene = await governedSceneOf(stores)
   const first = await ask(scene, firstWeek)
   scene.clock.advance(-60 * minuteMs)
@@ -61,7 +61,7 @@ test('a clock that is set back changes nothing of the order, nor of what a wider
   assert.deepEqual(await completed(covering), [full, delayed])
 })
 
-test('a full erasure goes first, and what it erased for those before it is read back and not erased again', async () => {
+test('a full erasure goes first, and earlier requests that it covers are verified and not erased again', async () => {
   const scene = await governedSceneOf(stores)
   const range = await ask(scene, firstWeek)
   const delayed = await ask(scene, { ...secondWeek, delayMinutes: 60 })
@@ -77,7 +77,7 @@ test('a full erasure goes first, and what it erased for those before it is read 
   assert.deepEqual(scene.gate.hidden(scene.own.tenantId), [])
 })
 
-test('a wider erasure finishes only what it includes: other signals and what was asked for later go on by themselves', async () => {
+test('a wider erasure completes only the requests that it includes; other signals and later requests continue on their own', async () => {
   const scene = await governedSceneOf(stores)
   const traces = await ask(scene, { ...firstWeek, signals: ['traces'] })
   const logs = await ask(scene, { ...firstWeek, signals: ['logs'] })
@@ -111,7 +111,7 @@ test('a request that waits for approval is withdrawn when a wider one has erased
   await assertRows(scene, 0)
 })
 
-test('one that waits for its next attempt holds up those behind it, and nobody else’s', async () => {
+test('a request that waits for its next attempt delays later requests of its organisation and of no other', async () => {
   const scene = await governedSceneOf(stores)
   const first = await ask(scene, firstWeek)
   const second = await ask(scene, secondWeek)
@@ -133,7 +133,7 @@ test('one that waits for its next attempt holds up those behind it, and nobody e
   assert.deepEqual(await completed(scene), [first, second])
 })
 
-test('an attempt whose end can’t be recorded is gone on with, and holds no other organisation up', async () => {
+test('an attempt whose end can’t be recorded is continued, and delays no other organisation', async () => {
   const scene = await governedSceneOf(stores)
   const id = await ask(scene, between(null, monday + hourNs))
   const by = { requester: tokenNamed('owner'), idempotencyKey: null }
@@ -155,7 +155,7 @@ test('an attempt whose end can’t be recorded is gone on with, and holds no oth
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 1)
 })
 
-test('what a neighbour asks for while an attempt is at work is carried out before that ends', async () => {
+test('a request of a neighbour that arrives during an attempt is carried out before the attempt ends', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
   const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   let theirs = 'not yet'
@@ -177,7 +177,7 @@ test('what a neighbour asks for while an attempt is at work is carried out befor
   assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
 })
 
-test('a long rewrite gives way after a partition, also to an organisation of the same placement in its turn', async () => {
+test('a long rewrite gives way after each partition, also to an organisation in the same placement', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
   const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }

@@ -1,7 +1,6 @@
-// What the restore guard must not do, and must not forget: it takes nothing that is not a restore's, goes on
-// where a stop ended it, and keeps the journal that the next restore relies on. Beside it, moves that
-// complete a request without an attempt of its own, which have the same duty: nothing acknowledged is lost,
-// nothing is said too early.
+// The limits of the restore guard: it erases only what a restore brought back, continues after a stop, and
+// keeps the journal complete for the next restore. Also requests that complete without an attempt of their
+// own: nothing acknowledged is lost, and nothing is reported too early.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -45,7 +44,7 @@ async function forgetMark(id: string): Promise<void> {
   )
 }
 
-test('a completion that the engine was never told of, as of an older version, is left alone', async () => {
+test('a completion without a mark in the engine, as of an older version, is left unchanged', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(all)
   await scene.round()
@@ -63,9 +62,9 @@ test('a completion that the engine was never told of, as of an older version, is
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length)
 })
 
-test('an organisation with another first audit entry is another one of the same name', async () => {
+test('an organisation with another first audit entry counts as another organisation of the same name', async () => {
   const scene = await governedSceneOf(stores)
-  // Later than anything here, as a fast clock would have it: dates say nothing.
+  // Later than every other date here, as with a fast clock: dates decide nothing.
   journalled(scene, startMs + 400 * 86_400_000)
   scene.founded.hash = 'another first entry'
   const { worker } = scene.restarted()
@@ -74,14 +73,14 @@ test('an organisation with another first audit entry is another one of the same 
   await assertRows(scene, times.length)
 })
 
-test('where nobody wrote down which organisation asked, what it erased is erased again', async () => {
+test('an erasure whose journal entry does not identify its organisation is erased again', async () => {
   for (const [written, present] of [
     [null, 'first entry'],
     ['first entry', null],
   ] as const) {
     const scene = await governedSceneOf(stores)
     scene.founded.hash = written
-    // As old as the world: a founding date could only be after it.
+    // Earlier than any founding date can be.
     const id = journalled(scene, 0)
     scene.founded.hash = present
     const { worker } = scene.restarted()
@@ -93,7 +92,7 @@ test('where nobody wrote down which organisation asked, what it erased is erased
   }
 })
 
-test('an erasure of the journal that this engine has completed is put on record and erases nothing', async () => {
+test('an erasure of the journal that this engine has completed is recorded and erases nothing', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
   await new CompletionMarks(stores.engine).mark(id, startMs)
@@ -103,11 +102,11 @@ test('an erasure of the journal that this engine has completed is put on record 
   await assertRows(scene, times.length)
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length)
   const known = await scene.status(id)
-  assert.deepEqual([known.status, known.verified_at], ['completed', null], 'nobody here can vouch for it')
+  assert.deepEqual([known.status, known.verified_at], ['completed', null], 'nothing here can confirm it')
 })
 
 for (const born of ['awaiting_approval', 'scheduled'] as const) {
-  test(`an erasure that the control plane has as ${born} and the journal as begun is hidden and erased`, async () => {
+  test(`an erasure that is ${born} in the control plane and begun in the journal is hidden and erased`, async () => {
     const scene = await governedSceneOf(stores)
     if (born === 'awaiting_approval')
       await scene.policies.set(scene.own.tenantId, 'every_deletion', tokenNamed('owner'))
@@ -125,7 +124,7 @@ for (const born of ['awaiting_approval', 'scheduled'] as const) {
   })
 }
 
-test('what came back is waited for by the start after next as well, and a stop in between is no crash', async () => {
+test('the next start but one also waits for the erasure of what came back, and a stop in between is not a crash', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
   await scene.restarted().worker.restore()
@@ -138,7 +137,7 @@ test('what came back is waited for by the start after next as well, and a stop i
   await assertRows(scene, 0)
 })
 
-test('what was hard to erase the first time has all its tries again when it comes back', async () => {
+test('a request that needed many attempts has all its attempts again when its telemetry comes back', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(all)
   const id = request.request_id
@@ -156,7 +155,7 @@ test('what was hard to erase the first time has all its tries again when it come
   assert.equal((await scene.status(id)).status, 'completed')
 })
 
-test('a journal that lacks erasures is filled up at the start', async () => {
+test('a journal that lacks erasures is completed at the start', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)
   await scene.request({ ...all, delayMinutes: 60 })
@@ -166,14 +165,14 @@ test('a journal that lacks erasures is filled up at the start', async () => {
   assert.deepEqual(
     scene.journal.filter(({ tenantId }) => tenantId === scene.own.tenantId).map(({ requestId }) => requestId),
     [request.request_id],
-    'what has begun, and nothing that only waits',
+    'requests that have begun, and none that only waits',
   )
 })
 
-test('a request that a wider one is about to complete takes nothing in meanwhile', async () => {
+test('a request that a wider one is about to complete accepts no rows meanwhile', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
-  assert.equal(refuses(scene, monday), false, 'while it waits it accepts')
+  assert.equal(refuses(scene, monday), false, 'while it waits it accepts rows')
   const wide = await scene.request(all)
   const seen: boolean[] = []
   scene.faults.runAt('marked done', () => void seen.push(refuses(scene, monday)))
@@ -183,7 +182,7 @@ test('a request that a wider one is about to complete takes nothing in meanwhile
   assert.equal(refuses(scene, monday), false)
 })
 
-test('a request that a wider one has completed is in the journal, so that an older control plane knows it again', async () => {
+test('a request that a wider one has completed is in the journal, so that an older control plane learns of it', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
   const wide = await scene.request(all)
@@ -197,7 +196,7 @@ test('a request that a wider one has completed is in the journal, so that an old
   assert.deepEqual(new Set(own()), new Set([request.request_id, wide.request.request_id]), 'a lost journal')
 })
 
-test('a request that something kept from being completed by a wider one accepts again', async () => {
+test('a request whose completion by a wider one was prevented accepts rows again', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
   const wide = await scene.request(all)
@@ -214,18 +213,18 @@ test('a request that something kept from being completed by a wider one accepts 
   assert.deepEqual(
     own.map(({ requestId }) => requestId),
     [wide.request.request_id],
-    'what the journal names counts as begun',
+    'a request in the journal counts as begun',
   )
   await scene.restarted().worker.restore()
   assert.equal((await scene.status(request.request_id)).status, 'scheduled')
 })
 
-test('a request that could not be completed by a wider one accepts again', async () => {
+test('a request that could not be completed by a wider one accepts rows again', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, delayMinutes: 600 })
   await scene.request(all)
-  // Arrives in a stray place, so that only the count of the narrow request finds it after the wide one is
-  // done.
+  // Is stored in a wrong partition, so that only the count of the narrow request finds it after the wide one
+  // is done.
   scene.faults.runAt('marked done', () =>
     insertRows(
       stores.engine,
@@ -239,7 +238,7 @@ test('a request that could not be completed by a wider one accepts again', async
   await stores.engine.command(raw("alter table otel_logs drop partition id '998-20260105'"))
 })
 
-test('a promised swap whose table holds nothing closes its own placement, and nothing else stops', async () => {
+test('a promised swap whose table is empty closes its own placement and no other', async () => {
   const [scene, other] = [await governedSceneOf(stores), await governedSceneOf(stores)]
   const { placement } = scene.own
   await stores.engine.command(raw(`CREATE TABLE erasure_swap_${placement}_otel_logs AS otel_logs`))
@@ -255,7 +254,7 @@ test('a promised swap whose table holds nothing closes its own placement, and no
 
 const yearNs = 365n * 24n * hourNs
 
-test('a range that ends in the future is unknown time up to its completion, and what arrives for later is new', async () => {
+test('a range that ends in the future is unknown up to its completion, and later rows are new', async () => {
   const scene = await governedSceneOf(stores)
   const { tenantId } = scene.own
   const doneNs = BigInt(startMs) * 1_000_000n
@@ -276,10 +275,10 @@ test('a range that ends in the future is unknown time up to its completion, and 
   assert.equal(await scene.visible(scene.own, 'otel_logs'), 1)
   const { gate, worker } = scene.restarted()
   await worker.restore()
-  assert.deepEqual(unknown(gate), [{ startNs: monday, endNs: doneNs }], 'a start makes it no longer')
+  assert.deepEqual(unknown(gate), [{ startNs: monday, endNs: doneNs }], 'a start does not extend it')
 })
 
-test('an erasure that only the journal knows and the engine has completed is unknown time up to then', async () => {
+test('the time of an erasure that only the journal has, and that the engine has completed, is unknown up to the completion', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
   await new CompletionMarks(stores.engine).mark(id, startMs)
@@ -293,7 +292,7 @@ test('an erasure that only the journal knows and the engine has completed is unk
   assert.deepEqual(again.gate.unknownTime(scene.own.tenantId, 'logs', { startNs: null, endNs: null }), [done])
 })
 
-test('a legal hold on a part in which there is nothing keeps no erasure from being completed', async () => {
+test('a legal hold on an empty part does not prevent the completion of an erasure', async () => {
   const scene = await governedSceneOf(stores)
   await scene.hold({ startNs: monday - 10n * hourNs, endNs: monday })
   const { request } = await scene.request(between(monday - weekNs, monday + weekNs))
@@ -304,7 +303,7 @@ test('a legal hold on a part in which there is nothing keeps no erasure from bei
   await assertRows(scene, times.length / 2)
 })
 
-test('a step that had acted and could not say so is counted when a person has the request read back', async () => {
+test('a step that acted without recording it is counted when a person requests a verification', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request({ ...firstWeek, signals: ['logs'] })
   scene.faults.failOnceAt('partition dropped')

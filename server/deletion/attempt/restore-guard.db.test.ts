@@ -1,6 +1,6 @@
-// What a restore brings back is hidden before anybody can read, erased before the service is ready, and on
-// record again; what only arrived late is nobody's to take. On real stores: the telemetry store that was put
-// back from an older copy is the real one, with the rows back and the mark of the erasure gone.
+// What a restore brings back is hidden before any read, erased before the service is ready, and recorded
+// again; rows that only arrived late stay. On real stores: the restore of an older copy is a real telemetry
+// store with the rows back and without the mark of the erasure.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -23,7 +23,7 @@ after(() => stores.close())
 const firstWeek = between(null, monday + weekNs)
 const never = new AbortController().signal
 
-/** A scene whose organisation has erased, completely. */
+/** A scene whose organisation has completed an erasure. */
 async function erased(draft: DeletionDraft) {
   const scene = await governedSceneOf(stores)
   await assertRows(scene, times.length)
@@ -33,7 +33,7 @@ async function erased(draft: DeletionDraft) {
   return { scene, id: request.request_id }
 }
 
-/** Puts the organisation's rows and what the engine knows of its erasure back to how they were before it. */
+/** Restores the organisation's rows and the engine's marks to their state before the erasure. */
 async function bringBack(scene: GovernedScene, id: string, timesNs: readonly bigint[]): Promise<void> {
   for (const { name } of tables) await insertRows(stores.engine, scene.own, batchOf(name, timesNs))
   await stores.engine.command(
@@ -59,7 +59,7 @@ test('telemetry that came back with an older copy is hidden at once, erased befo
   await worker.restore()
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2)
   assert.equal(refuses({ ...scene, gate }, monday), true)
-  assert.deepEqual(gate.lateSelections(scene.own.tenantId), [], 'refused whole while it is at work')
+  assert.deepEqual(gate.lateSelections(scene.own.tenantId), [], 'refused completely during the erasure')
   const again = await scene.status(id)
   assert.deepEqual(
     [again.status, again.removed_at, again.verified_at, again.finished_at],
@@ -97,10 +97,10 @@ test('telemetry that came back with an older copy is hidden at once, erased befo
   )
   const next = scene.restarted()
   await next.worker.restore()
-  assert.equal((await scene.status(id)).status, 'completed', 'it is known again')
+  assert.equal((await scene.status(id)).status, 'completed', 'it is recorded again')
 })
 
-test('what arrived after an erasure is kept at every start', async () => {
+test('rows that arrived after an erasure stay at every start', async () => {
   const { scene } = await erased(all)
   await insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday, monday + weekNs]))
   const { gate, worker } = scene.restarted()
@@ -110,7 +110,7 @@ test('what arrived after an erasure is kept at every start', async () => {
   assert.equal(refuses({ ...scene, gate }, monday), false)
 })
 
-test('an erasure that only the journal knows is taken up: hidden, fenced, erased and on record', async () => {
+test('an erasure that only the journal has is hidden, fenced, erased and recorded', async () => {
   const scene = await governedSceneOf(stores)
   const requestId = newId('del', startMs - minuteMs)
   const { tenantId } = scene.own
@@ -162,7 +162,7 @@ test('an erasure that only the journal knows is taken up: hidden, fenced, erased
   assert.deepEqual(await scene.moves(requestId), ['running', 'verifying', 'completed'], 'taken up once')
 })
 
-test('an erasure that the journal knows to have begun is carried out, whatever an older control plane says', async () => {
+test('an erasure that has begun by the journal is carried out, whatever its state in an older control plane', async () => {
   for (const status of ['awaiting_approval', 'scheduled', 'cancelled', 'rejected', 'expired'] as const) {
     const scene = await governedSceneOf(stores)
     const { request } = await scene.request({ ...firstWeek, delayMinutes: 60 })
@@ -194,7 +194,7 @@ test('an erasure that the journal knows to have begun is carried out, whatever a
 })
 
 for (const older of ['held', 'running'] as const) {
-  test(`an erasure that had begun and that an older control plane has as ${older} can’t be cancelled under its hold`, async () => {
+  test(`an erasure that had begun and is ${older} in an older control plane can’t be cancelled under its hold`, async () => {
     const scene = await governedSceneOf(stores)
     const hold = await scene.hold()
     const { request } = await scene.request(firstWeek)
@@ -218,7 +218,7 @@ for (const older of ['held', 'running'] as const) {
   })
 }
 
-test('an erasure that only the journal knows can’t be cancelled under a hold', async () => {
+test('an erasure that only the journal has can’t be cancelled under a hold', async () => {
   const scene = await governedSceneOf(stores)
   await scene.hold()
   const requestId = newId('del', startMs)
@@ -241,7 +241,7 @@ test('an erasure that only the journal knows can’t be cancelled under a hold',
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), 0)
 })
 
-test('a mark that was written before the ledger could say completed completes nothing by itself', async () => {
+test('a mark that was written before the completion in the ledger completes nothing by itself', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)
   scene.faults.failOnceAt('marked done')
@@ -257,7 +257,11 @@ test('a mark that was written before the ledger could say completed completes no
     [id],
   )
   await worker.eraseWhatCameBack(never)
-  assert.equal((await scene.status(id)).status, 'incomplete', 'it did not come back, so nobody waits for it')
+  assert.equal(
+    (await scene.status(id)).status,
+    'incomplete',
+    'it did not come back, so the start does not wait for it',
+  )
   scene.clock.advance(minuteMs)
   await worker.round(never)
   assert.equal((await scene.status(id)).status, 'completed')
@@ -266,7 +270,7 @@ test('a mark that was written before the ledger could say completed completes no
   assert.equal((await scene.status(id)).status, 'completed')
 })
 
-test('what came back under a legal hold ends held and unseen, and doesn’t keep the service from being ready', async () => {
+test('what came back under a legal hold ends held and hidden, and does not delay readiness', async () => {
   const { scene, id } = await erased(firstWeek)
   await bringBack(scene, id, firstWeekTimes)
   await scene.hold({ startNs: monday, endNs: monday + 10n * hourNs })
@@ -279,7 +283,7 @@ test('what came back under a legal hold ends held and unseen, and doesn’t keep
   await assert.rejects(scene.decisions.cancel(scene.callerOf('owner'), id), { code: 'deletion_state' })
 })
 
-test('an erasure of what came back that can’t be carried out is tried until the service is stopped, and stays hidden', async () => {
+test('an erasure of what came back that fails is tried until the service is stopped, and stays hidden', async () => {
   const { scene, id } = await erased(firstWeek)
   await bringBack(scene, id, firstWeekTimes)
   const { gate, worker } = scene.restarted()

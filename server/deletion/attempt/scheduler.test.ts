@@ -1,4 +1,4 @@
-// Which request begins when, with attempts that end by hand.
+// When each request begins, with attempts that the test ends.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -6,7 +6,7 @@ import { silent } from '../../../tests/fixtures.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { carryOutDue } from './scheduler.ts'
 
-/** Requests as `tenant/name`; one of a tenant in capitals has ended the process before. */
+/** Requests as `tenant/name`; the process has ended before during one of a tenant in capitals. */
 function roundOf(
   names: readonly string[],
   { attemptsAtOnce = 2, placements = {} as Record<string, number> } = {},
@@ -79,7 +79,7 @@ test('organisations take turns, one request of each at a time', async () => {
   await done
 })
 
-test('what comes in while a long attempt is at work begins beside it', async () => {
+test('a request that arrives during a long attempt begins beside it', async () => {
   const { ask, begun, done, end, settle } = roundOf(['a/1'])
   await settle()
   await ask('b/1')
@@ -92,7 +92,7 @@ test('what comes in while a long attempt is at work begins beside it', async () 
   assert.deepEqual(begun, ['a/1', 'b/1', 'b/2'])
 })
 
-test('of one placement there is one attempt at a time', async () => {
+test('a placement has one attempt at a time', async () => {
   const { begun, done, end, settle } = roundOf(['a/1', 'b/1', 'c/1'], { placements: { a: 1, b: 1, c: 2 } })
   await settle()
   assert.deepEqual(begun, ['a/1', 'c/1'])
@@ -117,7 +117,7 @@ test('a request during which the process ended is carried out alone, after the o
   await done
 })
 
-test('an organisation whose attempt did not end well has no other in this round, and nothing begins after a stop', async () => {
+test('an organisation whose attempt failed has no other in this round, and nothing begins after a stop', async () => {
   const { abort, begun, done, end, settle } = roundOf(['a/1', 'a/2', 'b/1', 'b/2'])
   await settle()
   await end('a/1', false)

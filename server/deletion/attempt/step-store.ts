@@ -3,6 +3,7 @@
 
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { acting, hasUnseenHold, interrupted, promised } from '../governance/hold-conflicts.ts'
 import type { DeletionProgress, StoredDeletion } from '../requests/request.ts'
@@ -42,7 +43,7 @@ export class StepStore {
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
     const places = new Set(plan.map(placeOf))
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       const before = await trx
         .selectFrom('deletion_steps')
         .selectAll()
@@ -99,7 +100,7 @@ export class StepStore {
     holds: readonly ActiveHold[],
     action: typeof acting | typeof promised = acting,
   ): Promise<void> {
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       await lock(trx, request)
       if (await hasUnseenHold(trx, request.tenantId, request, holds)) {
         throw new ErasureError('A legal hold was placed while a step began; the next attempt keeps to it')

@@ -1,5 +1,5 @@
 // The read-back beside copies of survivors, on a real engine: it counts what is selected and nothing else,
-// and a copy that goes or takes its other name while it is counted is neither passed over nor an error.
+// and a copy that is removed or renamed while it is counted is neither missed nor an error.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -19,7 +19,7 @@ after(() => stores.close())
 const firstWeek = between(null, monday + weekNs)
 const place = { tenantId: 'copied', placement: 900 }
 
-/** A copy of log records as an eraser makes one, with one row an hour of the given hours. */
+/** A copy of log records as the eraser makes it, with one row for each of the given hours. */
 async function withCopy(hours: readonly number[], work: () => Promise<void>): Promise<void> {
   const copy = `erasure_copy_${place.placement}_otel_logs`
   await stores.engine.command(raw(`CREATE TABLE ${copy} AS otel_logs`))
@@ -42,7 +42,7 @@ const target = { ...between(monday, monday + 10n * hourNs), held: [] }
 const countCopies = async (engine = stores.engine, wanted = target) =>
   (await readBack(engine, [], place.tenantId, wanted)).rowsLeft.unfinished_copies
 
-test('a request that is counted again beside the copy of a neighbour’s survivors is clean', async () => {
+test('the count of a request finds nothing in the copy of a neighbour’s survivors', async () => {
   const scene = await governedSceneOf(stores, { isShared: true })
   const { request } = await scene.request(firstWeek)
   await scene.round()
@@ -59,7 +59,7 @@ test('a request that is counted again beside the copy of a neighbour’s survivo
   assert.deepEqual(new Set(found.map(String)), new Set(['true,0']))
 })
 
-test('of a copy the selected rows of the selected signals that no hold keeps are counted', async () => {
+test('the selected rows of a copy are counted, for the selected signals and without what a hold keeps', async () => {
   await withCopy([3, 4, 9, 10, 30], async () => {
     assert.equal(await countCopies(), 3)
     assert.equal(await countCopies(stores.engine, { ...target, signals: ['metrics', 'traces'] }), 0)
@@ -72,7 +72,7 @@ test('of a copy the selected rows of the selected signals that no hold keeps are
   })
 })
 
-test('a copy that takes its other name while it is counted is counted under that one', async () => {
+test('a copy that is renamed while it is counted is counted under its new name', async () => {
   await withCopy([3, 4, 9, 10, 30], async () => {
     const engine = new FailingEngine(stores.engine)
     engine.before = async (text) => {
@@ -87,7 +87,7 @@ test('a copy that takes its other name while it is counted is counted under that
   })
 })
 
-test('a copy that is thrown away while it is counted holds nothing', async () => {
+test('a copy that is removed while it is counted counts as empty', async () => {
   await withCopy([3], async () => {
     const engine = new FailingEngine(stores.engine)
     engine.before = async (text) => {

@@ -71,7 +71,7 @@ const placements = [
 
 for (const where of placements) {
   describe(`in ${where.name}`, () => {
-    test('a full erasure removes every row of every signal and leaves the neighbour whole', async () => {
+    test('a full erasure removes every row of every signal and none of the neighbour', async () => {
       const erasing = await scene(where)
       await assertRows(erasing, times.length)
       const { request } = await erasing.request(all)
@@ -81,7 +81,7 @@ for (const where of placements) {
       assert.equal(done.status, 'completed')
       assert.ok(done.hidden_at && done.removed_at && done.verified_at && done.finished_at)
       assert.equal(done.detail.rows_erased, times.length * tables.length)
-      assert.equal(done.detail.partitions_rewritten, 0, 'nothing of its own is left in any of them')
+      assert.equal(done.detail.partitions_rewritten, 0, 'none of its rows is left in any of them')
       await assertRows(erasing, 0)
       await assertNothingLeftOnDisk()
     })
@@ -105,7 +105,7 @@ for (const where of placements) {
       await assertNothingLeftOnDisk()
     })
 
-    test('a range of whole weeks before a point takes the first week and keeps the second', async () => {
+    test('a range of whole weeks up to an instant removes the first week and keeps the second', async () => {
       const erasing = await scene(where)
       const { request } = await erasing.request(between(null, monday + weekNs))
       await erasing.round()
@@ -134,7 +134,7 @@ for (const where of placements) {
       'removed from disk',
       'before read-back',
     ]) {
-      test(`an attempt that ends at "${point}" stays hidden, says so, and the next one completes with true counts`, async () => {
+      test(`an attempt that ends at "${point}" stays hidden and reports it, and the next one completes with the right counts`, async () => {
         const erasing = await scene(where)
         const { request } = await erasing.request(all)
         erasing.faults.failOnceAt(point)
@@ -155,7 +155,7 @@ for (const where of placements) {
   })
 }
 
-/** Takes the waiting time out of the retry, then runs the next round. */
+/** Makes the retry due, then runs the next round. */
 async function resume(scene: Scene, requestId: string): Promise<void> {
   await stores.control
     .updateTable('deletion_requests')
@@ -165,13 +165,14 @@ async function resume(scene: Scene, requestId: string): Promise<void> {
   await scene.round()
 }
 
-test('a swap that a crash left half made is made again before anything else, without a doubled or lost row', async () => {
+test('a swap that a crash interrupted is repeated before anything else, without a duplicated or lost row', async () => {
   const erasing = await scene({ isShared: true })
   const { request } = await erasing.request(all)
   erasing.faults.failOnceAt('swap promised')
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
-  // What a kill inside REPLACE PARTITION was measured to leave: the old part and the survivors side by side.
+  // The state after a kill inside REPLACE PARTITION, as measured: the old part and the survivors side by
+  // side.
   const [promised] = await sideTables(stores.engine)
   assert.ok(promised)
   const table = tables.find(({ name }) => promised.name.endsWith(name))?.name ?? assert.fail()
@@ -187,7 +188,7 @@ test('a swap that a crash left half made is made again before anything else, wit
   await assertNothingLeftOnDisk()
 })
 
-test('what is selected is hidden from the organisation at once, and the rest stays readable', async () => {
+test('the selection is hidden from the organisation at once, and the rest stays readable', async () => {
   const erasing = await scene({ isShared: true })
   assert.equal(await erasing.visible(erasing.own, 'otel_traces'), times.length)
   await erasing.request(between(null, monday + weekNs))
@@ -196,10 +197,10 @@ test('what is selected is hidden from the organisation at once, and the rest sta
   assert.equal(await erasing.visible(erasing.neighbour, 'otel_traces'), times.length)
 })
 
-test('a read-back that still finds rows leaves the request incomplete and hidden, never completed', async () => {
+test('a request whose read-back still finds rows stays incomplete and hidden, never completed', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
-  // A row of the same organisation in a placement that isn't its own: only a count by tenant alone finds it.
+  // A row of the organisation in a placement of another: only a count by tenant finds it.
   const stray: TenantPlace = { tenantId: erasing.own.tenantId, placement: 999 }
   await insertRows(stores.engine, stray, batchOf('otel_logs', [monday]))
   await erasing.round()
@@ -212,7 +213,7 @@ test('a read-back that still finds rows leaves the request incomplete and hidden
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
 })
 
-test('a request that took the process down more than three times is given up, visible and still hidden', async () => {
+test('a request during which the process ended more than three times fails, and its selection stays hidden', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   for (let crash = 0; crash < 4; crash++) {
@@ -222,7 +223,7 @@ test('a request that took the process down more than three times is given up, vi
       .where('request_id', '=', request.request_id)
       .execute()
     await erasing.worker.restore()
-    // Starting again without an attempt in between is no crash of the erasure's.
+    // A restart without an attempt in between does not count as a crash of the erasure.
     await erasing.worker.restore()
   }
   await erasing.round()
@@ -242,11 +243,11 @@ test('a request that took the process down more than three times is given up, vi
   assert.equal(
     await erasing.visible(erasing.own, 'otel_logs'),
     1,
-    'what arrives afterwards is new and visible',
+    'rows that arrive afterwards are new and visible',
   )
 })
 
-test('an erasure that a full disk holds up waits with that reason, is never given up, and completes once there is room', async () => {
+test('an erasure on a full disk waits with that reason, never fails for it, and completes when there is space', async () => {
   const clock = new ManualClock(Number(monday / 1_000_000n) + 90 * 86_400_000)
   const erasing = await scene({ clock })
   const { request } = await erasing.request(all)
@@ -270,7 +271,7 @@ test('an erasure that a full disk holds up waits with that reason, is never give
   assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
 })
 
-test('an identical active request is the same request, and a full erasure at work refuses another selection', async () => {
+test('an identical active request is returned, and during a full erasure another selection is refused', async () => {
   const erasing = await scene()
   const first = await erasing.request(all)
   const second = await erasing.request(all)
@@ -281,7 +282,7 @@ test('an identical active request is the same request, and a full erasure at wor
   assert.ok((await erasing.request(between(null, monday))).isNew)
 })
 
-test('every move is in the ledger, the chain holds, and neither tells what was erased', async () => {
+test('every move is in the ledger, the chain is valid, and neither contains what was erased', async () => {
   const erasing = await scene({ isShared: true })
   const note = 'written by a person'
   const { request } = await erasing.request({ ...between(null, monday + weekNs), note })
@@ -306,7 +307,7 @@ test('every move is in the ledger, the chain holds, and neither tells what was e
   )
 })
 
-test('what is being erased can neither be read nor added to, from the request until the erasure is completed', async () => {
+test('the selection can neither be read nor written to, from the request until the erasure is completed', async () => {
   const erasing = await scene()
   const late = [batchOf('otel_logs', [monday])]
   assert.equal(erasing.gate.refuses(erasing.own, late), false)
@@ -321,7 +322,7 @@ test('what is being erased can neither be read nor added to, from the request un
   assert.equal(erasing.gate.refuses(erasing.own, late), false)
 })
 
-test('a swap that cannot be made closes its placement alone, until it can be made', async () => {
+test('a swap that fails closes its own placement and no other, until it succeeds', async () => {
   const erasing = await scene({ isShared: true })
   const { request } = await erasing.request(all)
   erasing.faults.failOnceAt('swap promised')
@@ -336,14 +337,14 @@ test('a swap that cannot be made closes its placement alone, until it can be mad
   await assertRows(erasing, 0)
 })
 
-test('nobody waits for a merge under way of what is still part of the table, however long it takes', {
+test('an erasure does not wait for a running merge of other rows, however long it takes', {
   timeout: 60_000,
 }, async () => {
   const { own } = await scene()
   const pause = 'merge_task_projection_stage_pause'
   const week = `${own.placement}-20260119`
   const run = (statement: string) => stores.engine.command(raw(statement))
-  // The engine can be told to pause a merge where it comes to a projection.
+  // A failpoint of the engine pauses a merge at a projection.
   await run('ALTER TABLE otel_logs ADD PROJECTION paused (SELECT Timestamp ORDER BY Timestamp)')
   for (const ns of [0n, 1n])
     await insertRows(stores.engine, own, batchOf('otel_logs', [monday + 2n * weekNs + ns]))
@@ -354,7 +355,7 @@ test('nobody waits for a merge under way of what is still part of the table, how
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
     await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)
-    assert.equal((await merges()).length, 1, 'the merge is still under way')
+    assert.equal((await merges()).length, 1, 'the merge is still running')
   } finally {
     await run(`SYSTEM DISABLE FAILPOINT ${pause}`)
     await merging.catch(() => {})
@@ -362,7 +363,7 @@ test('nobody waits for a merge under way of what is still part of the table, how
   }
 })
 
-test('an attempt that the stop of the service ends is not held against it and goes on at once', async () => {
+test('an attempt that a stop of the service ends does not count as failed and continues at once', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   await erasing.worker.round(AbortSignal.abort())
@@ -378,7 +379,7 @@ test('an attempt that the stop of the service ends is not held against it and go
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
 })
 
-test('an attempt whose process loses its lease stops between two steps, says so, and goes on where the lease is', async () => {
+test('an attempt whose process loses its lease stops between two steps, reports it, and continues where the lease is', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   const lease = new AbortController()
@@ -395,7 +396,7 @@ test('an attempt whose process loses its lease stops between two steps, says so,
 })
 
 for (const point of ['before partition step', 'survivors copied', 'swap promised']) {
-  test(`an attempt that loses its lease at "${point}" changes no table any more, and the next one completes`, async () => {
+  test(`an attempt that loses its lease at "${point}" changes no table afterwards, and the next one completes`, async () => {
     const erasing = await scene({ isShared: true })
     const half = monday + weekNs / 2n
     const { request } = await erasing.request(between(null, half))
@@ -419,7 +420,7 @@ for (const point of ['before partition step', 'survivors copied', 'swap promised
   })
 }
 
-test('a step that has begun is finished where the service is stopped', async () => {
+test('a step that has begun is finished when the service is stopped', async () => {
   const erasing = await scene({ isShared: true })
   await erasing.request(all)
   const stopping = new AbortController()
@@ -428,13 +429,13 @@ test('a step that has begun is finished where the service is stopped', async () 
   assert.equal(erasing.faults.points.filter((point) => point === 'partition replaced').length, 1)
 })
 
-test('no attempt acts while a backup is copied', async () => {
+test('no attempt acts while a backup is taken', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   const copied = Promise.withResolvers<void>()
   const copying = erasing.locks.attempts.exclusively([erasing.own.placement], () => copied.promise)
   const round = erasing.round()
-  // More questions to the engine than an attempt needs until its first step.
+  // More statements than an attempt needs until its first step.
   for (let i = 0; i < 30; i++) await erasing.count(erasing.own, 'otel_logs')
   assert.deepEqual(erasing.faults.points, [])
   assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
@@ -443,7 +444,7 @@ test('no attempt acts while a backup is copied', async () => {
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
 })
 
-test('an organisation may have only so many deletions open', async () => {
+test('the number of open deletions of an organisation is limited', async () => {
   const erasing = await scene()
   for (let hour = 1; hour <= openRequestsMax; hour++) {
     await erasing.request(between(null, monday + BigInt(hour) * hourNs))
@@ -451,7 +452,7 @@ test('an organisation may have only so many deletions open', async () => {
   await assert.rejects(erasing.request(all), { code: 'too_many_requests' })
 })
 
-test('of two movers that saw the same state one moves the request and the other writes nothing', async () => {
+test('of two concurrent moves from the same state one succeeds and the other writes nothing', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(all)
   const seen = (await erasing.requests.inStatus(['running'])).find(
@@ -474,7 +475,7 @@ test('of two movers that saw the same state one moves the request and the other 
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
 })
 
-test('two deletions that overlap claim each row once', async () => {
+test('two deletions that overlap count each row once', async () => {
   const erasing = await scene()
   const first = await erasing.request(between(null, monday + weekNs))
   erasing.faults.failOnceAt('planned')

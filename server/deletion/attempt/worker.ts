@@ -89,8 +89,11 @@ export class DeletionWorker {
       gate,
       logger,
       requests,
+      requestStore,
       trustedNowMs,
     } = this.#deps
+    // A completion without an attempt is journalled after it is stored.
+    if (await requestStore.settleDoubts()) await this.#guard.completeJournal()
     if (gate.closedPlacements().length > 0) await this.#swapRecovery.run()
     await this.#expireUnanswered()
     await this.#releaseHeld()

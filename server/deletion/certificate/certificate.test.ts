@@ -1,5 +1,5 @@
-// What a certificate says and what it refuses to say, without a store: the payload, the printed page and the
-// check of a file that somebody may have changed.
+// What a certificate contains and what it leaves out, without a store: the payload, the printed page, and the
+// check of a file that may have been changed.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -14,7 +14,7 @@ import {
 import { newKeyPair, signJws } from '../../audit/jws.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenActor } from '../../core/actor.ts'
-import { instanceOf } from '../../core/instance.ts'
+import { instanceOf } from '../../core/process/instance.ts'
 import type { StoredStep } from '../attempt/step-store.ts'
 import { noProgress, type RequestRow } from '../requests/request.ts'
 import { buildCertificate, type CertificateFacts } from './certificate.ts'
@@ -128,7 +128,7 @@ test('a certificate names who, what, when and how, exactly and by the contract',
   assert.deepEqual(ledger, facts.completion)
 })
 
-test('it says Clear, never Purge, and holds neither the note, nor the idempotency key, nor the instance’s secret', () => {
+test('it claims Clear, never Purge, and contains neither the note, nor the idempotency key, nor the instance’s secret', () => {
   const text = JSON.stringify(built())
   assert.match(text, /"category":"Clear \(logical removal and verification\)"/)
   assert.doesNotMatch(text, /purge/i)
@@ -137,7 +137,7 @@ test('it says Clear, never Purge, and holds neither the note, nor the idempotenc
   }
 })
 
-test('steps are summed by store and method; what found nothing or was never done is not counted', () => {
+test('steps are summed by store and method; steps that found nothing or were not carried out are not counted', () => {
   const { erasure } = built({
     steps: [
       step('otel_logs', 'dropped', 100),
@@ -158,7 +158,7 @@ test('steps are summed by store and method; what found nothing or was never done
   assert.deepEqual([erasure.rows, erasure.bytes], [162, 1600])
 })
 
-test('backups, approval, late data and a wider erasure are said where there are any', () => {
+test('backups, approval, late data and a wider erasure are included where there are any', () => {
   const backups = [
     { backup_id: 'bak_1', taken_at_ms: startMs - 5000, expires_at_ms: startMs + 9000 },
     { backup_id: 'bak_2', taken_at_ms: null, expires_at_ms: startMs + 7000 },
@@ -186,7 +186,7 @@ test('backups, approval, late data and a wider erasure are said where there are 
   assert.equal(built().erasure.erased_with, null)
 })
 
-test('nothing is certified that the record does not show', () => {
+test('nothing is certified that the request does not show', () => {
   for (const changes of [
     { status: 'verifying' },
     { verified_at_ms: null },
@@ -212,7 +212,7 @@ test('a request that an older version completed can be certified', () => {
   assert.equal(ofRequest({ progress: JSON.stringify(older) }).erasure.erased_with, null)
 })
 
-test('any selection the record can hold gives a certificate by the contract', () => {
+test('any selection that can be stored gives a certificate that matches the contract', () => {
   const ns = fc.option(fc.bigInt({ min: 0n, max: 5_662_310_400_000_000_000n }))
   fc.assert(
     fc.property(ns, ns, fc.string(), fc.string(), fc.boolean(), (start, end, name, by, isAll) => {
@@ -244,7 +244,7 @@ async function issued(certificate: DeletionCertificate = built()) {
   return { answer, jws, kid: publicKey.kid, jwks: { keys: [publicKey] }, sign: signJws, privateJwk }
 }
 
-test('a file that was not changed holds, as answered, reordered, reformatted, or as its signature alone', async () => {
+test('an unchanged file is valid: as returned, reordered, reformatted, or only its signature', async () => {
   const { answer, jws, kid, jwks } = await issued()
   const reordered = Object.fromEntries(Object.entries(answer).reverse())
   const wrapped = `\n  ${jws.replace(/(.{60})/g, '$1\r\n')}\n`
@@ -260,7 +260,7 @@ test('a file that was not changed holds, as answered, reordered, reformatted, or
   }
 })
 
-/** Every path to a value in the answer, with the value. */
+/** Every path to a value in the response, with the value. */
 function leaves(value: unknown, path: readonly string[] = []): [path: readonly string[], value: unknown][] {
   if (typeof value !== 'object' || value === null) return [[path, value]]
   return Object.entries(value).flatMap(([name, inner]) => leaves(inner, [...path, name]))
@@ -317,7 +317,7 @@ test('a changed, removed or added value is found and named, wherever it is', asy
   await refused(JSON.stringify(answer).replace('{', '{"__proto__":{},'), /^__proto__: /)
 })
 
-test('whatever else is given is refused in words', async () => {
+test('any other input is refused with a sentence', async () => {
   const deep = `{"certificate":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
   const { jwks } = await issued()
   for (const text of ['', '{', '[]', 'null', '{}', '<!doctype html>', 'a.b.c', '{"jws":5}', '\u0000', deep]) {
@@ -330,7 +330,7 @@ test('whatever else is given is refused in words', async () => {
   )
 })
 
-test('no key from the file is believed, and no other statement of the same key is a certificate', async () => {
+test('a key from the file is never trusted, and another statement signed by the same key is not a certificate', async () => {
   const { answer, jws, privateJwk, kid, jwks } = await issued()
   const foreign = await issued()
   await assert.rejects(checkCertificate(JSON.stringify(answer), foreign.jwks), /not a trusted one/)
@@ -358,7 +358,7 @@ test('the page shows every fact that is signed and the signature in full', async
   }
 })
 
-test('the page loads nothing, runs nothing, and shows whatever somebody called themselves as text', async () => {
+test('the page loads nothing, runs nothing, and shows any name as text', async () => {
   const hostile = `"><img src=x onerror=alert(1)><script>alert(2)</script>'\`&amp;</style><style>`
   const certificate = built({
     request: {

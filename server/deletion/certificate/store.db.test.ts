@@ -1,5 +1,5 @@
-// Issuing on a real control plane: once and for good, for its own organisation, and only for what the ledger
-// shows to be completed now, also when a request is carried out again.
+// Issuing on a real control plane: once, for its own organisation, and only for requests that are completed
+// by the ledger, also when a request is carried out again.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,8 +13,8 @@ import { actorValues } from '../../control/actor-columns.ts'
 import { operatorActor, tokenActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
-import { instanceOf } from '../../core/instance.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { instanceOf } from '../../core/process/instance.ts'
 import type { KnownBackup } from '../requests/request.ts'
 import { noProgress } from '../requests/request.ts'
 import { CertificateStore } from './store.ts'
@@ -48,7 +48,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
       .execute()
   }
 
-  /** Writes what the ledger writes for a move. */
+  /** Writes the ledger entry of a move. */
   const move = async (
     tenantId: string,
     requestId: string,
@@ -134,7 +134,7 @@ test('a certificate is signed once: the same bytes later, after a restart, with 
   assert.deepEqual(
     first.certificate.backups.map(({ backup_id }) => backup_id),
     ['bak_1', 'bak_2'],
-    'as the register has them, by whatever date',
+    'as the register has them, whatever the dates',
   )
   await clock.advance(60_000)
   await keys.rotate(operatorActor('test'))
@@ -143,7 +143,7 @@ test('a certificate is signed once: the same bytes later, after a restart, with 
   assert.deepEqual(await new CertificateStore(deps).issue('acme', 'del_1', tokenNamed('bob')), first)
 })
 
-test('twenty first requests at once get one certificate, and the audit log names who had it issued', async (t) => {
+test('twenty concurrent first requests get one certificate, and the audit log names who requested it', async (t) => {
   const { store, control, completed } = await open(t)
   await completed('acme', 'del_1')
   const all = await Promise.all(
@@ -176,7 +176,7 @@ test('another organisation’s deletion is unknown, before and after its certifi
   )
 })
 
-test('in every state but completed there is none, and when to ask again is said only where one may come', async (t) => {
+test('in every state but completed there is none, and Retry-After is sent only where one may follow', async (t) => {
   const { store, control, request } = await open(t)
   await request('acme', 'del_1')
   const retryAfter: Record<DeletionStatus, number | undefined> = {
@@ -203,10 +203,10 @@ test('in every state but completed there is none, and when to ask again is said 
   assert.deepEqual(await control.selectFrom('certificates').selectAll().execute(), [])
 })
 
-test('a request that is carried out again has none until it is completed again, and then a new one that names the old', async (t) => {
+test('a request that is carried out again has none until it is completed again, then a new one that names the old one', async (t) => {
   const { store, clock, control, move, completed } = await open(t)
   await completed('acme', 'del_1')
-  // Where ids are matched as a pattern, this one is the other's.
+  // This id would match the other one if ids were matched as patterns.
   await completed('acme', 'delx1')
   const first = await store.issue('acme', 'del_1', tokenNamed('ada'))
   await move('acme', 'del_1', 'completed', 'running')
@@ -222,7 +222,7 @@ test('a request that is carried out again has none until it is completed again, 
   assert.equal((await control.selectFrom('certificates').selectAll().execute()).length, 1)
 })
 
-test('a request that is moved on while its certificate is being signed gets none', async (t) => {
+test('a request that moves while its certificate is being signed gets none', async (t) => {
   const { deps, control, keys, move, completed } = await open(t)
   await completed('acme', 'del_1')
   const overtaken = new CertificateStore({

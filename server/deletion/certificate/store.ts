@@ -9,6 +9,8 @@ import { readUnverified } from '../../audit/jws.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { SigningKeys } from '../../audit/signing.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
+import { dialectOf, lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -62,8 +64,9 @@ export class CertificateStore {
    */
   async issue(tenantId: string, requestId: string, actor: Actor): Promise<IssuedCertificate> {
     const { clock, findBackups, control, derivedStores, issuer, keys } = this.#deps
-    const read = () => control.transaction().execute((trx) => readCompleted(trx, tenantId, requestId))
-    const completed = await read()
+    const completed = await dialectOf(control).snapshot(control, (snapshot) =>
+      readCompleted(snapshot, tenantId, requestId),
+    )
     if (isCurrent(completed)) return completed.kept
     const certificate = buildCertificate({
       ...completed,
@@ -83,7 +86,8 @@ export class CertificateStore {
     actor: Actor,
   ): Promise<IssuedCertificate> {
     const { tenant_id, request_id } = request
-    return this.#deps.control.transaction().execute(async (trx) => {
+    return transact(this.#deps.control, async (trx) => {
+      await lock(trx, { tenantId: tenant_id })
       const now = await readCompleted(trx, tenant_id, request_id)
       if (isCurrent(now)) return now.kept
       if (now.completion.hash !== completion.hash) throw notVerified('running')
@@ -112,19 +116,19 @@ function isCurrent(
 }
 
 async function readCompleted(
-  trx: ControlTransaction,
+  control: Control | ControlTransaction,
   tenantId: string,
   requestId: string,
 ): Promise<CompletedRequest> {
-  const request = await requireRow(trx, tenantId, requestId)
+  const request = await requireRow(control, tenantId, requestId)
   const { status } = toStored(request)
   if (status !== 'completed' || request.verified_at_ms === null) throw notVerified(status)
-  const { name } = await trx
+  const { name } = await control
     .selectFrom('organisations')
     .select('name')
     .where('tenant_id', '=', tenantId)
     .executeTakeFirstOrThrow()
-  const kept = await trx
+  const kept = await control
     .selectFrom('certificates')
     .select('jws')
     .where('tenant_id', '=', tenantId)
@@ -133,21 +137,21 @@ async function readCompleted(
   return {
     request,
     organisationName: name,
-    steps: await new StepStore(trx).list(requestId),
-    completion: await completionOf(trx, tenantId, requestId),
+    steps: await new StepStore(control).list(requestId),
+    completion: await completionOf(control, tenantId, requestId),
     kept: kept === undefined ? null : readIssued(kept.jws),
   }
 }
 
 /** Returns the newest entry that completed the request. */
 async function completionOf(
-  trx: ControlTransaction,
+  control: Control | ControlTransaction,
   tenantId: string,
   requestId: string,
 ): Promise<Completion> {
   // The text of an entry is canonical, so this finds all entries of the request; other matches are skipped
   // below.
-  const entries = await trx
+  const entries = await control
     .selectFrom('ledger_entries')
     .select(['seq', 'hash', 'entry'])
     .where('tenant_id', '=', tenantId)

@@ -1,6 +1,6 @@
-// What people decide about a request, on real stores and a time of day that is set by hand: cancel, approve,
-// reject, retry, and a delay that runs out. A decision that comes too late or twice changes nothing, and what
-// a cancel gives back is there whole, with what arrived meanwhile.
+// Decisions about a request, on real stores with a manual clock: cancel, approve, reject, retry, and the end
+// of a delay. A decision that is too late or repeated changes nothing, and after a cancel all rows are
+// visible again, with those that arrived meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -29,7 +29,7 @@ const arrive = (scene: GovernedScene) =>
   insertRows(stores.engine, scene.own, batchOf('otel_logs', [monday + 1n]))
 
 describe('a delayed deletion', () => {
-  test('is hidden at once, takes in what arrives meanwhile, and erases it with the rest when it is due', async () => {
+  test('is hidden at once, accepts rows meanwhile, and erases them with the rest when it is due', async () => {
     const scene = await governedSceneOf(stores)
     await assertRows(scene, times.length)
     const { request } = await scene.request(delayed)
@@ -37,9 +37,9 @@ describe('a delayed deletion', () => {
     assert.equal(Date.parse(request.starts_at ?? ''), scene.clock.nowMs() + 60 * minuteMs)
     assert.equal(request.hidden_at, request.created_at)
     assert.equal(await visible(scene), times.length / 2)
-    assert.equal(refuses(scene, monday), false, 'for an hour nothing is lost')
+    assert.equal(refuses(scene, monday), false, 'for an hour nothing is erased')
     await arrive(scene)
-    assert.equal(await visible(scene), times.length / 2, 'what arrived is hidden like the rest')
+    assert.equal(await visible(scene), times.length / 2, 'rows that arrived are hidden like the rest')
     scene.clock.advance(60 * minuteMs - 1)
     await scene.round()
     assert.equal((await scene.status(request.request_id)).status, 'scheduled')
@@ -58,7 +58,7 @@ describe('a delayed deletion', () => {
     ])
   })
 
-  test('that is cancelled gives everything back, with what arrived meanwhile, and is cancelled once', async () => {
+  test('that is cancelled shows everything again, with the rows that arrived meanwhile, and is cancelled once', async () => {
     const scene = await governedSceneOf(stores)
     const { request } = await scene.request(delayed)
     await arrive(scene)
@@ -82,10 +82,10 @@ describe('a delayed deletion', () => {
         ['token:admin (tok_admin)', 'deletion.cancelled'],
       ],
     )
-    assert.ok((await scene.request(delayed)).isNew, 'asking again is a new request')
+    assert.ok((await scene.request(delayed)).isNew, 'the same selection is a new request')
   })
 
-  test('stays hidden over a restart, and what arrives is still accepted', async () => {
+  test('stays hidden over a restart, and rows are still accepted', async () => {
     const scene = await governedSceneOf(stores)
     const { request } = await scene.request(delayed)
     const { gate, worker } = scene.restarted()
@@ -109,7 +109,7 @@ describe('a delayed deletion', () => {
     assert.equal(await visible(scene), times.length)
   })
 
-  test('is either cancelled or begun where both are tried at once, and the gate shows which', async () => {
+  test('is either cancelled or begun where both are tried at once, and the gate agrees', async () => {
     for (const isCancelFirst of [true, false]) {
       const scene = await governedSceneOf(stores)
       const { request } = await scene.request(delayed)
@@ -128,7 +128,7 @@ describe('a delayed deletion', () => {
   })
 })
 
-test('what runs, has failed or is final can’t be cancelled', async () => {
+test('a request that runs, has failed or is final can’t be cancelled', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)
   const cancel = () => scene.decisions.cancel(scene.callerOf('owner'), request.request_id)
@@ -158,7 +158,7 @@ describe('a deletion that waits for a second person', () => {
     return { scene, request }
   }
 
-  test('hides nothing until another approves it, and then goes on like any other', async () => {
+  test('hides nothing until another person approves it, and then continues like any other', async () => {
     const { scene, request } = await waitingScene()
     assert.equal(request.hidden_at, null)
     assert.equal(Date.parse(request.approve_by ?? ''), scene.clock.nowMs() + approvalWaitMs)
@@ -198,7 +198,7 @@ describe('a deletion that waits for a second person', () => {
     )
   })
 
-  test('is not approved with a token that one person may have made for it', async () => {
+  test('is not approved with a token that its requester may have made', async () => {
     const scene = await governedSceneOf(stores)
     const { tenantId } = scene.own
     const tenancy = new TenancyStore(stores.control, scene.clock)
@@ -276,7 +276,7 @@ describe('a deletion that waits for a second person', () => {
     await assertRows(scene, times.length)
   })
 
-  test('is moved by one of two who decide at once; the other is told, and the gate shows who won', async () => {
+  test('is moved by one of two concurrent decisions; the other is refused, and the gate agrees', async () => {
     const { scene } = await waitingScene()
     const decide = {
       approve: (id: string) => scene.decisions.approve(scene.callerOf('ben'), id),
@@ -318,12 +318,12 @@ describe('a deletion that waits for a second person', () => {
     )
     const settled = await Promise.allSettled(approvals)
     assert.deepEqual(settled.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
-    assert.equal(await visible(scene), times.length / 2, 'who lost doesn’t show it again')
+    assert.equal(await visible(scene), times.length / 2, 'the later decision doesn’t show it again')
     assert.deepEqual(await scene.moves(request.request_id), ['awaiting_approval', 'scheduled'])
   })
 })
 
-test('a retry keeps the count of attempts and forgives them, so that a request given up is tried again', async () => {
+test('a retry keeps the count of attempts and starts a new limit, so that a failed request is tried again', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(all)
   const id = request.request_id
@@ -373,7 +373,7 @@ test('a retry keeps the count of attempts and forgives them, so that a request g
   ])
 })
 
-test('a clock set back makes nobody wait for longer than the longest pause', async () => {
+test('a clock that is set back never lengthens a wait beyond the longest pause', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)
   scene.faults.failOnceAt('planned')

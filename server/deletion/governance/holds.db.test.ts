@@ -1,6 +1,6 @@
-// Legal holds against erasures, on real stores. What is held is there, whole and unseen, for as long as it is
-// held; the rest goes at once; and what waited goes by itself when it is let go. The neighbour has the same
-// rows all along.
+// Legal holds against erasures, on real stores. Held rows stay, complete and hidden, while the hold is in
+// force; the rest is erased at once; after the release the held rows are erased without another request. The
+// neighbour keeps the same rows throughout.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -38,7 +38,7 @@ async function release(scene: GovernedScene, holdId: string, by: Actor = tokenNa
 
 for (const isShared of [false, true]) {
   const where = isShared ? 'a placement shared with the neighbour' : 'a placement of its own'
-  test(`in ${where} the rest is erased, what is held stays unseen, and goes when it is released`, async () => {
+  test(`in ${where} the rest is erased, and held rows stay hidden until the release and are then erased`, async () => {
     const { scene, id } = await begun(all, isShared)
     const hold = await scene.hold(held)
     await scene.round()
@@ -88,7 +88,7 @@ async function edges(scene: GovernedScene): Promise<bigint[]> {
   return [BigInt(row?.first ?? 0), BigInt(row?.last ?? 0)]
 }
 
-test('of two holds each keeps its own; releasing one lets go what the other doesn’t cover', async () => {
+test('two holds keep their own rows; after the release of one, rows that the other doesn’t cover are erased', async () => {
   const { scene, id } = await begun(all)
   const first = await scene.hold(held)
   const second = await scene.hold({ startNs: monday + 20n * hourNs, endNs: monday + 40n * hourNs })
@@ -108,7 +108,7 @@ test('of two holds each keeps its own; releasing one lets go what the other does
   await assertRows(scene, 0)
 })
 
-test('a hold of some signals keeps those alone', async () => {
+test('a hold of some signals keeps only those', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold({ signals: ['logs'] })
   await scene.round()
@@ -138,7 +138,7 @@ test('a hold of other signals, of another time, of another organisation or a rel
   assert.equal(await scene.count(scene.neighbour, 'otel_traces'), times.length)
 })
 
-test('a hold that is placed between two steps is kept from the next one on', async () => {
+test('a hold that is placed between two steps applies from the next step on', async () => {
   const { scene, id } = await begun(all, true)
   let erasedBefore = 0
   scene.faults.runAt('step recorded', async () => {
@@ -149,7 +149,7 @@ test('a hold that is placed between two steps is kept from the next one on', asy
   await scene.round()
   const waiting = await scene.status(id)
   assert.equal(waiting.status, 'held')
-  assert.equal(waiting.detail.rows_erased, erasedBefore, 'the one step that had begun')
+  assert.equal(waiting.detail.rows_erased, erasedBefore, 'only the step that had begun')
   assert.ok(erasedBefore > 0 && erasedBefore <= times.length)
   const left = await Promise.all(tables.map(({ name }) => scene.count(scene.own, name)))
   assert.equal(
@@ -162,7 +162,7 @@ test('a hold that is placed between two steps is kept from the next one on', asy
   }
 })
 
-test('a hold waits for the step that acts, so that what it names as held is there', async () => {
+test('a hold waits for the step that acts, so that the rows it reports as held exist', async () => {
   const { scene, id } = await begun(all)
   let isPlaced = false
   scene.faults.runAt('before partition step', async () => {
@@ -181,7 +181,7 @@ test('a hold waits for the step that acts, so that what it names as held is ther
 const cut = between(null, monday + 50n * hourNs)
 
 for (const isShared of [false, true]) {
-  test(`a hold is refused while a promised swap would take what it covers, and kept once it is made, ${isShared ? 'beside a neighbour' : 'alone'}`, async () => {
+  test(`a hold is refused while a promised swap would remove what it covers, and placed after the swap, ${isShared ? 'beside a neighbour' : 'alone'}`, async () => {
     const { scene, id } = await begun({ ...cut, signals: ['logs'] }, isShared)
     scene.faults.failOnceAt('swap promised')
     await scene.round()
@@ -190,7 +190,7 @@ for (const isShared of [false, true]) {
     await assert.rejects(scene.hold(held), { code: 'erasing', retryAfterSeconds: 1 })
     assert.deepEqual(await scene.holds.active(scene.own.tenantId), [])
     const later = await scene.hold({ startNs: monday + 50n * hourNs, endNs: monday + 60n * hourNs })
-    assert.ok(later.hold_id, 'what the swap leaves can be held')
+    assert.ok(later.hold_id, 'the rows that the swap leaves can be held')
     const theirs = await scene.holds.place(
       scene.neighbour.tenantId,
       { case_ref: 'theirs' },
@@ -213,7 +213,7 @@ for (const isShared of [false, true]) {
   })
 }
 
-test('a hold is kept at once where an attempt failed after it had made its swap', async () => {
+test('a hold is placed at once where an attempt failed after its swap', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   scene.faults.failOnceAt('partition replaced')
   await scene.round()
@@ -222,7 +222,7 @@ test('a hold is kept at once where an attempt failed after it had made its swap'
   assert.ok((await scene.hold(held)).hold_id)
 })
 
-test('a hold is kept at once, and obeyed, where a failed attempt is asked to be repeated and has not begun', async () => {
+test('a hold is placed at once, and applies, where a retry was requested and has not begun', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   scene.faults.failOnceAt('before partition step')
   await scene.round()
@@ -236,7 +236,7 @@ test('a hold is kept at once, and obeyed, where a failed attempt is asked to be 
   assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
 })
 
-test('a hold that another process places is refused while a step acts, and seen by the step that begins after it', async () => {
+test('a hold of another process is refused while a step acts, and read by the next step', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   const place = () =>
     scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
@@ -255,14 +255,15 @@ test('a hold that another process places is refused while a step acts, and seen 
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
 })
 
-test('a hold that another process places between the holds that a step read and its act ends the step', async () => {
+test('a hold that another process places after a step has read the holds ends the step before it acts', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   const place = () =>
     scene.holds.place(scene.own.tenantId, { case_ref: 'order' }, operatorActor('command-line'))
   const active = scene.holds.active.bind(scene.holds)
   let reads = 0
   scene.faults.runAt('planned', () => {
-    // From here the first to read the holds looks for whole partitions, and the second is the step that acts.
+    // From here the first reader of the holds looks for whole partitions, and the second is the step that
+    // acts.
     scene.holds.active = async (tenantId) => {
       const seen = await active(tenantId)
       if (++reads === 2) await place()
@@ -280,7 +281,7 @@ test('a hold that another process places between the holds that a step read and 
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
 })
 
-test('a hold that is released while the attempt ends is seen: what it kept is erased before anything completes', async () => {
+test('a release during the end of an attempt is noticed: the rows are erased before the request completes', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold(held)
   scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
@@ -293,7 +294,7 @@ test('a hold that is released while the attempt ends is seen: what it kept is er
   await assertRows(scene, 0)
 })
 
-test('a deletion is never completed without a time of removal, also where what was held was nothing', async () => {
+test('a completed deletion always has a time of removal, also where the hold covered no rows', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold({ endNs: monday })
   scene.faults.runAt('before read-back', () => release(scene, hold.hold_id))
@@ -307,7 +308,7 @@ test('a deletion is never completed without a time of removal, also where what w
   assert.ok(done.removed_at)
 })
 
-test('a deletion that is held whole has erased nothing and can be cancelled; the telemetry is given back', async () => {
+test('a deletion that is completely held has erased nothing and can be cancelled; the telemetry is visible again', async () => {
   const { scene, id } = await begun(between(null, monday + weekNs))
   const hold = await scene.hold()
   assert.equal(refuses(scene, monday), true)
@@ -317,7 +318,7 @@ test('a deletion that is held whole has erased nothing and can be cancelled; the
   assert.deepEqual(
     scene.journal,
     [],
-    'what may still be cancelled must not come back as an erasure after a restore',
+    'a request that may still be cancelled must not become an erasure after a restore',
   )
   assert.equal(refuses(scene, monday), false)
   await assertRows(scene, times.length)
@@ -330,7 +331,7 @@ test('a deletion that is held whole has erased nothing and can be cancelled; the
   await assertRows(scene, times.length)
 })
 
-test('what a stopped attempt has begun to erase can’t be cancelled when a hold stops it afterwards', async () => {
+test('a request whose attempt has begun to erase can’t be cancelled when a hold stops it afterwards', async () => {
   const { scene, id } = await begun(all)
   const stopping = new AbortController()
   scene.faults.runAt('step recorded', () => stopping.abort())
@@ -343,7 +344,7 @@ test('what a stopped attempt has begun to erase can’t be cancelled when a hold
   assert.equal(await scene.visible(scene.own, 'otel_traces'), 0)
 })
 
-test('being held is no failure: however often, a deletion is not given up for it', async () => {
+test('being held is not a failure: a deletion never fails for it, however often', async () => {
   const { scene, id } = await begun(all)
   await stores.control
     .updateTable('deletion_requests')
@@ -358,7 +359,7 @@ test('being held is no failure: however often, a deletion is not given up for it
   assert.equal((await scene.status(id)).status, 'completed')
 })
 
-test('what is held stays unseen over a restart, and goes on by itself afterwards', async () => {
+test('held rows stay hidden over a restart, and the erasure continues by itself afterwards', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold(held)
   await scene.round()
@@ -375,7 +376,7 @@ test('what is held stays unseen over a restart, and goes on by itself afterwards
   assert.deepEqual(next.gate.hidden(scene.own.tenantId), [])
 })
 
-test('a hold of the operator’s is released by the operator alone, once, and stays on record', async () => {
+test('a hold of the operator is released only by the operator, once, and stays recorded', async () => {
   const { scene, id } = await begun(all)
   const hold = await scene.hold(held, operatorActor('cli'))
   await scene.round()
@@ -401,7 +402,7 @@ test('a hold of the operator’s is released by the operator alone, once, and st
   )
 })
 
-test('a request that is held holds up no other of its organisation', async () => {
+test('a held request delays no other request of its organisation', async () => {
   const { scene, id } = await begun(between(null, monday + weekNs))
   await scene.hold({ endNs: monday + weekNs })
   const other = await scene.request(between(monday + weekNs, monday + 2n * weekNs))

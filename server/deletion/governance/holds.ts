@@ -9,6 +9,7 @@ import { appendAudit } from '../../audit/log.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
@@ -51,7 +52,7 @@ export class LegalHolds {
     const holdId = newId('hld', nowMs)
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       await refuseTooManyHolds(trx, tenantId)
       await refuseBesideActs(trx, tenantId, { signals, range })
@@ -94,7 +95,8 @@ export class LegalHolds {
       })
     }
     const nowMs = this.#clock.nowMs()
-    await this.#control.transaction().execute(async (trx) => {
+    await transact(this.#control, async (trx) => {
+      await lock(trx, { tenantId })
       const { numUpdatedRows } = await trx
         .updateTable('legal_holds')
         .set({ ...actorValues('released_by', actor), released_at_ms: nowMs })

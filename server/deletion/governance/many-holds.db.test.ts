@@ -1,5 +1,5 @@
-// Legal holds by the thousand: what they keep stays exact, the statements stay small, and one organisation
-// can't place more than a bound.
+// Thousands of legal holds: what they keep stays exact, statements stay small, and the number of holds of an
+// organisation is limited.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -48,7 +48,7 @@ async function left(target: ErasureTarget): Promise<number> {
   return rowsLeft.otel_logs ?? -1
 }
 
-test('what eraser and verifier leave to holds is exactly what they cover, however they lie', async () => {
+test('eraser and verifier leave exactly what holds cover, however the holds overlap', async () => {
   await insertRows(stores.engine, place, batchOf('otel_logs', times))
   for (let seed = 1; seed <= 12; seed++) {
     const random = seededUniform(seed)
@@ -70,7 +70,7 @@ test('what eraser and verifier leave to holds is exactly what they cover, howeve
   }
 })
 
-test('three thousand holds, as an older data folder may have, are planned and counted', async () => {
+test('erasures beside three thousand holds, as an older data folder may have, are planned and counted', async () => {
   const ranges = Array.from({ length: 3000 }, (_, i) => ({
     startNs: monday + BigInt(i * 2) * second,
     endNs: monday + BigInt(i * 2 + 1) * second,
@@ -79,7 +79,7 @@ test('three thousand holds, as an older data folder may have, are planned and co
   assert.deepEqual([await selected(target), await left(target)], [rows / 2, rows / 2])
 })
 
-test('an organisation has a bounded number of holds in force, and one that is released makes room', async () => {
+test('the number of holds in force of an organisation is limited, and a release allows another one', async () => {
   const holds = new LegalHolds(stores.control, new ManualClock(Number(monday / 1_000_000n)))
   const placeOne = (tenantId: string) => holds.place(tenantId, { case_ref: 'c' }, tokenNamed('owner'))
   let last = ''

@@ -1,5 +1,5 @@
-// The rule of a second person, in a real control plane: stricter at once, looser a day later, and whatever
-// else the table says counts as the strictest.
+// The rule of a second person, in a real control plane: stricter at once, looser a day later, and an unknown
+// value counts as the strictest.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -20,7 +20,7 @@ after(close)
 const dayMs = 86_400_000
 let organisations = 0
 
-/** An organisation of its own, and a clock that is moved by hand. */
+/** An organisation of its own, and a manual clock. */
 function scene() {
   const clock = new ManualClock(1_763_717_400_000)
   const tenantId = `organisation-${++organisations}`
@@ -32,7 +32,7 @@ function scene() {
     set: (approval: ApprovalRule) => policies.set(tenantId, approval, tokenNamed('owner')),
     get: () => policies.get(tenantId),
     rule: () => approvalRuleOf(control, tenantId, clock.nowMs()),
-    /** The status a request is born in. */
+    /** The first status of a request. */
     async born(draft = all, requester: Actor = tokenNamed('owner')) {
       const { row } = await requestStore.create(tenantId, draft, { requester, idempotencyKey: null })
       await control.deleteFrom('deletion_requests').where('tenant_id', '=', tenantId).execute()
@@ -41,7 +41,7 @@ function scene() {
   }
 }
 
-test('nobody is asked where nobody ever asked for it, and each rule asks for what it says', async () => {
+test('without a rule no approval is required, and each rule requires what it says', async () => {
   const { get, rule } = scene()
   assert.deepEqual(await get(), { approval: 'none', pending: null })
   assert.equal(await rule(), 'none')
@@ -52,7 +52,7 @@ test('nobody is asked where nobody ever asked for it, and each rule asks for wha
   assert.deepEqual(cases, [null, null, null, 'full_erasure', 'every_deletion', 'every_deletion'])
 })
 
-test('a range that could be a full erasure is judged like one: without a start, or longer than 31 days', () => {
+test('a range that could be a full erasure counts as one: without a start, or longer than 31 days', () => {
   const dayNs = weekNs / 7n
   const asked = [
     between(null, monday),
@@ -65,7 +65,7 @@ test('a range that could be a full erasure is judged like one: without a start, 
   )
 })
 
-test('a stricter rule holds at once, for the very next request', async () => {
+test('a stricter rule applies at once, to the next request', async () => {
   const { born, get, set } = scene()
   assert.equal(await born(), 'running')
   assert.deepEqual(await set('full_erasures'), { approval: 'full_erasures', pending: null })
@@ -79,7 +79,7 @@ test('a stricter rule holds at once, for the very next request', async () => {
   assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 
-test('a looser rule holds a day later and not a millisecond before', async () => {
+test('a looser rule applies a day later and not a millisecond before', async () => {
   const { born, clock, get, set } = scene()
   await set('every_deletion')
   const loosened = await set('none')
@@ -92,7 +92,7 @@ test('a looser rule holds a day later and not a millisecond before', async () =>
   assert.deepEqual(await get(), { approval: 'none', pending: null })
 })
 
-test('a looser rule that is pending is taken back by asking for the rule in force, or replaced by a stricter one', async () => {
+test('a pending looser rule is withdrawn by requesting the rule in force, or replaced by a stricter one', async () => {
   const { clock, get, set } = scene()
   await set('full_erasures')
   await set('none')
@@ -103,7 +103,7 @@ test('a looser rule that is pending is taken back by asking for the rule in forc
   assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 
-test('asking for a looser rule again begins the day again, and a clock set back lengthens it', async () => {
+test('requesting a looser rule again restarts the day, and a clock that is set back lengthens it', async () => {
   const { clock, rule, set } = scene()
   await set('every_deletion')
   await set('none')
@@ -117,7 +117,7 @@ test('asking for a looser rule again begins the day again, and a clock set back 
   assert.equal(await rule(), 'full_erasures')
 })
 
-test('what is no rule of ours counts as the strictest', async () => {
+test('an unknown rule counts as the strictest', async () => {
   const { clock, get, rule, set, tenantId } = scene()
   await set('none')
   await shell.dropValueChecks()
@@ -136,7 +136,7 @@ test('what is no rule of ours counts as the strictest', async () => {
   assert.equal((await get()).approval, 'every_deletion')
 })
 
-test('a rule on record in the first words is understood, and a new one is kept in the same words', async () => {
+test('a rule that was stored in the first form is read, and a new one is stored in the same form', async () => {
   const { clock, get, rule, set, tenantId } = scene()
   for (const [word, current] of [
     ['none', 'none'],
@@ -161,7 +161,7 @@ test('a rule on record in the first words is understood, and a new one is kept i
   }
 })
 
-test('every change is in the audit log, and one organisation’s rule is no other’s', async () => {
+test('every change is in the audit log, and a rule applies to its own organisation', async () => {
   const first = scene()
   const second = scene()
   await first.set('every_deletion')

@@ -11,6 +11,7 @@ import {
 import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
@@ -97,7 +98,7 @@ export class DeletionPolicies {
   /** Sets the rule. Setting the rule that is in force drops a looser one that waits. */
   async set(tenantId: string, approval: ApprovalRule, actor: Actor): Promise<OwnPolicy> {
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const before = await readPolicy(trx, tenantId, nowMs)
       const isLooser = approvalRules.indexOf(approval) < approvalRules.indexOf(before.approval)

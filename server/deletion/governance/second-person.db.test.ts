@@ -1,6 +1,6 @@
-// What one person can erase alone where full erasures need two: tokens of a real control plane ask the real
-// store of requests, on a clock that is moved by hand. Each abuse is a way to erase in pieces what nobody may
-// erase at once.
+// What one person can erase alone where full erasures need two: tokens of a real control plane, the real
+// store of requests, and a manual clock. Each abuse is a way to erase in pieces what may not be erased at
+// once.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -27,7 +27,7 @@ const dayMs = 86_400_000
 const dayNs = 86_400_000_000_000n
 let organisations = 0
 
-/** Days of telemetry time from the first monday on; the second bound is exclusive. */
+/** Days of telemetry time from the first Monday on; the second bound is exclusive. */
 const days = (from: number, until: number) =>
   between(monday + BigInt(from) * dayNs, monday + BigInt(until) * dayNs)
 
@@ -57,10 +57,7 @@ async function scene() {
     requestStore,
     make,
     ada: await make(operator),
-    /**
-     * Asks for it, and lets it come to its end at once where it needs nobody else; answers the status it is
-     * born in.
-     */
+    /** Requests it, and completes it at once where it needs no second person; returns its first status. */
     async erase(draft: DeletionDraft, requester: Actor): Promise<string> {
       const by = { requester, idempotencyKey: null }
       const { isNew, row } = await requestStore.create(tenantId, draft, by)
@@ -70,7 +67,7 @@ async function scene() {
       }
       return row.status
     },
-    /** Asks and leaves it as it is; answers its id. */
+    /** Requests it and leaves it as it is; returns its id. */
     async ask(draft: DeletionDraft, requester: Actor): Promise<string> {
       const by = { requester, idempotencyKey: null }
       return (await requestStore.create(tenantId, draft, by)).row.request_id
@@ -89,7 +86,7 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(31, 32), ada), 'awaiting_approval', 'nor a day at a time')
   })
 
-  test('may erase 31 days in as many pieces as they like, and not a nanosecond more', async () => {
+  test('may erase 31 days in any number of pieces, and not a nanosecond more', async () => {
     const { ada, erase } = await scene()
     for (let day = 0; day < 31; day++) assert.equal(await erase(days(day, day + 1), ada), 'running')
     const next = between(monday + 31n * dayNs, monday + 31n * dayNs + 1n)
@@ -105,7 +102,7 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(5, 32), ada), 'awaiting_approval')
   })
 
-  test('does not go on with another token of theirs, made before or after, nor with a revoked one’s child', async () => {
+  test('can’t continue with another of their tokens, made before or after, nor with the child of a revoked one', async () => {
     const { ada, erase, make, tenancy, tenantId } = await scene()
     const [child, sibling] = [await make(ada), await make(ada)]
     const grandchild = await make(child)
@@ -120,14 +117,14 @@ describe('where full erasures need two people, one person', () => {
     }
   })
 
-  test('does not go on by leaving signals apart: the time counts, whichever of them', async () => {
+  test('can’t continue by separating signals: the time counts for all of them', async () => {
     const { ada, erase } = await scene()
     assert.equal(await erase({ ...days(0, 31), signals: ['logs'] }, ada), 'running')
     assert.equal(await erase({ ...days(0, 31), signals: ['traces'] }, ada), 'running', 'the same time')
     assert.equal(await erase({ ...days(31, 62), signals: ['traces'] }, ada), 'awaiting_approval')
   })
 
-  test('does not go on by delays: what waits counts for as long as it waits, and a month after it was erased', async () => {
+  test('can’t continue by delays: a waiting request counts while it waits, and a month after it was erased', async () => {
     const { ada, ask, clock, erase, set } = await scene()
     const delayed = await ask({ ...days(0, 31), delayMinutes: 43_200 }, ada)
     assert.equal(await erase({ ...days(31, 62), delayMinutes: 43_200 }, ada), 'awaiting_approval')
@@ -140,13 +137,13 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(33, 64), ada), 'running')
   })
 
-  test('does not go on by asking for what late rows may no longer be stored for', async () => {
+  test('can’t continue with ranges for which late rows are refused', async () => {
     const { ada, erase } = await scene()
     assert.equal(await erase({ ...days(0, 31), refuseLate: true }, ada), 'running')
     assert.equal(await erase({ ...days(31, 62), refuseLate: true }, ada), 'awaiting_approval')
   })
 
-  test('does not go on while a hold or a failure keeps what was asked for open', async () => {
+  test('can’t continue while a hold or a failure keeps a request open', async () => {
     const { ada, ask, clock, erase, set } = await scene()
     for (const status of ['held', 'failed', 'incomplete', 'verifying', 'scheduled']) {
       const id = await ask(days(0, 31), ada)
@@ -157,7 +154,7 @@ describe('where full erasures need two people, one person', () => {
     }
   })
 
-  test('does not go on where the clock jumps ahead by a month', async () => {
+  test('can’t continue where the clock jumps ahead by a month', async () => {
     const { ada, clock, erase } = await scene()
     assert.equal(await erase(days(0, 31), ada), 'running')
     await clock.advance(32 * dayMs)
@@ -177,7 +174,7 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(32, 33), ada), 'running')
   })
 
-  test('does not get two requests through at once', async () => {
+  test('can’t get two concurrent requests accepted', async () => {
     const { ada, requestStore, tenantId } = await scene()
     const by = { requester: ada, idempotencyKey: null }
     const born = await Promise.all(
@@ -189,7 +186,7 @@ describe('where full erasures need two people, one person', () => {
     assert.deepEqual(born.sort(), ['awaiting_approval', 'running'])
   })
 
-  test('does not gain by loosening the rule and making it strict again within the day', async () => {
+  test('gains nothing by loosening the rule and making it strict again within the day', async () => {
     const { ada, clock, erase, policies, tenantId } = await scene()
     assert.equal(await erase(days(0, 31), ada), 'running')
     await policies.set(tenantId, 'none', ada)
@@ -200,7 +197,7 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(62, 93), ada), 'awaiting_approval')
   })
 
-  test('that nobody knows any more counts as whoever asks', async () => {
+  test('without a known token counts as the person who requests', async () => {
     const { ada, erase, tenantId } = await scene()
     assert.equal(await erase(days(0, 31), tokenActor('tok_gone', 'gone')), 'running')
     assert.equal(await erase(days(31, 32), ada), 'awaiting_approval')
@@ -210,8 +207,8 @@ describe('where full erasures need two people, one person', () => {
   })
 })
 
-describe('what does not count', () => {
-  test('is what was given back, what waits for a second person, and what one has approved', async () => {
+describe('the sum of one person does not include', () => {
+  test('cancelled requests, requests that wait for a second person, and requests that one has approved', async () => {
     const { ada, ask, erase, set } = await scene()
     for (const status of ['cancelled', 'rejected', 'expired']) {
       await set(await ask(days(0, 31), ada), { status, finished_at_ms: 1_767_000_000_000 })
@@ -222,7 +219,7 @@ describe('what does not count', () => {
     assert.equal(await erase(days(62, 93), ada), 'running')
   })
 
-  test('is what another person, the calendar or another organisation has erased', async () => {
+  test('what another person, retention or another organisation has erased', async () => {
     const { ada, erase, make } = await scene()
     const ben = await make(operator)
     const elsewhere = await scene()
@@ -231,10 +228,10 @@ describe('what does not count', () => {
     assert.equal(await erase(days(-90, -60), retentionRequester), 'running')
     assert.equal(await elsewhere.erase(days(0, 31), elsewhere.ada), 'running')
     assert.equal(await erase(days(31, 62), ada), 'running')
-    assert.equal(await erase(days(62, 63), ben), 'awaiting_approval', 'each has their own sum')
+    assert.equal(await erase(days(62, 63), ben), 'awaiting_approval', 'each has a sum of their own')
   })
 
-  test('is an erasure of everything from before the rule; a short range from then counts', async () => {
+  test('an erasure of everything from before the rule, but it includes a short range from then', async () => {
     const { ada, clock, erase, policies, tenantId } = await scene()
     await policies.set(tenantId, 'none', ada)
     await clock.advance(dayMs)
@@ -245,7 +242,7 @@ describe('what does not count', () => {
     assert.equal(await erase(days(31, 32), ada), 'awaiting_approval')
   })
 
-  test('is anything at all, where every deletion needs two people or none does', async () => {
+  test('anything, where every deletion needs two people or none does', async () => {
     const { ada, clock, erase, policies, tenantId } = await scene()
     await policies.set(tenantId, 'every_deletion', ada)
     assert.equal(await erase(days(0, 1), ada), 'awaiting_approval')
@@ -255,7 +252,7 @@ describe('what does not count', () => {
   })
 })
 
-test('a preview says beforehand what the deletion will be asked, and why', async () => {
+test('a preview says whether the deletion will need a second person, and why', async () => {
   const { ada, clock, erase, make, tenantId } = await scene()
   const ben = await make(operator)
   const cause = (requester: Actor, draft: DeletionDraft) =>
@@ -267,7 +264,7 @@ test('a preview says beforehand what the deletion will be asked, and why', async
   assert.equal(await cause(ben, days(31, 62)), null)
 })
 
-test('over random ranges and waits, what one line of tokens erases alone in a month is at most 31 days', async () => {
+test('over random ranges and waits, one line of tokens erases at most 31 days alone in a month', async () => {
   const step = fc.record({
     from: fc.integer({ min: 0, max: 90 }),
     length: fc.integer({ min: 1, max: 40 }),
@@ -282,7 +279,7 @@ test('over random ranges and waits, what one line of tokens erases alone in a mo
       for (const { from, length, wait, who } of steps) {
         await clock.advance(wait * dayMs)
         const isAlone = (await erase(days(from, from + length), line[who % 2] ?? ada)) === 'running'
-        // A second model of the rule: days are marked one by one.
+        // A second implementation of the rule: days are marked one by one.
         const marked = new Set<number>()
         const mark = (a: number, b: number) => {
           for (let day = a; day < b; day++) marked.add(day)

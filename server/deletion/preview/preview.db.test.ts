@@ -1,5 +1,5 @@
-// Previews on real stores. Two organisations share a placement and have the same rows, so whatever a preview
-// of one says of the other's would show as a count that is too high or a name that isn't its own.
+// Previews on real stores. Two organisations share a placement and have the same rows, so a leak from one
+// into the preview of the other shows as a count that is too high or a foreign name.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -34,7 +34,7 @@ const between = (startNs: bigint | null, endNs: bigint): DeletionSelection => ({
   scope: 'range',
   range: { startNs, endNs },
 })
-/** Everything the first tests put in lies before this. */
+/** All rows of the first tests are before this. */
 const untilSecondWeek = between(null, monday + weekNs)
 
 let stores: Stores
@@ -69,7 +69,7 @@ function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
 
 const timeOf = (table: TableName) => (table.startsWith('otel_metrics') ? 'TimeUnix' : 'Timestamp')
 
-/** So many rows a second apart, from an instant on. */
+/** A number of rows, a second apart, from an instant on. */
 async function insert(
   place: TenantPlace,
   table: TableName,
@@ -101,10 +101,10 @@ const derivedStoreOfNothing: DerivedStore = {
 const stored = () =>
   stores.control.selectFrom('deletion_previews').selectAll().orderBy('preview_id').execute()
 
-/** The new preview that a refusal brings. */
+/** The new preview in a refusal. */
 async function stalePreview(refused: Promise<void>): Promise<DeletionPreview> {
   const error = await refused.then(
-    () => assert.fail('The preview still held.'),
+    () => assert.fail('The preview was still valid.'),
     (thrown: unknown) => thrown,
   )
   assert.ok(error instanceof AppError, String(error))
@@ -112,7 +112,7 @@ async function stalePreview(refused: Promise<void>): Promise<DeletionPreview> {
   return DeletionPreview.parse(error.facts.preview)
 }
 
-test('a preview counts what its own organisation has in the range, per signal, and names its services', async () => {
+test('a preview counts the rows of its own organisation in the range by signal, and names its services', async () => {
   await insertForBoth('otel_logs', monday, 30)
   await insertForBoth('otel_metrics_gauge', monday, 5)
   await insertForBoth('otel_metrics_sum', monday + 10n * secondNs, 7)
@@ -168,12 +168,12 @@ test('a preview counts what its own organisation has in the range, per signal, a
   assert.deepEqual(
     [work.partitions_dropped, work.partitions_rewritten],
     [3, 0],
-    'nothing of the organisation is left in them, and the neighbour’s rows are nobody’s business',
+    'the organisation has no rows left in them, and the neighbour’s rows are not revealed',
   )
   assert.equal((await previewsWith().create(neighbour, all)).rows, 46)
 })
 
-test('a preview of some signals says nothing of the others', async () => {
+test('a preview of some signals contains nothing of the others', async () => {
   await insertForBoth('otel_logs', monday, 3)
   await insertForBoth('otel_traces', monday, 4)
   const preview = await previewsWith().create(own, { ...all, signals: ['traces'] })
@@ -184,7 +184,7 @@ test('a preview of some signals says nothing of the others', async () => {
   assert.equal(preview.rows, 4)
 })
 
-test('bounds are exact, and a selection of nothing is nothing', async () => {
+test('bounds are exact, and an empty selection has no rows', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const previews = previewsWith()
   assert.equal((await previews.create(own, between(monday + secondNs, monday + 3n * secondNs))).rows, 2)
@@ -196,7 +196,7 @@ test('bounds are exact, and a selection of nothing is nothing', async () => {
   )
 })
 
-test('what another deletion has hidden is neither counted nor named, nor is its erasure this one’s work', async () => {
+test('what another deletion has hidden is neither counted nor named, nor part of the estimated work', async () => {
   await insert(own, 'otel_logs', monday, 10, 'secret project')
   await insert(own, 'otel_logs', monday + weekNs, 5)
   const before = await previewsWith().create(own, all)
@@ -223,7 +223,7 @@ test('the hundred busiest services are named over all tables of a signal, and al
   assert.deepEqual(metrics?.services.slice(0, 3), ['s129', 's000', 's001'])
 })
 
-test('derived anomalies, holds that overlap, backups and whether a second person is needed are told', async () => {
+test('derived anomalies, overlapping holds, backups and the need of a second person are included', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const hold = (holdId: string, signal: 'logs' | 'traces', startNs: bigint): ActiveHold => ({
     holdId,
@@ -264,7 +264,7 @@ test('derived anomalies, holds that overlap, backups and whether a second person
   assert.deepEqual(preview.held, [
     { hold_id: 'hld_1', signals: ['logs'], range_start: '2026-01-05T00:00:04Z', range_end: null },
   ])
-  assert.equal(preview.rows, 10, 'what is held is erased in the end, so it counts')
+  assert.equal(preview.rows, 10, 'held rows are erased in the end, so they count')
   assert.deepEqual(preview.backups, [
     {
       backup_id: 'bak_1',
@@ -272,7 +272,11 @@ test('derived anomalies, holds that overlap, backups and whether a second person
       expires_at: '2026-02-01T00:00:05.000Z',
     },
   ])
-  assert.equal(preview.backups_clear_by, '2026-02-01T00:00:09.000Z', 'one under way may hold a copy too')
+  assert.equal(
+    preview.backups_clear_by,
+    '2026-02-01T00:00:09.000Z',
+    'a backup in progress may have a copy too',
+  )
   assert.equal(preview.needs_approval, true)
   const other = await previews.create(neighbour, selection)
   assert.deepEqual([other.held, other.needs_approval], [[], false])
@@ -290,7 +294,7 @@ test('the estimate of work leaves out what a legal hold defers', async () => {
   assert.deepEqual([rows, work.partitions_dropped, work.partitions_rewritten], [15, 1, 1])
 })
 
-test('what was previewed is what is erased, by the work that was estimated', async () => {
+test('the previewed rows are erased, with the estimated work', async () => {
   for (const isShared of [false, true]) {
     const scene = await sceneOf(stores, { isShared })
     const asker = { ...scene.own, requester: tokenNamed('owner') }
@@ -315,14 +319,14 @@ test('what was previewed is what is erased, by the work that was estimated', asy
     assert.deepEqual(
       [preview.work.partitions_dropped, preview.work.partitions_rewritten],
       [tables.length, tables.length],
-      'of the organisation nothing is left in the first week, whoever else has rows there',
+      'the organisation has no rows left in the first week, whatever rows others have there',
     )
     assert.ok(preview.work.bytes_rewritten > 0)
     assert.equal((await previews.create(asker, draft)).rows, 0)
   }
 })
 
-test('what a neighbour of the placement writes between two previews changes no byte of the second', async () => {
+test('rows that a neighbour of the placement writes between two previews change no byte of the second', async () => {
   for (const { name } of tables) {
     await insert(own, name, monday, 40)
     await insert(own, name, monday + weekNs, 30)
@@ -346,7 +350,7 @@ test('what a neighbour of the placement writes between two previews changes no b
   assert.equal(await answers(), before)
 })
 
-test('a preview holds while the selection is what it was, for a quarter of an hour', async () => {
+test('a preview is valid for a quarter of an hour while its selection is unchanged', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const previews = previewsWith()
   const { preview_id } = await previews.create(own, all)
@@ -360,14 +364,14 @@ test('a preview holds while the selection is what it was, for a quarter of an ho
   await previews.check(own, next.preview_id, all)
 })
 
-test('a clock that was set back makes no preview hold longer', async () => {
+test('a clock that was set back extends no preview', async () => {
   const previews = previewsWith()
   const { preview_id } = await previews.create(own, all)
   await clock.advance(-60_000)
   await stalePreview(previews.check(own, preview_id, all))
 })
 
-test('an unknown preview and another organisation’s answer alike, with a preview of one’s own', async () => {
+test('an unknown preview and a preview of another organisation are refused alike, with a new preview', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const previews = previewsWith()
   const theirs = await previews.create(neighbour, all)
@@ -406,7 +410,7 @@ test('a preview is of one selection, however little another one differs', async 
   await previews.check(own, preview_id, untilSecondWeek)
 })
 
-test('rows may come up to the tolerance, and one more makes the preview stale', async () => {
+test('rows may arrive up to the tolerance, and one more makes the preview stale', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const previews = previewsWith()
   const { preview_id, tolerance_rows } = await previews.create(own, all)
@@ -423,7 +427,7 @@ test('rows may come up to the tolerance, and one more makes the preview stale', 
   await previews.check(own, next.preview_id, all)
 })
 
-test('rows that another deletion took make the preview stale too', async () => {
+test('rows that another deletion has hidden make the preview stale too', async () => {
   await insertForBoth('otel_logs', monday, 1001)
   const previews = previewsWith()
   const { preview_id } = await previews.create(own, all)
@@ -433,7 +437,7 @@ test('rows that another deletion took make the preview stale too', async () => {
   assert.equal((await stalePreview(previews.check(own, preview_id, all))).rows, 0)
 })
 
-test('at rest a preview is counts, and what has expired goes with the next preview of anyone', async () => {
+test('a stored preview has only counts, and the next preview of any organisation removes expired ones', async () => {
   await insertForBoth('otel_logs', monday, 10)
   const previews = previewsWith()
   await previews.create(neighbour, all)

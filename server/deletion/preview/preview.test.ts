@@ -1,4 +1,4 @@
-// When a selection counts as having changed since it was previewed.
+// When a selection counts as changed since its preview.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,13 +15,13 @@ test('the tolerance is a thousand rows or one in a hundred, whichever is more', 
   for (const [rows, tolerance] of cases) assert.equal(toleranceOf(rows), tolerance, String(rows))
 })
 
-test('rows that came do not make up for rows that went', () => {
+test('added rows do not compensate for removed rows', () => {
   assert.equal(differenceOf({ logs: 5, traces: 9 }, { logs: 5, traces: 9 }), 0)
   assert.equal(differenceOf({ logs: 5, traces: 9 }, { logs: 9, traces: 5 }), 8)
   assert.equal(differenceOf({ logs: 5 }, { traces: 5 }), 10)
 })
 
-test('a range that ends in time that has not come is warned of, one that ends now by a clock slightly ahead is not', () => {
+test('a range that ends in the future has a warning; one that ends now by a clock slightly ahead has none', () => {
   const nowMs = 1_767_571_200_000
   const endingAt = (endNs: bigint | null) =>
     warningsAbout({ scope: 'range', signals: ['logs'], range: { startNs: null, endNs } }, nowMs)

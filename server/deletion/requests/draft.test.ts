@@ -1,9 +1,9 @@
-// What the body of a deletion means, and the problems that one field alone doesn't show.
+// The meaning of the body of a deletion, and problems across fields.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CreateDeletion } from '../../../contract/deletion.ts'
-import { readPart } from '../../core/parsed.ts'
+import { readPart } from '../../core/input/parsed.ts'
 import { readDeletion } from './draft.ts'
 import { selectionText } from './selection.ts'
 
@@ -24,7 +24,7 @@ describe('the body of a deletion', () => {
     })
   }
 
-  test('names every bound that stands beside all', () => {
+  test('reports every bound that is given beside `all`', () => {
     const body = { scope: 'all', confirm: 'acme', range_start: null, range_end: '2026-01-01T00:00:00Z' }
     assert.deepEqual(problemsOf(body), [
       ['body', 'range_start', 'value_error'],
@@ -32,7 +32,7 @@ describe('the body of a deletion', () => {
     ])
   })
 
-  test('refuses a range without an end, so that a forgotten bound never widens it', () => {
+  test('refuses a range without an end, so that a forgotten bound never widens an erasure', () => {
     assert.deepEqual(problemsOf({ scope: 'range', confirm: 'acme' }), [['body', 'range_end', 'missing']])
   })
 
@@ -59,7 +59,7 @@ describe('the body of a deletion', () => {
     assert.deepEqual(problemsOf(body), [])
   })
 
-  test('passes over a body that is no object, which the schema refuses', () => {
+  test('ignores a body that is not an object, which the schema refuses', () => {
     for (const body of [null, [], 'all', 1, undefined]) assert.deepEqual(problemsOf(body), [])
   })
 
@@ -70,7 +70,7 @@ describe('the body of a deletion', () => {
     assert.deepEqual(read.value.signals, ['metrics', 'logs', 'traces'])
   })
 
-  test('has one text for one selection, whatever the order of its signals', () => {
+  test('returns one text for one selection, whatever the order of its signals', () => {
     const textOf = (signals: string[]) => {
       const read = readBody({ scope: 'all', confirm: 'acme', signals })
       assert.ok('value' in read)

@@ -1,5 +1,5 @@
-// What a request says of backups: until when one may hold a copy of what it erases. The control plane is
-// real, the backups are a list, as the register of backups gives it.
+// What a request reports about backups: until when one may have a copy of what it erases. The control plane
+// is real; the backups are a list, as the register of backups returns it.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -28,7 +28,7 @@ const known = (all: readonly KnownBackup[], before: readonly KnownBackup[]): Kno
   fromBefore: () => before,
 })
 
-/** What a request in this state says, as it is read alone and in its list. */
+/** What a request in this state reports, read alone and in the list. */
 async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelled', backups: KnownBackups) {
   const tenantId = `organisation-${++organisations}`
   const requestStore = requestStoreOn(control, new ManualClock(nowMs))
@@ -53,12 +53,12 @@ async function clearBy(status: 'running' | 'verifying' | 'completed' | 'cancelle
   return alone.backups_clear_by
 }
 
-test('without a backup there is nothing to wait for', async () => {
+test('without a backup no copy exists', async () => {
   for (const status of ['running', 'verifying', 'completed'] as const)
     assert.equal(await clearBy(status, known([], [])), null)
 })
 
-test('until it is completed every backup may hold it, also one that is still to be taken', async () => {
+test('until the completion every backup may have a copy, also one that is still to be taken', async () => {
   const backups = known(
     [
       backup('old', nowMs - 1, nowMs + 10),
@@ -71,7 +71,7 @@ test('until it is completed every backup may hold it, also one that is still to 
   assert.equal(await clearBy('verifying', backups), instantText(nowMs + 99))
 })
 
-test('once it is completed those from before may hold it, by whatever clock, and the last of them to expire counts', async () => {
+test('after the completion only earlier backups may have a copy, whatever the clock, and the last of them to expire counts', async () => {
   const later = backup('dated after the completion', nowMs + 1, nowMs + 300)
   const earlier = backup('dated before it', nowMs - 100, nowMs + 9999)
   const before = [later, backup('another', nowMs, nowMs + 200)]
@@ -79,6 +79,6 @@ test('once it is completed those from before may hold it, by whatever clock, and
   assert.equal(await clearBy('completed', known([...before, earlier], [])), null)
 })
 
-test('what was given back is in no need of expiring', async () => {
+test('a cancelled request reports no copies', async () => {
   assert.equal(await clearBy('cancelled', known([backup('any', nowMs, nowMs + 1)], [])), null)
 })

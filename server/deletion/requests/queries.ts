@@ -110,12 +110,21 @@ export async function requireRow(
   tenantId: string,
   requestId: string,
 ): Promise<RequestRow> {
+  const row = await findRow(control, tenantId, requestId)
+  if (row === null) throw new AppError('not_found')
+  return row
+}
+
+export async function findRow(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  requestId: string,
+): Promise<RequestRow | null> {
   const row = await control
     .selectFrom('deletion_requests')
     .selectAll()
     .where('tenant_id', '=', tenantId)
     .where('request_id', '=', requestId)
     .executeTakeFirst()
-  if (row === undefined) throw new AppError('not_found')
-  return row
+  return row ?? null
 }

@@ -1,10 +1,10 @@
-// Which time an erasure leaves unknown.
+// The time that an erasure makes unknown.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { erasedTime } from './selection.ts'
 
-test('a full erasure makes time unknown up to the moment it was done, and no further', () => {
+test('a full erasure makes time unknown up to its completion', () => {
   const all = { scope: 'all', signals: ['logs'], range: { startNs: null, endNs: null } } as const
   assert.deepEqual(erasedTime(all, 5), { startNs: null, endNs: 5_000_000n })
   const between = (startNs: bigint | null, endNs: bigint) => ({

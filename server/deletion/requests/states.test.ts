@@ -32,19 +32,19 @@ describe('the state table', () => {
     })
   }
 
-  test('lets only a restore leave completion, or a state in which the telemetry was given back', () => {
+  test('lets only a restore leave completion, or a state in which the telemetry is visible again', () => {
     for (const status of ['completed', 'cancelled', 'rejected', 'expired'] as const) {
       const leaving = deletionEvents.filter((event) => transitions[status][event] !== null)
       assert.deepEqual(leaving, ['reapply'])
     }
   })
 
-  test('hides in every state except where the telemetry is gone, given back, or waits for a second person', () => {
+  test('hides in every state except where the telemetry is erased, visible again, or waits for a second person', () => {
     const shown = deletionStatuses.filter((status) => !hidingStatuses.some((hiding) => hiding === status))
     assert.deepEqual(shown.toSorted(), ['awaiting_approval', 'cancelled', 'completed', 'expired', 'rejected'])
   })
 
-  test('can reach completion only from a read-back', () => {
+  test('reaches completion only from a read-back', () => {
     for (const status of deletionStatuses) {
       for (const event of deletionEvents) {
         if (transitions[status][event] === 'completed') assert.equal(event, 'verified')
@@ -52,7 +52,7 @@ describe('the state table', () => {
     }
   })
 
-  test('leaves no working state without a way on', () => {
+  test('has an event that leaves each working state', () => {
     for (const status of workingStatuses)
       assert.ok(Object.values(transitions[status]).some((to) => to !== null))
     const working: readonly string[] = workingStatuses

@@ -48,7 +48,7 @@ const refusesNow = () =>
   gate.refuses({ tenantId, placement: 0 }, [{ table: 'otel_logs', minTimeNs: 0n, maxTimeNs: 0n }])
 const entries = async () => (await readChain(control, 'ledger_entries', tenantId)).length
 
-describe('an update of a request that was moved meanwhile', () => {
+describe('an update of a request that has moved meanwhile', () => {
   test('counts no attempt', async () => {
     const seen = await created()
     await store.move(seen, 'interrupt', by)
@@ -63,7 +63,7 @@ describe('an update of a request that was moved meanwhile', () => {
     assert.equal((await requests.stored(tenantId, seen.requestId)).attempts, 1)
   })
 
-  test('throws rather than lose progress', async () => {
+  test('throws where progress would be lost', async () => {
     const seen = await created()
     const progress = { ...noProgress, rows_erased: 7 }
     await store.saveProgress(seen, progress)
@@ -81,7 +81,7 @@ describe('an update of a request that was moved meanwhile', () => {
   })
 })
 
-test('late rows of a request that is unknown are noticed, and those of others are not lost', async () => {
+test('late rows of an unknown request are reported, and those of others are not lost', async () => {
   const { requestId } = await created()
   const counts = new LateRowCounts(store)
   counts.add(new Map([[requestId, 5]]))
@@ -103,13 +103,13 @@ describe('a transaction that can’t commit', () => {
     }
   }
 
-  test('of a creation leaves no request, and nothing hidden or refused', async () => {
+  test('for a creation leaves no request, and nothing hidden or refused', async () => {
     await withoutCommits(() => assert.rejects(created(), /FOREIGN KEY|foreign key/))
     assert.deepEqual([hiddenNow(), refusesNow(), await entries()], [0, false, 0])
     assert.deepEqual(await requests.list(tenantId, { limit: 10, beforeId: null, status: null }), [])
   })
 
-  test('of an approval hides nothing', async () => {
+  test('for an approval hides nothing', async () => {
     await new DeletionPolicies(control, clock).set(tenantId, 'every_deletion', tokenNamed('owner'))
     const seen = await created()
     assert.equal(seen.status, 'awaiting_approval')
@@ -119,7 +119,7 @@ describe('a transaction that can’t commit', () => {
     assert.deepEqual([hiddenNow(), refusesNow()], [1, false])
   })
 
-  test('of a cancellation or a start leaves what was hidden hidden, and refuses nothing', async () => {
+  test('for a cancellation or a start keeps the selection hidden, and refuses nothing', async () => {
     const seen = await created(60)
     for (const event of ['cancel', 'start'] as const) {
       await withoutCommits(() => assert.rejects(store.move(seen, event, by), /FOREIGN KEY|foreign key/))

@@ -16,6 +16,8 @@ import {
   type DeletionRequestsTable,
   holdingStatuses,
 } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
+import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
@@ -27,7 +29,7 @@ import {
   refuseTooManyRefusing,
 } from './admission.ts'
 import { type DeletionDraft, draftText } from './draft.ts'
-import { requireRow } from './queries.ts'
+import { findRow, requireRow } from './queries.ts'
 import {
   changedColumns,
   type DeletionProgress,
@@ -146,9 +148,9 @@ export class RequestStore {
    * another request.
    */
   async isRepeat(tenantId: string, draft: DeletionDraft, idempotencyKey: string | null): Promise<boolean> {
-    const existing = await this.#control
-      .transaction()
-      .execute((trx) => findExisting(trx, tenantId, idempotencyKey, hashOf(draftText(draft))))
+    const existing = await transact(this.#control, (trx) =>
+      findExisting(trx, tenantId, idempotencyKey, hashOf(draftText(draft))),
+    )
     return existing !== null
   }
 
@@ -161,6 +163,7 @@ export class RequestStore {
     const nowMs = this.#clock.nowMs()
     const isDone = doneAtMs !== null
     return this.#change(async (trx, announce) => {
+      await lock(trx, erasure)
       const request = await insertRequest(trx, {
         ...erasure,
         idempotencyKey: null,
@@ -191,7 +194,7 @@ export class RequestStore {
    * else.
    */
   async recordRefusal(tenantId: string, actor: Actor, places: readonly string[]): Promise<void> {
-    await this.#control.transaction().execute((trx) =>
+    await transact(this.#control, (trx) =>
       appendAudit(trx, tenantId, this.#clock.nowMs(), {
         actor,
         action: 'deletion.requested',
@@ -217,6 +220,7 @@ export class RequestStore {
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
     const nowMs = this.#clock.nowMs()
     return this.#change(async (trx, announce) => {
+      await lock(trx, seen)
       const columns = { ...changedColumns(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
       const request = await updateSeen(trx, seen, columns)
       if (request === null) return null
@@ -231,20 +235,37 @@ export class RequestStore {
     })
   }
 
+  /**
+   * Finds out whether changes are stored whose commit the database did not answer, and shows their requests
+   * as they are. Returns whether there were any. Throws where the database still does not answer; then the
+   * rest stays in doubt.
+   */
+  async settleDoubts(): Promise<boolean> {
+    const doubts = this.#visibility.doubts()
+    for (const { end, request } of doubts) {
+      await this.#change(async (trx, announce) => {
+        // The transaction in doubt has this lock until it has ended.
+        await lock(trx, request)
+        const row = await findRow(trx, request.tenantId, request.requestId)
+        if (row !== null) await announce(toStored(row))
+      })
+      await end()
+    }
+    return doubts.length > 0
+  }
+
   /** Counts an attempt, before it acts; not a move. Returns null as {@link move} does. */
   async countAttempt(seen: StoredDeletion): Promise<StoredDeletion | null> {
-    return this.#control
-      .transaction()
-      .execute((trx) =>
-        updateSeen(trx, seen, { attempts: seen.attempts + 1, retry_at_ms: null, blocked_reason: null }),
-      )
+    return transact(this.#control, (trx) =>
+      updateSeen(trx, seen, { attempts: seen.attempts + 1, retry_at_ms: null, blocked_reason: null }),
+    )
   }
 
   /** Saves the progress of the attempt in progress; not a move. Throws where the request was moved since. */
   async saveProgress(seen: StoredDeletion, progress: DeletionProgress): Promise<void> {
-    const saved = await this.#control
-      .transaction()
-      .execute((trx) => updateSeen(trx, seen, { progress: JSON.stringify(progress) }))
+    const saved = await transact(this.#control, (trx) =>
+      updateSeen(trx, seen, { progress: JSON.stringify(progress) }),
+    )
     if (saved === null) throw new Error(`${seen.requestId} was moved while an attempt was at work on it.`)
   }
 
@@ -254,7 +275,7 @@ export class RequestStore {
     actor: Actor,
     remaining: Readonly<Record<string, number>>,
   ): Promise<void> {
-    await this.#control.transaction().execute((trx) =>
+    await transact(this.#control, (trx) =>
       appendAudit(trx, request.tenantId, this.#clock.nowMs(), {
         actor,
         action: 'deletion.read_back',
@@ -271,8 +292,9 @@ export class RequestStore {
    */
   async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
     if (counts.size === 0) return
-    await this.#control.transaction().execute(async (trx) => {
-      for (const [requestId, rows] of counts) {
+    await transact(this.#control, async (trx) => {
+      // In one order, so that two processes that count at once wait for each other in one direction only.
+      for (const [requestId, rows] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) {
         const { numUpdatedRows } = await trx
           .updateTable('deletion_requests')
           .set((columns) => ({ late_rows: columns('late_rows', '+', rows) }))
@@ -288,8 +310,9 @@ export class RequestStore {
   #change<T>(
     work: (trx: ControlTransaction, announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
   ): Promise<T> {
-    return this.#visibility.change((announce) =>
-      this.#control.transaction().execute((trx) => work(trx, announce)),
+    // Around all of it, so that what a try has announced ends with that try.
+    return tryAgain(this.#control, () =>
+      this.#visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
     )
   }
 
@@ -352,6 +375,7 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
  * earlier completion stay recorded.
  */
 async function noteBackups(trx: ControlTransaction, requestId: string): Promise<void> {
+  await lock(trx, 'backups')
   await trx
     .insertInto('erasure_backups')
     .columns(['request_id', 'backup_id'])

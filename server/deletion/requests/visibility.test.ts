@@ -7,6 +7,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type DeletionStatus, deletionStatuses } from '../../../contract/deletion.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { ProcessFences } from '../../telemetry/fences.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
@@ -56,7 +57,7 @@ function scene() {
   return {
     gate,
     visibility,
-    /** A change to this state, whose transaction commits and whose promise resolves when the test says so. */
+    /** A change to this state; the test decides when its transaction commits and its promise resolves. */
     begin(status: DeletionStatus, more: Partial<StoredDeletion> = {}) {
       const { promise, reject, resolve } = Promise.withResolvers<void>()
       const change = visibility.change(async (announce) => {
@@ -72,6 +73,10 @@ function scene() {
           reject(new Error('not committed'))
           return assert.rejects(change, /not committed/)
         },
+        loseAnswer: () => {
+          reject(new AppError('outcome_unknown'))
+          return assert.rejects(change, { code: 'outcome_unknown' })
+        },
       }
     },
     store: (status: DeletionStatus, more: Partial<StoredDeletion> = {}) =>
@@ -80,7 +85,7 @@ function scene() {
   }
 }
 
-/** What the gate says of the moment, as one of the four states. */
+/** The state of the gate at the moment, as one of the four states. */
 function shownBy(gate: TelemetryGate): VisibilityState {
   const batch = [{ table: 'otel_logs' as const, minTimeNs: nowNs, maxTimeNs: nowNs }]
   const isHidden = gate.hidden(place.tenantId).length > 0
@@ -108,7 +113,7 @@ describe('the table of visibility', () => {
     })
   }
 
-  test('is shown alike at the start of the service', async () => {
+  test('is the same after a start of the service', async () => {
     for (const status of deletionStatuses) {
       const { shown, visibility } = scene()
       await visibility.restore(requestIn(status))
@@ -116,7 +121,7 @@ describe('the table of visibility', () => {
     }
   })
 
-  test('has every change that a request can make, in the specification', () => {
+  test('has every change of a request that the specification has', () => {
     const [, moves = ''] = spec.split(/^\| from \\ to .*\n.*\n/m)
     const written = [...(moves.split('\n\n')[0] ?? '').matchAll(/^\| (\w+) +\|(.*)\|$/gm)].map(
       ([, from, cells]) => [
@@ -155,7 +160,7 @@ function eventsBetween(from: VisibilityState, to: VisibilityState): Set<string> 
   return found
 }
 
-test('a stricter state is shown before its transaction commits', async () => {
+test('a stricter state applies before its transaction commits', async () => {
   const { begin, shown } = scene()
   const creation = begin('running')
   assert.equal(shown(), 'fenced')
@@ -163,7 +168,7 @@ test('a stricter state is shown before its transaction commits', async () => {
   assert.equal(shown(), 'fenced')
 })
 
-test('a looser state is shown once its transaction has committed, and not before', async () => {
+test('a looser state applies after its transaction has committed, and not before', async () => {
   for (const [from, to] of [
     ['scheduled', 'cancelled'],
     ['running', 'held'],
@@ -178,7 +183,7 @@ test('a looser state is shown once its transaction has committed, and not before
   }
 })
 
-test('a change that fails leaves what was shown before it', async () => {
+test('a failed change leaves the previous state', async () => {
   for (const from of deletionStatuses) {
     for (const to of deletionStatuses) {
       const { begin, shown, store } = scene()
@@ -193,7 +198,7 @@ test('a change that fails leaves what was shown before it', async () => {
   assert.deepEqual(gate.hidden(place.tenantId), [])
 })
 
-test('a change that is resolved late takes nothing back of one that was stored after it', async () => {
+test('a change that resolves late undoes nothing of one that was stored after it', async () => {
   const { begin, shown, store } = scene()
   await store('running')
   const held = begin('held')
@@ -220,7 +225,7 @@ test('time that was erased ends at the completion, and late rows for it are refu
     [erased],
   )
   await store('running', { refuseLate: true })
-  assert.deepEqual(gate.lateSelections(place.tenantId), [], 'a restore has brought it back')
+  assert.deepEqual(gate.lateSelections(place.tenantId), [], 'after a restore')
   await store('completed')
   assert.deepEqual(gate.lateSelections(place.tenantId), [])
 })
@@ -236,6 +241,46 @@ test('time is unknown without a gap while a request becomes completed', async ()
   }
   await store('completed')
   assert.deepEqual(said, [2])
+})
+
+describe('a change whose commit the database did not answer', () => {
+  test('is shown as the stricter of before and after, until it is settled', async () => {
+    for (const from of deletionStatuses) {
+      for (const to of deletionStatuses) {
+        const { begin, shown, store, visibility } = scene()
+        await store(from)
+        await begin(to).loseAnswer()
+        const [before, after] = [visibilityOf[from], visibilityOf[to]]
+        assert.equal(strictness[shown()], Math.max(strictness[before], strictness[after]), `${from} to ${to}`)
+        const [doubt] = visibility.doubts()
+        await store(to)
+        await doubt?.end()
+        assert.equal(shown(), after, `${to} was stored`)
+        assert.deepEqual(visibility.doubts(), [])
+      }
+    }
+  })
+
+  test('is shown as before once it is known not to be stored', async () => {
+    for (const from of deletionStatuses) {
+      for (const to of deletionStatuses) {
+        const { begin, shown, store, visibility } = scene()
+        await store(from)
+        await begin(to).loseAnswer()
+        for (const doubt of visibility.doubts()) await doubt.end()
+        assert.equal(shown(), visibilityOf[from], `${from} to ${to}`)
+      }
+    }
+  })
+
+  test('hides a request that may have been created, and leaves nothing of one that was not', async () => {
+    const { begin, gate, shown, visibility } = scene()
+    await begin('running').loseAnswer()
+    assert.equal(shown(), 'fenced')
+    for (const doubt of visibility.doubts()) await doubt.end()
+    assert.equal(shown(), 'open')
+    assert.deepEqual(gate.hidden(place.tenantId), [])
+  })
 })
 
 describe('a node that does not acknowledge', () => {
@@ -254,7 +299,7 @@ describe('a node that does not acknowledge', () => {
     }
   }
 
-  test('ends the change, and nothing of it stays', async () => {
+  test('fails the change, and nothing of it stays', async () => {
     const { gate, mend, shown, store } = failing()
     await assert.rejects(store('running'), /not acknowledged/)
     assert.equal(shown(), 'open')
@@ -264,7 +309,7 @@ describe('a node that does not acknowledge', () => {
     assert.equal(shown(), 'fenced')
   })
 
-  test('keeps the transaction from committing', async () => {
+  test('prevents the commit of the transaction', async () => {
     const { visibility } = failing()
     let isCommitted = false
     const change = visibility.change(async (announce) => {
@@ -275,7 +320,7 @@ describe('a node that does not acknowledge', () => {
     assert.equal(isCommitted, false)
   })
 
-  test('keeps work that needs a fence from beginning', async () => {
+  test('prevents work that needs a fence', async () => {
     const { shown, visibility } = failing()
     const work = visibility.whileFenced(requestIn('failed'), () => assert.fail('it began'))
     await assert.rejects(work, /not acknowledged/)
@@ -284,7 +329,7 @@ describe('a node that does not acknowledge', () => {
 })
 
 describe('work that is done while fenced', () => {
-  test('keeps readers and writers away until it ends, and then shows what is stored', async () => {
+  test('excludes readers and writers until it ends, and then applies the stored state', async () => {
     for (const status of ['scheduled', 'failed', 'completed'] as const) {
       const { shown, store, visibility } = scene()
       await store(status)

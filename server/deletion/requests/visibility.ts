@@ -19,8 +19,10 @@
 // Invariant: no node is ever looser than the stored status. A stricter state is acknowledged by every node
 // (telemetry/fences.ts) before the transaction that stores it commits, a looser one is published after it has
 // committed. While several changes of a request are in progress, the fences have the strictest of the stored
-// state and of theirs. A change that fails only ends its own demand, so nothing else has to be undone.
+// state and of theirs. A change that fails only ends its own demand, so nothing else has to be undone. Where
+// the database does not say whether a change is stored, its demand stays until that is known.
 
+import { isOutcomeUnknown } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { FenceChange } from '../../telemetry/gate.ts'
@@ -57,6 +59,7 @@ export class Visibility {
   readonly #fences: Fences
   readonly #clock: Clock
   readonly #shown = new Map<string, Shown>()
+  readonly #doubts = new Set<Demand>()
   #changes = 0
 
   constructor(fences: Fences, clock: Clock) {
@@ -77,13 +80,14 @@ export class Visibility {
    * Runs a transaction that changes requests. The transaction calls `announce` with each request as it will
    * be stored, after everything else that can fail, and awaits it: then every node is at least as strict as
    * the new status. Once the promise resolves the request is shown as exactly that. Throws what the
-   * transaction throws, also where a node does not acknowledge; then the request is shown as before.
+   * transaction throws, also where a node does not acknowledge; then the request is shown as before. Where
+   * the error is `outcome_unknown` it is shown as the stricter of both, and is among {@link doubts}.
    */
   async change<T>(
     transaction: (announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
   ): Promise<T> {
     const demands: Demand[] = []
-    let isStored = false
+    let [isStored, isInDoubt] = [false, false]
     try {
       const result = await transaction((after) => {
         const demand = { request: after, state: visibilityOf[after.status], order: ++this.#changes }
@@ -92,10 +96,28 @@ export class Visibility {
       })
       isStored = true
       return result
+    } catch (error) {
+      isInDoubt = isOutcomeUnknown(error)
+      throw error
     } finally {
       const stored = isStored ? demands.flatMap((demand) => this.#store(demand)) : []
-      await this.#publish([...stored, ...demands.flatMap((demand) => this.#end(demand))])
+      if (isInDoubt) for (const demand of demands) this.#doubts.add(demand)
+      else await this.#publish([...stored, ...demands.flatMap((demand) => this.#end(demand))])
     }
+  }
+
+  /**
+   * Changes of requests that may be stored or not. For each one its request is to be shown as it is stored,
+   * and then `end` called.
+   */
+  doubts(): { readonly request: StoredDeletion; readonly end: () => Promise<void> }[] {
+    return [...this.#doubts].map((demand) => ({
+      request: demand.request,
+      end: async () => {
+        this.#doubts.delete(demand)
+        await this.#publish(this.#end(demand))
+      },
+    }))
   }
 
   /** Fences the request while `work` runs, whatever its status is. */

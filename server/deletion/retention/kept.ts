@@ -1,5 +1,5 @@
 // What retention keeps of each signal, beside the last deletion that it has requested: the rule alone does
-// not tell whether it was carried out.
+// not say whether it was carried out.
 
 import type { DeletionStatus } from '../../../contract/deletion.ts'
 import { formatInstant } from '../../../contract/instant.ts'
@@ -27,7 +27,7 @@ interface Kept {
 /** A day has a few requests: one for each range between holds. */
 const requestsRead = 50
 
-/** Returns it for every signal, as it is at `nowMs`. */
+/** Returns this for every signal, as of `nowMs`. */
 export async function readKept(
   control: Control,
   tenantId: string,

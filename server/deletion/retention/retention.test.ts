@@ -1,5 +1,5 @@
 // What a retention rule erases: whole days counted back from a UTC midnight, signals with the same limit
-// together, and never what is held.
+// together, and never held rows.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ const noon = Date.parse('2026-03-10T12:34:56.789Z')
 const ns = (text: string) => BigInt(Date.parse(text)) * nsPerMs
 const rule = (...days: [Signal, number][]) => new Map(days)
 
-test('a day is kept whole: the cut is the UTC midnight that many days before the day that has begun', () => {
+test('a day is kept completely: the cut is the UTC midnight that number of days before the current day', () => {
   assert.equal(cutOffMs(noon, 1), Date.parse('2026-03-09T00:00:00Z'))
   assert.equal(cutOffMs(Date.parse('2026-03-10T00:00:00Z'), 7), Date.parse('2026-03-03T00:00:00Z'))
   assert.equal(cutOffMs(Date.parse('2026-03-09T23:59:59.999Z'), 7), Date.parse('2026-03-02T00:00:00Z'))
@@ -26,7 +26,7 @@ test('signals with the same limit are erased together, and one without a limit i
   assert.deepEqual(retentionDrafts(rule(), [], noon), [])
 })
 
-test('what is held is left out, for its signals alone, so that a hold of years does not stop the rest', () => {
+test('held time is left out for the signals of the hold, so that a hold of years does not stop the rest', () => {
   const held = {
     signals: ['logs' as const],
     range: { startNs: ns('2026-02-01T00:00:00Z'), endNs: ns('2026-02-02T00:00:00Z') },
@@ -45,7 +45,7 @@ test('what is held is left out, for its signals alone, so that a hold of years d
   assert.deepEqual(retentionDrafts(rule(['logs', 7]), [wholeHold], noon), [])
 })
 
-test('a rule is carried out under the same key all day, and under another the next day or with another limit', () => {
+test('a rule uses one idempotency key for a day, and another one the next day or with another limit', () => {
   const keyAt = (nowMs: number, days: number) => {
     const [draft] = retentionDrafts(rule(['logs', days]), [], nowMs)
     assert.ok(draft)

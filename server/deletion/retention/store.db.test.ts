@@ -1,5 +1,5 @@
-// Who may shorten retention: one person where nobody asks for a second, and two under either rule. Tokens of
-// a real control plane, a clock that is moved by hand. What is in force is what the worker reads.
+// Who may shorten retention: one person without a rule of a second person, and two under either rule. Tokens
+// of a real control plane, and a manual clock. The rule in force is the one that the worker reads.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -53,7 +53,7 @@ async function scene(approval: ApprovalRule) {
     ben,
     set: (changes: Parameters<RetentionStore['set']>[1], by = ada) => store.set(tenantId, changes, by),
     get: () => store.get(tenantId),
-    /** What the worker erases by. */
+    /** The rule that the worker applies. */
     inForce: async () => Object.fromEntries(await store.rule(tenantId)),
     /** The id of the only change that waits. */
     async waiting(): Promise<string> {
@@ -63,7 +63,7 @@ async function scene(approval: ApprovalRule) {
     },
     approve: (id: string, by = ben) => store.approve(tenantId, id, by),
     reject: (id: string, by = ben) => store.reject(tenantId, id, by, 'still needed'),
-    /** What the audit log says of retention, from the setting of the scene on. */
+    /** The audit entries about retention, from the setting of the scene on. */
     async acts() {
       const entries = await readChain(control, 'audit_entries', tenantId)
       assert.equal(findBreak(entries), null)
@@ -78,7 +78,7 @@ async function scene(approval: ApprovalRule) {
 
 const guarded = ['full_erasures', 'every_deletion'] as const
 
-describe('where nobody asks for a second person', () => {
+describe('without a rule of a second person', () => {
   test('a shorter retention is in force at once, and nothing waits', async () => {
     const { inForce, set } = await scene('none')
     const { retention, waits } = await set({ logs_days: 7, traces_days: 3 })
@@ -89,7 +89,7 @@ describe('where nobody asks for a second person', () => {
 
 for (const rule of guarded) {
   describe(`under the rule ${rule}`, () => {
-    test('fewer days wait for another person, who puts them in force', async () => {
+    test('fewer days wait for the approval of another person', async () => {
       const { acts, ada, approve, ben, clock, inForce, set, waiting } = await scene(rule)
       const { retention, waits } = await set({ logs_days: 7 })
       assert.equal(waits, true)
@@ -128,7 +128,7 @@ for (const rule of guarded) {
       ])
     })
 
-    test('the first days of a signal wait too, however many they are', async () => {
+    test('the first limit of a signal waits too, whatever its number of days', async () => {
       const { inForce, set } = await scene(rule)
       assert.equal((await set({ traces_days: 3650 })).waits, true)
       assert.deepEqual(await inForce(), { logs: 30 })
@@ -147,10 +147,14 @@ for (const rule of guarded) {
       )
       assert.equal((await set({ logs_days: null })).waits, false)
       assert.deepEqual(await inForce(), {})
-      assert.equal((await set({ logs_days: 60 })).waits, true, 'what was let go is set for the first time')
+      assert.equal(
+        (await set({ logs_days: 60 })).waits,
+        true,
+        'a limit that was removed counts as set for the first time',
+      )
     })
 
-    test('is not approved with a token of the same line, nor by who is not known', async () => {
+    test('is not approved with a token of the same line, nor by an unknown actor', async () => {
       const { ada, approve, inForce, make, set, waiting } = await scene(rule)
       const [child, sibling] = [await make(ada), await make(ada)]
       await set({ logs_days: 7 }, child)
@@ -162,7 +166,7 @@ for (const rule of guarded) {
       assert.deepEqual(await inForce(), { logs: 30 })
     })
 
-    test('is rejected by anybody, also by who asked, and the reason is kept', async () => {
+    test('can be rejected by anyone, also by its requester, and the reason is kept', async () => {
       const { acts, ada, ben, inForce, reject, set, waiting } = await scene(rule)
       for (const by of [ben, ada]) {
         await set({ logs_days: 7 })
@@ -180,7 +184,7 @@ for (const rule of guarded) {
       assert.deepEqual(await inForce(), { logs: 30 })
     })
 
-    test('what nobody approved within thirty days is gone, for who reads and for who comes late', async () => {
+    test('a change that is not approved within thirty days is gone, for readers and for late approvals', async () => {
       const { acts, approve, clock, get, inForce, set, store, waiting } = await scene(rule)
       await set({ logs_days: 7 })
       const id = await waiting()
@@ -198,13 +202,13 @@ for (const rule of guarded) {
       )
       assert.deepEqual(await inForce(), { logs: 30 })
       await set({ logs_days: 7 })
-      assert.notEqual(await waiting(), id, 'asking again is a new change')
+      assert.notEqual(await waiting(), id, 'the same request is a new change')
     })
   })
 }
 
 describe('a change that waits', () => {
-  test('is not asked for twice: the same from anybody is the one that waits, and no approval', async () => {
+  test('exists once: the same request by anyone returns the waiting change and does not approve it', async () => {
     const { ada, approve, ben, clock, inForce, set, waiting } = await scene('every_deletion')
     await set({ logs_days: 7 })
     const id = await waiting()
@@ -215,7 +219,7 @@ describe('a change that waits', () => {
     await assert.rejects(approve(id, ada), { code: 'own_request' })
   })
 
-  test('can’t be swapped under the one who approves: other days are another change', async () => {
+  test('can’t be replaced before the approval: other days are another change', async () => {
     const { acts, approve, inForce, set, waiting } = await scene('every_deletion')
     await set({ logs_days: 29 })
     const harmless = await waiting()
@@ -233,7 +237,7 @@ describe('a change that waits', () => {
     )
   })
 
-  test('never takes up what another asks for: nobody approves their own part inside somebody else’s', async () => {
+  test('never includes the request of another person, so that a person can’t approve their own part', async () => {
     const { ada, approve, ben, clock, get, inForce, set } = await scene('every_deletion')
     await set({ logs_days: 7 }, ada)
     await clock.advance(1)
@@ -249,7 +253,7 @@ describe('a change that waits', () => {
     assert.deepEqual(await inForce(), { logs: 7, traces: 5 })
   })
 
-  test('is taken back, for the signal that is named, by asking for the days in force or for more', async () => {
+  test('is withdrawn for a signal by requesting the days in force or more', async () => {
     const { approve, get, inForce, set } = await scene('every_deletion')
     await set({ logs_days: 7, metrics_days: 7, traces_days: 7 })
     const { retention, waits } = await set({ logs_days: 30, metrics_days: null })
@@ -261,7 +265,7 @@ describe('a change that waits', () => {
     assert.equal('pending' in (await get()), false)
   })
 
-  test('of an organisation is no other’s to read or decide', async () => {
+  test('can’t be read or decided by another organisation', async () => {
     const [own, other] = [await scene('every_deletion'), await scene('every_deletion')]
     await own.set({ logs_days: 7 })
     const id = await own.waiting()
@@ -281,7 +285,7 @@ describe('a change that waits', () => {
     assert.deepEqual(await inForce(), { logs: 7 })
   })
 
-  test('does not come into force by a looser rule, which only lets it be asked for anew, a day later', async () => {
+  test('does not come into force by a looser rule, which only allows a new request a day later', async () => {
     const { ada, clock, inForce, policies, set, tenantId } = await scene('every_deletion')
     await set({ logs_days: 1 })
     await policies.set(tenantId, 'none', ada)
@@ -291,10 +295,10 @@ describe('a change that waits', () => {
     await policies.set(tenantId, 'full_erasures', ada)
     await clock.advance(dayMs)
     assert.deepEqual(await inForce(), { logs: 30 })
-    assert.equal((await set({ logs_days: 1 })).waits, true, 'the next looser rule guards it as well')
+    assert.equal((await set({ logs_days: 1 })).waits, true, 'the next looser rule applies to it as well')
   })
 
-  test('is not got around by days in steps, by null in between, or by putting the whole rule', async () => {
+  test('can’t be avoided by small steps, by null in between, or by setting the whole rule', async () => {
     const { inForce, set } = await scene('full_erasures')
     for (const logs_days of [29, 28, 1]) assert.equal((await set({ logs_days })).waits, true)
     await set({ logs_days: null })
@@ -304,7 +308,7 @@ describe('a change that waits', () => {
   })
 })
 
-test('setting nothing, and setting what is in force, change nothing and say so as before', async () => {
+test('setting nothing, or the rule in force, changes nothing and returns the rule', async () => {
   const { acts, set } = await scene('every_deletion')
   assert.equal((await set({})).waits, false)
   assert.equal((await set({ logs_days: 30 })).waits, false)

@@ -7,6 +7,7 @@ import { appendAudit } from '../../audit/log.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
@@ -51,7 +52,7 @@ export class RetentionStore {
     actor: Actor,
   ): Promise<{ retention: Retention; waits: boolean }> {
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const rule = await readRule(trx, tenantId)
       const asked = askedOf(changes)
@@ -109,7 +110,7 @@ export class RetentionStore {
     act: (trx: ControlTransaction, rows: readonly ChangeRow[], nowMs: number) => Promise<void>,
   ): Promise<Retention> {
     const nowMs = this.#clock.nowMs()
-    return this.#control.transaction().execute(async (trx) => {
+    return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const rows = (await readChanges(trx, tenantId)).filter(
         (row) => row.change_id === changeId && isWaiting(row, nowMs),
@@ -131,7 +132,7 @@ export class RetentionStore {
       .where('approve_by_ms', '<=', nowMs)
       .execute()
     for (const { tenant_id: tenantId } of expired) {
-      await this.#control.transaction().execute(async (trx) => {
+      await transact(this.#control, async (trx) => {
         await lock(trx, { tenantId })
         const rows = (await readChanges(trx, tenantId)).filter((row) => !isWaiting(row, nowMs))
         for (const rowsOfOne of byChange(rows)) {

@@ -1,5 +1,5 @@
-// Retention on real stores with a clock that is moved by hand: what is too old goes, once a day, through the
-// ledger; what is young, held or the neighbour's stays.
+// Retention on real stores with a manual clock: rows that are too old are erased once a day, through the
+// ledger; newer, held and foreign rows stay.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -49,7 +49,7 @@ async function retained() {
 const requestsOf = ({ own, requests }: Scene) =>
   requests.list(own.tenantId, { limit: 100, beforeId: null, status: null })
 
-test('what is older than the limit goes through the ledger in the name of the system, and nothing else goes', async () => {
+test('rows older than the limit are erased through the ledger in the name of the system, and no others', async () => {
   const { retention, scene, store } = await retained()
   // The second week is exactly fourteen days old at midnight.
   await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
@@ -70,7 +70,7 @@ test('what is older than the limit goes through the ledger in the name of the sy
   assert.equal(JSON.parse(ledger[0]?.text ?? '{}').actor, 'system:retention')
 })
 
-test('a day is looked at once, also by a service that was started again, and the next day again', async () => {
+test('retention runs once a day, also after a restart of the service, and again the next day', async () => {
   const { clock, newWorker, retention, scene, store } = await retained()
   await store.set(
     scene.own.tenantId,
@@ -93,7 +93,7 @@ test('a day is looked at once, also by a service that was started again, and the
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24, 'a day more is too old')
 })
 
-test('what retention keeps is told beside the last deletion that it asked for, signal by signal', async () => {
+test('what retention keeps is returned with the last deletion that it requested, signal by signal', async () => {
   const { clock, retention, scene, store } = await retained()
   const keptOf = () => readKept(stores.control, scene.own.tenantId, clock.nowMs())
   const nothing = { days: null, erases_before: null, last_erasure: null }
@@ -118,7 +118,7 @@ test('what retention keeps is told beside the last deletion that it asked for, s
   })
 })
 
-test('where nothing is too old nothing is asked for, and without a rule nothing is ever erased', async () => {
+test('without rows that are too old nothing is requested, and without a rule nothing is erased', async () => {
   const { retention, scene, store } = await retained()
   await retention.round(signal)
   await store.set(scene.own.tenantId, { logs_days: 300 }, tokenNamed('owner'))
@@ -126,7 +126,7 @@ test('where nothing is too old nothing is asked for, and without a rule nothing 
   assert.deepEqual(await requestsOf(scene), [])
 })
 
-test('a legal hold keeps its part for as long as it stands, and the night after its release it goes', async () => {
+test('a legal hold keeps its part while it is in force, and the part is erased in the night after its release', async () => {
   const { clock, retention, scene, store } = await retained()
   const heldEnd = monday + weekNs / 7n
   const place = { case_ref: 'case 7', range_start: monday, range_end: heldEnd }
@@ -146,7 +146,7 @@ test('a legal hold keeps its part for as long as it stands, and the night after 
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24)
 })
 
-test('where every deletion needs two people, retention asks nobody but gives them a day to take it back', async () => {
+test('where every deletion needs two people, retention needs none but delays by a day, in which it can be cancelled', async () => {
   const { clock, retention, scene, store } = await retained()
   const values = {
     tenant_id: scene.own.tenantId,
@@ -172,7 +172,7 @@ test('where every deletion needs two people, retention asks nobody but gives the
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
 })
 
-test('a rule that is taken back while it is carried out erases nothing', async () => {
+test('a rule that is removed while it is applied erases nothing', async () => {
   const { clock, scene, store } = await retained()
   await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   const retention = new RetentionWorker({

@@ -1,0 +1,121 @@
+// A PostgreSQL server of one test run: Debian's program in a temporary folder, reached by a socket in that
+// folder and by nobody else. It does not sync, because a test run survives no power loss. Its databases
+// compare text by the rules of a language, so that a column whose order was forgotten is noticed.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+
+/** The folder of the run's server: scripts/test.ts sets it for the tests. */
+export const folderVariable = 'LETHE_TEST_POSTGRES'
+
+/** Its only role. Nobody but this user of the machine reaches the socket, so it has no password. */
+export const role = 'lethe'
+
+/** Where Debian installs the programs of each version. */
+const debianFolder = '/usr/lib/postgresql'
+
+interface PostgresServer {
+  /** Has the socket, and the files of the server in `data`. */
+  readonly folder: string
+  /** Ends the server and removes its folder. */
+  stop(): Promise<void>
+}
+
+/** Returns the path of a program of the newest version. Throws where PostgreSQL is not installed. */
+export function programOf(name: string): string {
+  const versions = existsSync(debianFolder) ? readdirSync(debianFolder).map(Number) : []
+  const found = versions
+    .sort((a, b) => b - a)
+    .map((version) => join(debianFolder, String(version), 'bin', name))
+    .find((path) => existsSync(path))
+  if (found !== undefined) return found
+  throw new Error(
+    `These tests need a PostgreSQL server, and ${debianFolder} has no program ${name}. Debian: apt-get install postgresql`,
+  )
+}
+
+/** The server refuses to run as root, so root starts it as another user. */
+function serverUser(): { uid: number; gid: number } | undefined {
+  if (userInfo().uid !== 0) return undefined
+  const users = readFileSync('/etc/passwd', 'utf8').split('\n')
+  for (const name of ['postgres', 'nobody']) {
+    const [, , uid, gid] = users.find((line) => line.startsWith(`${name}:`))?.split(':') ?? []
+    if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
+  }
+  throw new Error('PostgreSQL does not run as root, and this machine has no user postgres.')
+}
+
+const speed = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_connections: '200',
+  listen_addresses: '',
+}
+
+/** Starts a server with a new, empty folder. `settings` are those of postgresql.conf. */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-postgres-'))
+  const user = serverUser()
+  const data = join(folder, 'data')
+  mkdirSync(data, { mode: 0o700 })
+  if (user !== undefined) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
+  const flags = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8', '--encoding=UTF8']
+  const made = spawnSync(
+    programOf('initdb'),
+    ['-D', data, '-U', role, '--auth=trust', '--no-sync', '--no-instructions', ...flags],
+    { cwd: folder, ...user, encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
+  const child = spawn(
+    programOf('postgres'),
+    ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  const stop = async () => {
+    await end(child)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  await untilReady(child).catch(async (error) => {
+    await stop()
+    throw error
+  })
+  return { folder, stop }
+}
+
+/** Resolves once the server says that it accepts connections. */
+function untilReady(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = `${said}${text}`.slice(-10_000)
+      if (said.includes('ready to accept connections')) resolve()
+    })
+    child.once('error', reject)
+    child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)))
+  })
+}
+
+/** Ends the server without waiting for its clients. */
+function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve())
+    child.kill('SIGINT')
+  })
+}
+
+/** The folder of the run's server. Throws where the tests were started without one. */
+export function runFolder(): string {
+  const folder = process.env[folderVariable]
+  if (folder !== undefined) return folder
+  throw new Error('Tests on PostgreSQL need the server of a run: start them with npm test <file>.')
+}

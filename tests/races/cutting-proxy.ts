@@ -1,0 +1,83 @@
+// A proxy in front of a PostgreSQL server that ends connections at a chosen point: before a commit reaches
+// the server, when the server has answered it, or all of them, as when the server restarts. It reads no more
+// of the protocol than the text of a commit and of its answer.
+
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** Where the connection of the next commit ends. The server then has not seen it, or has carried it out. */
+export type CommitCut = 'before the server' | 'after the server'
+
+interface CuttingProxy {
+  readonly host: string
+  readonly port: number
+  /** The next commit is cut. */
+  cutNextCommit(at: CommitCut): void
+  /** Ends every connection, and refuses new ones until the function that is returned is called. */
+  goDown(): () => void
+  close(): Promise<void>
+}
+
+const [commit, committed] = [Buffer.from('commit\0'), Buffer.from('COMMIT\0')]
+
+/** `socketPath` is the socket of the server. */
+export async function openCuttingProxy(socketPath: string): Promise<CuttingProxy> {
+  let cut: CommitCut | null = null
+  let isDown = false
+  const open = new Set<Socket>()
+  const server = createServer((client) => {
+    if (isDown) return client.destroy()
+    const upstream = connect(socketPath)
+    const both = [client, upstream]
+    const end = () => {
+      for (const socket of both) socket.destroy()
+    }
+    for (const socket of both) {
+      open.add(socket)
+      socket.on('error', end).on('close', () => {
+        open.delete(socket)
+        end()
+      })
+    }
+    let isCutting = false
+    client.on('data', (bytes) => {
+      const isCommit = bytes.includes(commit)
+      if (isCommit && cut === 'before the server') {
+        cut = null
+        return end()
+      }
+      if (isCommit && cut === 'after the server') {
+        cut = null
+        isCutting = true
+      }
+      upstream.write(bytes)
+    })
+    upstream.on('data', (bytes) => {
+      if (isCutting && bytes.includes(committed)) return end()
+      client.write(bytes)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The proxy has no port.')
+  return {
+    host: '127.0.0.1',
+    port: address.port,
+    cutNextCommit(at) {
+      cut = at
+    },
+    goDown() {
+      isDown = true
+      for (const socket of open) socket.destroy()
+      return () => {
+        isDown = false
+      }
+    },
+    async close() {
+      for (const socket of open) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

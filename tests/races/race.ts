@@ -1,0 +1,154 @@
+// Two processes at one control plane, at the moment when it matters: the first stands before its commit while
+// the second begins, and commits once the second waits for it or has ended. Nothing here depends on time.
+// Each race is run twice: with locks, where its rule must hold, and without, where it must break, because a
+// race that nothing can lose proves nothing.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql, type TransactionBuilder } from 'kysely'
+import type { Control, Database } from '../../server/control/database.ts'
+import { type ControlAdapter, dialectOf } from '../../server/control/dialect.ts'
+import { ManualClock } from '../../server/core/manual-clock.ts'
+import { openSharedPostgresPlane } from '../postgres-plane.ts'
+
+type Act = (control: Control) => Promise<unknown>
+
+interface Outcomes {
+  readonly first: PromiseSettledResult<unknown>
+  readonly second: PromiseSettledResult<unknown>
+}
+
+interface Race {
+  readonly first: Act
+  readonly second: Act
+  /** Fails an assertion where the rule is broken. */
+  readonly check: (outcomes: Outcomes) => Promise<void> | void
+}
+
+export interface RaceScene {
+  /** A handle that takes part in no race. */
+  readonly control: Control
+  /** An organisation of this race alone. */
+  readonly tenantId: string
+  readonly clock: ManualClock
+}
+
+export const startMs = 1_767_000_000_000
+
+const plane = await openSharedPostgresPlane()
+after(() => plane.close())
+const locking = [plane.another(), plane.another()] as const
+const lockless = [withoutLocks(plane.another()), withoutLocks(plane.another())] as const
+let scenes = 0
+
+/** `prepare` is called for each of the two runs, with an organisation of its own. */
+export function testRace(name: string, prepare: (scene: RaceScene) => Promise<Race>): void {
+  test(name, async () => {
+    const kept = await prepare(await openScene())
+    await kept.check(await run(kept, locking))
+    const broken = await prepare(await openScene())
+    const outcomes = await run(broken, lockless)
+    await assert.rejects(async () => broken.check(outcomes), { name: 'AssertionError' }, 'no lock is needed')
+  })
+}
+
+/** For rules that one statement keeps, such as a compare-and-set, and no lock. */
+export function testStatementRace(name: string, prepare: (scene: RaceScene) => Promise<Race>): void {
+  test(name, async () => {
+    for (const handles of [locking, lockless]) {
+      const scene = await prepare(await openScene())
+      await scene.check(await run(scene, handles))
+    }
+  })
+}
+
+/** How many of the two were fulfilled, and the codes of those that were not. */
+export function summaryOf({ first, second }: Outcomes): { fulfilled: number; refused: string[] } {
+  const refused = [first, second].flatMap((outcome) =>
+    outcome.status === 'rejected' ? [String(outcome.reason.code ?? outcome.reason.name)] : [],
+  )
+  return { fulfilled: 2 - refused.length, refused }
+}
+
+export function resultOf<T>(outcome: PromiseSettledResult<unknown>): T {
+  assert.ok(outcome.status === 'fulfilled', outcome.status === 'rejected' ? String(outcome.reason) : '')
+  return outcome.value as T
+}
+
+async function openScene(): Promise<RaceScene> {
+  const number = ++scenes
+  const tenantId = `race-${number}`
+  await plane.control
+    .insertInto('organisations')
+    .values({ tenant_id: tenantId, name: tenantId, placement: number % 64, created_at_ms: 0 })
+    .execute()
+  return { control: plane.control, tenantId, clock: new ManualClock(startMs) }
+}
+
+async function run({ first, second }: Race, [ours, theirs]: readonly [Control, Control]): Promise<Outcomes> {
+  const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const one = first(stoppingBeforeCommit(ours, reached.resolve, held.promise))
+  await Promise.race([reached.promise, settled(one)])
+  const two = second(theirs)
+  await untilItWaits(two)
+  held.resolve()
+  const [atFirst, atSecond] = await Promise.allSettled([one, two])
+  return { first: atFirst, second: atSecond }
+}
+
+function withoutLocks(control: Control): Control {
+  const adapter = control.getExecutor().adapter as unknown as {
+    controlDialect: ControlAdapter['controlDialect']
+  }
+  adapter.controlDialect = { ...dialectOf(control), lock: async () => {} }
+  return control
+}
+
+/** A handle whose first transaction stops before its commit. */
+function stoppingBeforeCommit(control: Control, reached: () => void, held: Promise<void>): Control {
+  let hasStopped = false
+  const transaction = () => {
+    const builder: TransactionBuilder<Database> = control.transaction()
+    const execute = builder.execute.bind(builder)
+    builder.execute = (work) =>
+      execute(async (trx) => {
+        const result = await work(trx)
+        if (!hasStopped) {
+          hasStopped = true
+          reached()
+          await held
+        }
+        return result
+      })
+    return builder
+  }
+  return new Proxy(control, {
+    get(target, name) {
+      if (name === 'transaction') return transaction
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+/** Resolves when a statement on the database waits for a lock, or `work` has ended. */
+async function untilItWaits(work: Promise<unknown>): Promise<void> {
+  let hasEnded = false
+  const ended = settled(work).then(() => {
+    hasEnded = true
+  })
+  while (!hasEnded) {
+    const { rows } = await sql<{ waiting: number }>`
+      select count(*) as waiting from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`.execute(plane.control)
+    if (Number(rows[0]?.waiting) > 0) return
+    await Promise.race([ended, new Promise((turn) => setImmediate(turn))])
+  }
+}
+
+function settled(work: Promise<unknown>): Promise<void> {
+  return work.then(
+    () => {},
+    () => {},
+  )
+}
