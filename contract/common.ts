@@ -64,7 +64,7 @@ export function queryInt(options: { min: number; max: number; fallback: number; 
     })
 }
 
-/** Adds an issue with its own error type and context; `server/core/schema-problems.ts` reads them. */
+/** Adds an issue with its own error type and context; `server/core/input/schema-problems.ts` reads them. */
 export function refuse(
   context: {
     addIssue: (issue: { code: 'custom'; message: string; params: Record<string, unknown> }) => void

@@ -131,6 +131,11 @@ export const errorCatalogue = {
     status: 503,
     sentence: 'The disk accepts no writes at present; retry after Retry-After.',
   },
+  outcome_unknown: {
+    status: 503,
+    sentence:
+      'The database did not say whether the change is stored. Read it again before you repeat it; a deletion can be repeated as it is.',
+  },
   not_ready: { status: 503, sentence: 'The service is starting or stopping; retry after Retry-After.' },
 } as const satisfies Record<string, { status: number; sentence: string }>
 

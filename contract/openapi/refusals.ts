@@ -48,7 +48,9 @@ function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
       ...(isGuarded ? guarded : []),
       ...(isUnmetered === true ? [] : (['too_many_requests'] as const)),
       // Exporters drop data after a 507, so the protocols of telemetry return a 503.
-      ...(isGuarded && mayWrite && protocol === undefined ? (['storage_full'] as const) : []),
+      ...(isGuarded && mayWrite && protocol === undefined
+        ? (['storage_full', 'outcome_unknown'] as const)
+        : []),
       ...refusals,
     ]),
   ]

@@ -203,7 +203,7 @@ export const deletionOperations = {
       },
     },
     // The first request issues the certificate, which writes to the control plane.
-    refusals: ['not_found', 'not_verified', 'storage_full'],
+    refusals: ['not_found', 'not_verified', 'storage_full', 'outcome_unknown'],
     rate: certificateRate,
   }),
 } as const
