@@ -23,8 +23,8 @@ let opened = 0
 /** The number in the name of the server's socket. */
 const socketPort = 5432
 
-function openDatabase(host: string, database: string, port = socketPort): Control {
-  return openPostgres({ host, port, user: role, database }, { ...defaultLimits, connections })
+function openDatabase(host: string, database: string, port = socketPort, user = role): Control {
+  return openPostgres({ host, port, user, database }, { ...defaultLimits, connections })
 }
 
 /** Runs statements on the server itself, outside every control plane. */
@@ -49,9 +49,11 @@ export async function openPostgresPlane(isMigrated: boolean): Promise<TestContro
   return openShared(isMigrated ? template : 'template1')
 }
 
-/** Several handles, also such as reach the server by another address, as of a proxy. */
+/** Several handles, also such as reach the server by another address, as of a proxy, or as another role. */
 interface PostgresPlane extends SharedTestControl {
   readonly socketPath: string
+  readonly database: string
+  as(role: string): Control
   by(address: { readonly host: string; readonly port: number }): Control
 }
 
@@ -73,6 +75,8 @@ async function openShared(source: string): Promise<PostgresPlane> {
   return {
     control,
     another,
+    database,
+    as: (user) => kept(openDatabase(folder, database, socketPort, user)),
     socketPath: join(folder, `.s.PGSQL.${socketPort}`),
     by: ({ host, port }) => kept(openDatabase(host, database, port)),
     shell: postgresShell(control),

@@ -2,7 +2,6 @@
 // control/dialect.db.test.ts.
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openSharedPostgresPlane } from '../../../tests/postgres-plane.ts'
@@ -39,21 +38,4 @@ test('a copy into a file is refused with what to do instead', async () => {
     code: 'storage_unavailable',
     message: /back up the database with the tools of PostgreSQL/,
   })
-})
-
-test('a flush fails while a snapshot that never read the table keeps its deleted rows, and succeeds after it', async () => {
-  const { flushErased, snapshot } = dialectOf(control)
-  // Random, because PostgreSQL compresses long texts and a search of its files would miss them.
-  const canary = randomBytes(24).toString('hex')
-  const insert = (key: string) => control.insertInto('instance').values({ key, value: canary }).execute()
-  await snapshot(plane.another(), async (older) => {
-    await sql`select 1`.execute(older)
-    await insert('erased')
-    assert.notDeepEqual(plane.filesWith(canary), [])
-    await control.deleteFrom('instance').where('key', '=', 'erased').execute()
-    await assert.rejects(flushErased(control), /may still contain erased rows: a transaction or snapshot/)
-    assert.notDeepEqual(plane.filesWith(canary), [])
-  })
-  await flushErased(control)
-  assert.deepEqual(plane.filesWith(canary), [])
 })
