@@ -2,11 +2,12 @@
 // folder and by nobody else. It does not sync, because a test run survives no power loss. Its databases
 // compare text by the rules of a language, so that a column whose order was forgotten is noticed.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import { promisify } from 'node:util'
 
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
@@ -20,6 +21,8 @@ const debianFolder = '/usr/lib/postgresql'
 interface PostgresServer {
   /** Has the socket, and the files of the server in `data`. */
   readonly folder: string
+  /** Ends the server without waiting for its clients, and starts it again on the same files. */
+  restart(): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
 }
@@ -75,11 +78,13 @@ export async function startPostgres(
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
-  const child = spawn(
-    programOf('postgres'),
-    ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
+  const start = () =>
+    spawn(
+      programOf('postgres'),
+      ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] },
+    )
+  let child = start()
   const stop = async () => {
     await end(child)
     rmSync(folder, { recursive: true, force: true })
@@ -88,7 +93,26 @@ export async function startPostgres(
     await stop()
     throw error
   })
-  return { folder, stop }
+  const restart = async () => {
+    await end(child)
+    child = start()
+    await untilReady(child)
+  }
+  return { folder, restart, stop }
+}
+
+const runFile = promisify(execFile)
+
+/** Runs statements as a superuser, outside every control plane. Returns what they print, without headings. */
+export async function administer(
+  folder: string,
+  database: string,
+  ...statements: readonly string[]
+): Promise<string> {
+  const commands = statements.flatMap((statement) => ['-c', statement])
+  const options = ['-v', 'ON_ERROR_STOP=1', '-Atq', '-h', folder, '-U', role, '-d', database]
+  const { stdout } = await runFile(programOf('psql'), [...options, ...commands])
+  return stdout.trim()
 }
 
 /** Resolves once the server says that it accepts connections. */
