@@ -5,7 +5,7 @@
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { ResponseHeader } from './headers.ts'
-import type { Role } from './tenancy.ts'
+import type { Role } from './role.ts'
 
 /** Groups of operations, in the order of the reference. */
 export const tags = {

@@ -1,9 +1,9 @@
 // Examples of anomalies: the failed payments of one morning, the feedback of a person, and a mute.
 
 import type { z } from 'zod'
-import type { Anomaly, AnomalyVersion } from '../detection.ts'
-import type { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
-import type { CreateMute, GiveFeedback, Mute } from '../detection-feedback.ts'
+import type { AnomalyWithContext, ListedAnomaly } from '../detection/context.ts'
+import type { Anomaly, AnomalyVersion } from '../detection/detectors.ts'
+import type { CreateMute, GiveFeedback, Mute } from '../detection/feedback.ts'
 import { ada, anomalyId, ben, detectorId, holdId } from './acme.ts'
 import { deployExample } from './telemetry.ts'
 

@@ -1,8 +1,8 @@
 // Examples of evidence: entries of the ledger and the audit log, and the signing keys.
 
 import type { z } from 'zod'
-import type { AuditEntry, Jwks } from '../audit.ts'
-import type { LedgerEntry } from '../deletion.ts'
+import type { LedgerEntry } from '../deletion/requests.ts'
+import type { AuditEntry, Jwks } from '../organisation/audit.ts'
 import { ada, requestId } from './acme.ts'
 
 const selected = {

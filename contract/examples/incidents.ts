@@ -1,6 +1,6 @@
 // An incident as the service returns it: one provider is slow, and the callers of its service fail.
 
-import type { IncidentWithMembers } from '../incidents.ts'
+import type { IncidentWithMembers } from '../detection/incidents.ts'
 
 const payments = {
   service: 'payments',

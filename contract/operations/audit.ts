@@ -2,10 +2,10 @@
 // signatures.
 
 import { z } from 'zod'
-import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../audit.ts'
 import { auditEntryExample, completedEntryExample, jwksExample } from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
-import { administrators } from '../tenancy.ts'
+import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../organisation/audit.ts'
+import { administrators } from '../role.ts'
 
 /** Each export reads and signs a whole chain. An archive needs one export a day. */
 const exportRate = { perMinute: 10, burst: 10 }

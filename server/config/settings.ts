@@ -3,7 +3,7 @@
 // repeats the refused value, unless that may contain a secret.
 
 import { z } from 'zod'
-import { TenantId } from '../../contract/tenancy.ts'
+import { TenantId } from '../../contract/organisation/tenancy.ts'
 import { AddressProblem } from '../control/address-problem.ts'
 import { type ControlPlace, readControlPlace } from '../control/place.ts'
 import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly } from '../../contract/detection.ts'
-import type { AnomalyContext } from '../../contract/detection-context.ts'
+import type { AnomalyContext } from '../../contract/detection/context.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/governance/active-holds.ts'

@@ -16,7 +16,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { FastifyBaseLogger } from 'fastify'
-import { senders } from '../../contract/tenancy.ts'
+import { senders } from '../../contract/role.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { formatInstant, parseInstant } from '../../contract/instant.ts'
+import { formatInstant, parseInstant } from '../../contract/values/instant.ts'
 import { delegate, openStores, type Stores } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/engine.ts'

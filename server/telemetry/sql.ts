@@ -7,7 +7,7 @@
 // (docs/decisions/0011).
 
 import assert from 'node:assert/strict'
-import type { Ns } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 
 /**
  * A value with the ClickHouse type it is bound as: `String`, `Bytes`, an integer, or an

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import AxeBuilder from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import type { Service, Tenant } from '../scenario/service.ts'
 
 const executablePath = 'chromium'

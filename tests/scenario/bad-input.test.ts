@@ -5,10 +5,10 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
+import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import {
   type Answer,
   assertRefused,

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { RefusalList } from '../../contract/refusals.ts'
+import { RefusalList } from '../../contract/organisation/refusals.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { GrpcClient } from './grpc-client.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion.ts'
+import { deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion/requests.ts'
 import { deletionEvents, hidingStatuses, transitions, workingStatuses } from './states.ts'
 
 describe('the state table', () => {

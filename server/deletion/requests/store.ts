@@ -7,7 +7,7 @@
 // of events.
 
 import type { Updateable } from 'kysely'
-import { formatInstant } from '../../../contract/instant.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { appendAudit, appendLedger } from '../../audit/log.ts'
 import {

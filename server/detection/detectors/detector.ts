@@ -10,8 +10,8 @@ import {
   type DetectorScope,
   type DetectorStatus,
   type PatchDetector,
-} from '../../../contract/detection.ts'
-import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection-methods.ts'
+} from '../../../contract/detection/detectors.ts'
+import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection/methods.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'

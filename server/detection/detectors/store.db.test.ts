@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly, PatchDetector } from '../../../contract/detection.ts'
+import type { Anomaly, PatchDetector } from '../../../contract/detection/detectors.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
 import { soonerAlarms } from '../../control/migrations/0010-sooner-alarms.ts'

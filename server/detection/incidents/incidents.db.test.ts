@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { IncidentWithMembers } from '../../../contract/incidents.ts'
+import type { IncidentWithMembers } from '../../../contract/detection/incidents.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'

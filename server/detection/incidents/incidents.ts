@@ -4,9 +4,9 @@
 // Bounded: a list loads a fixed number of anomalies for a page and looks at the spans of a fixed number of
 // incidents; of the others it tells what the anomalies alone say.
 
-import type { Anomaly } from '../../../contract/detection.ts'
-import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/incidents.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
+import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/detection/incidents.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { elapsedMs } from '../../core/clock.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectionStore } from '../detectors/store.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import { CallGraph } from './call-graph.ts'
 import type { Clue } from './clues.ts'

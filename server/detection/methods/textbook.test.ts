@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { eraseFrom, type Series } from '../scoring/series.ts'

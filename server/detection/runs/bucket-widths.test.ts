@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { definitionOf } from '../detection-fixture.ts'
 import { methodChoiceOf } from '../detectors/detector.ts'
 import { BucketWidths } from './bucket-widths.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { definitionOf } from '../detection-fixture.ts'
 import { methodChoiceOf } from '../detectors/detector.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
+import { methodKeys, methodParams } from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { noises, seededNormal } from '../scoring/seeded-noise.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { methodKeys, methodParams } from '../../../contract/detection/methods.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'

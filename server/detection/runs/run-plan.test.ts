@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { ingestLagMs, narrowestStep, nextRunMs, planRun, stepsMinutes } from './run-plan.ts'
 
 const noon = Date.UTC(2026, 8, 11, 12)

@@ -3,7 +3,7 @@
 
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
 import { after } from '../../clock.ts'

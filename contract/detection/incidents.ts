@@ -3,10 +3,10 @@
 // need not visit them.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
-import { Anomaly } from './detection.ts'
-import { Verdict } from './detection-feedback.ts'
-import { MomentInput, momentForms } from './instant.ts'
+import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { Anomaly } from './detectors.ts'
+import { Verdict } from './feedback.ts'
 
 /** Why an anomaly belongs to an incident, besides the overlap in time. */
 const memberLinks = ['same_service', 'same_attributes', 'calls', 'same_deploy', 'began_together'] as const

@@ -7,14 +7,8 @@
 // `server/detection/methods/`; the compiler then reports what else is missing.
 
 import { z } from 'zod'
-import {
-  alarmParams,
-  bandParams,
-  singleBucket,
-  surpriseParams,
-  violateWithinWindow,
-} from './detection-alarm-params.ts'
-import { holidays, season, timezone, timezoneOfShapes } from './detection-season-params.ts'
+import { alarmParams, bandParams, singleBucket, surpriseParams, violateWithinWindow } from './alarm-params.ts'
+import { holidays, season, timezone, timezoneOfShapes } from './season-params.ts'
 
 export const ThresholdParams = z
   .strictObject({

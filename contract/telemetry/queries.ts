@@ -2,10 +2,10 @@
 // and every time range is half-open.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from './common.ts'
-import { MomentInput, momentForms } from './instant.ts'
-import { labelMap } from './label-map.ts'
-import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
+import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { labelMap } from '../values/label-map.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from '../values/old-names.ts'
 
 const Attributes = labelMap()
 

@@ -2,9 +2,9 @@
 // have in common, and links.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
-import { Deploy } from './deploys.ts'
-import { Anomaly } from './detection.ts'
+import { Deploy } from '../telemetry/deploys.ts'
+import { Instant } from '../values/fields.ts'
+import { Anomaly } from './detectors.ts'
 
 const share = z.number().describe('0 to 1.')
 

@@ -6,13 +6,13 @@
 // schemas are in `detection-methods.ts`, and the server reports problems of both in one response.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
-import { Feedback } from './detection-feedback.ts'
-import { MethodKey } from './detection-methods.ts'
-import { MomentInput, momentForms } from './instant.ts'
-import { labelMap } from './label-map.ts'
-import { oldRangeNames, withOldNames } from './old-names.ts'
-import { Aggregation } from './telemetry.ts'
+import { Aggregation } from '../telemetry/queries.ts'
+import { cursorQuery, Instant, limitQuery, refuse } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { labelMap } from '../values/label-map.ts'
+import { oldRangeNames, withOldNames } from '../values/old-names.ts'
+import { Feedback } from './feedback.ts'
+import { MethodKey } from './methods.ts'
 
 /** 90 days. */
 const windowMinutesMax = 129_600

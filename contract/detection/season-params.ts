@@ -4,7 +4,7 @@
 // change with its next edition.
 
 import { z } from 'zod'
-import { isTimeZone } from './time-zone.ts'
+import { isTimeZone } from '../values/time-zone.ts'
 
 export const timezone = z
   .string()
