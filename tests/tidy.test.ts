@@ -156,7 +156,10 @@ describe('the direction rule', () => {
     assert.deepEqual(reason('alarms/a.ts', 'alarms/b.ts'), [])
     assert.deepEqual(edge('server/query/a/a.ts', 'server/query/b.ts'), [])
     assert.match(edge('contract/errors.ts', 'contract/operations/a.ts')[0] ?? '', /imports only point down/)
-    assert.match(edge('contract/deletion/a.ts', 'contract/detection/b.ts')[0] ?? '', /imports only point down/)
+    assert.match(
+      edge('contract/deletion/a.ts', 'contract/detection/b.ts')[0] ?? '',
+      /imports only point down/,
+    )
     assert.match(edge('server/core/ids.ts', 'server/core/turns/a.ts')[0] ?? '', /imports only point down/)
   })
 
@@ -199,7 +202,7 @@ describe('the direction rule', () => {
     assert.deepEqual(edge('tests/a.ts', 'server/app.ts'), [])
   })
 
-  test('finds imports in every form, with their line', () => {
+  test('finds every form of import, with its line', () => {
     const [source] = house({
       'server/core/a.ts': [
         '// Nothing here: import x from "../app.ts"',
