@@ -3,7 +3,7 @@
 // and `next_run_at` is the time beside `last_run_at`.
 //
 // The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter
-// schemas are in `detection-methods.ts`, and the server reports problems of both in one response.
+// schemas are in `methods.ts`, and the server reports problems of both in one response.
 
 import { z } from 'zod'
 import { Aggregation } from '../telemetry/queries.ts'

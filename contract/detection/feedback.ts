@@ -47,7 +47,7 @@ export const Weekly = z
       .max(100)
       .refine(isTimeZone, { error: 'Name a time zone of the IANA database, such as Europe/Berlin or UTC' }),
   })
-  .describe('Every week, by the clock on the wall.')
+  .describe('Every week, in local time.')
   .meta({ id: 'Weekly' })
 export type Weekly = z.infer<typeof Weekly>
 

@@ -310,9 +310,7 @@ const AutoParams = z
       ),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe(
-    'The default, where nobody wants to choose: the average of several methods, each calibrated by its own past.',
-  )
+  .describe('The default: the average of several methods, each calibrated by its own past.')
 
 /** Every method by its `method_key`. */
 export const methodParams = {

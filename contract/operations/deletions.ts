@@ -36,8 +36,8 @@ import { NoBody, pageOf } from '../values/fields.ts'
 const previewRate = { perMinute: 20, burst: 20 }
 
 /**
- * Each verification counts every store twice, over everything that the organisation has. A person checks now
- * and then; a program may follow ten requests.
+ * Each verification counts every store twice, over everything that the organisation has. A person checks from
+ * time to time; a program may follow ten requests.
  */
 const verifyRate = { perMinute: 20, burst: 20 }
 

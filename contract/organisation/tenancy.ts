@@ -57,7 +57,7 @@ export const OrganisationRemoved = z
   .meta({ id: 'OrganisationRemoved' })
 export type OrganisationRemoved = z.infer<typeof OrganisationRemoved>
 
-/** A use is recorded when the one before is so old: of a busy token one request in many writes. */
+/** A use is recorded when the last recorded use is older than this, so few requests of a busy token write. */
 export const tokenUseMinutes = 5
 
 export const AccessToken = z

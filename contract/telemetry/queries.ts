@@ -333,7 +333,7 @@ export const AttributeNames = z
       .describe('Rows that were read: the newest of the range, so rare names and values may be missing.'),
   })
   .describe(
-    'Names or values of attributes, of records and of their resources, to complete what a person types.',
+    'Names or values of attributes, of records and of their resources, to suggest the rest of what a person types.',
   )
   .meta({ id: 'AttributeNames' })
 

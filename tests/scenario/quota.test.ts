@@ -115,7 +115,7 @@ test('after the quota is removed the next request is accepted', async () => {
   assert.equal((await sendGrpc('acme', 100)).code, 0)
 })
 
-test('many requests at once get exactly the bytes of the day, and a restart does not add more', async () => {
+test('many requests at once get exactly the bytes of the day, and no more after a restart', async () => {
   const body = records(10)
   const size = Buffer.byteLength(JSON.stringify(body))
   const { today } = await usageOf('acme')
