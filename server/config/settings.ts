@@ -206,7 +206,7 @@ export const Settings = z.object({
   // names.
   LETHE_ADMIN_HOST: text(
     { default: '127.0.0.1', values: 'address' },
-    'address of the admin listener. It asks for no token: use a network of your own',
+    'address of the admin listener. It needs no token: use a private network',
   ),
   LETHE_DOCS: oneOf(
     ['on', 'admin'],
