@@ -1,5 +1,6 @@
-// The refusal that a client receives for any error: its code, and the headers that belong to it. All protocols
-// use it, whatever form their bodies have, so that none of them shows more of an unexpected error than another.
+// The refusal that a client receives for any error: its code, and the headers that belong to it. All
+// protocols use it, whatever form their bodies have, so that none of them shows more of an unexpected error
+// than another.
 
 import type { FastifyReply } from 'fastify'
 import type { ErrorCode } from '../../contract/errors.ts'

@@ -1,4 +1,5 @@
-// Why it is erased: a reason, which the address keeps, and a note, which it does not, because it may be private.
+// Why it is erased: a reason, which the address keeps, and a note, which it does not, because it may be
+// private.
 
 import { NativeSelect, TextInput } from '@mantine/core'
 import { deletionReasons } from '../../../../contract/deletion/requests.ts'
