@@ -284,6 +284,21 @@ describe('many connections', () => {
     assert.deepEqual(connections.totals, { refused: 1, evicted: 0, dropped: 0 })
   })
 
+  test('of more senders behind one address than its limit end without a reset while idle, and each that connects again is served', async () => {
+    const { connections, dial } = await listen({ total: 100, perAddress: 4 })
+    const errors: Error[] = []
+    const ended: number[] = []
+    for (let i = 0; i < 6; i++) {
+      const { socket, text } = await dial()
+      socket.on('error', (error) => errors.push(error)).on('end', () => ended.push(i))
+      socket.write(post(`/quick/${i}`))
+      await until(() => text.now().includes('200 OK'))
+    }
+    await until(() => ended.length + errors.length === 2)
+    assert.deepEqual([ended, errors], [[0, 1], []])
+    assert.deepEqual(connections.totals, { refused: 0, evicted: 2, dropped: 0 })
+  })
+
   test('are limited in all also where they come from a proxy, which the limit of its address does not count', async () => {
     const { connections, dial } = await listen({ total: 6, perAddress: 2 }, ['127.0.0.1'])
     for (let i = 0; i < 10; i++) await dial()
