@@ -18,7 +18,7 @@ export interface SharedTestControl extends TestControl {
   waitAtMost(handle: Control, ms: number): Promise<void>
   /** Runs `work` while another process has the whole database locked. */
   whileLocked<T>(work: () => Promise<T>): Promise<T>
-  /** Names of the files of the database that hold the text. */
+  /** Names of the files of the database that contain the text. */
   filesWith(text: string): string[]
 }
 

@@ -261,7 +261,7 @@ export const Settings = z.object({
   ),
   LETHE_KEY_FILE: pathInDataFolder(
     'signing.key',
-    'file with the key that seals the signing keys; created at the first start. **No backup holds it**: keep a copy ([backup.md](backup.md))',
+    'file with the key that seals the signing keys; created at the first start. **No backup contains it**: keep a copy ([backup.md](backup.md))',
   ),
   LETHE_KEY_SECRET: secret('none', 'seals the signing keys in place of the file'),
   LETHE_OLD_KEY_SECRET: secret('none', 'only for `lethe keys reseal`: the secret that sealed them before'),

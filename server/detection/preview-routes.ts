@@ -22,7 +22,7 @@ interface PreviewRouteOptions {
   readonly evaluations: Evaluations
 }
 
-/** Over all organisations: each holds its range in memory. */
+/** Over all organisations: each keeps its range in memory. */
 const atOnceMax = 2
 
 export function addDetectorPreviewRoutes(

@@ -379,7 +379,7 @@ describe('the list of tokens', () => {
     assert.deepEqual(await idsOf(owner, '?active=false'), sorted(gone, brief))
   })
 
-  test('says when each was last used, to some minutes, and of an ended one not later', async () => {
+  test('has the time of each last use, to some minutes, and none after its end', async () => {
     const token = await make(owner, { expires_in_days: 1 })
     const lastUsed = async () => {
       const { body } = await ask(owner, 'GET', '/tokens')

@@ -41,7 +41,7 @@ function scene() {
   }
 }
 
-test('without a rule no approval is required, and each rule requires what it says', async () => {
+test('without a rule no approval is required, and each rule requires its approvals', async () => {
   const { get, rule } = scene()
   assert.deepEqual(await get(), { approval: 'none', pending: null })
   assert.equal(await rule(), 'none')

@@ -32,7 +32,7 @@ describe('the state table', () => {
     })
   }
 
-  test('lets only a restore leave completion, or a state in which the telemetry is visible again', () => {
+  test('allows only a restore to leave completion, or a state in which the telemetry is visible again', () => {
     for (const status of ['completed', 'cancelled', 'rejected', 'expired'] as const) {
       const leaving = deletionEvents.filter((event) => transitions[status][event] !== null)
       assert.deepEqual(leaving, ['reapply'])

@@ -166,7 +166,7 @@ export class Incidents {
     const isWhole = (group: IncidentGroup) => !isCut || positionOf(group).startedNs > oldestNs + reachNs
     const wanted = groups.filter((group) => before === null || isBefore(positionOf(group), before))
     const whole = wanted.filter(isWhole)
-    // Where one stretch of anomalies is longer than what is loaded at once, it is told in parts.
+    // A sequence of anomalies that is longer than one load is returned in parts.
     const told = whole.length > 0 ? whole : wanted
     const last = told.at(-1)
     return { groups: told, next: isCut && last !== undefined ? positionOf(last) : null }

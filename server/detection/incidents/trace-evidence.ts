@@ -61,7 +61,7 @@ const callsMax = 300
 /** A person waits for the answer. */
 const limits: StatementLimits = { maxSeconds: 2, maxMemoryBytes: 512 * 1024 * 1024 }
 
-/** Ends before the start of an incident, because its first bucket may hold a part of it. */
+/** Ends before the start of an incident, because its first bucket may contain a part of it. */
 const marginNs = 5n * nsPerMinute
 const comparedNs = 30n * nsPerMinute
 

@@ -65,7 +65,7 @@ const textbook: Record<string, Textbook> = {
     odd: (_, noise) => 102.5 + noise,
     length: 40,
   },
-  'absence finds a value that stands still': {
+  'absence finds a value that does not change': {
     choice: { method_key: 'absence', params: methodParams.absence.parse({}) },
     usual: flat,
     odd: () => 100,

@@ -50,6 +50,6 @@ test('buckets are the narrowest in which something arrives', async () => {
   assert.equal(await widthOf('spans.rate', 50), 60)
 })
 
-test('buckets of error logs stay narrow however few there are, so that a burst is not told an hour later', async () => {
+test('buckets of error logs stay narrow however few there are, so that a burst is not reported an hour later', async () => {
   assert.equal(await widthOf('logs.error_count', 50), 1)
 })

@@ -155,7 +155,7 @@ describe('a task', () => {
     for (const part of tasks.flatMap(tasksOf)) assert.ok(pointsOf(part) <= 2100, `${pointsOf(part)} points`)
   })
 
-  test('comes to the same result when it is divided', () => {
+  test('has the same result when it is divided', () => {
     const peers = [1, 2, 3].map((seed) => seriesOf(800, seed))
     for (const key of ['auto', 'robust_band', 'threshold', 'peer_outlier'] as const) {
       const group = key === 'peer_outlier' ? peers : [seriesOf(2500, 1)]

@@ -66,7 +66,7 @@ test('the past is as long as a budget needs, and begins at the same time for fou
   }
 })
 
-test('detectors of other metrics begin anew at other times', () => {
+test('detectors of other metrics start from the beginning at other times', () => {
   const starts = Array.from({ length: 50 }, (_, i) => {
     const timing = planned({ metric_key: `metric.${i}`, params: { alarm_budget_per_week: 1 } })
     return planRun(timing, 1, noon).startNs

@@ -134,7 +134,7 @@ describe('requests pipelined on one connection', () => {
     assert.deepEqual(begun, ['1', 'other', '2', '3', '4'])
   })
 
-  test('that are given up with their connection create errors without a stack, and later errors have one', async () => {
+  test('that end with their connection create errors without a stack, and later errors have one', async () => {
     const { dial, http, letGo } = await listen()
     const { accepted, socket } = await dial()
     const failed = new Promise<Error>((resolve) =>

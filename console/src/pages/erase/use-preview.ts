@@ -1,5 +1,5 @@
 // The count of what would be erased. It is made again a moment after the selection changed, and the one
-// before is aborted; it is shown until the service says that it no longer holds.
+// before is aborted; it is shown until the service says that it is no longer valid.
 
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
