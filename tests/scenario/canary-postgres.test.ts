@@ -10,14 +10,14 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { CertificateAnswer } from '../../contract/certificate.ts'
-import { pageOf } from '../../contract/common.ts'
-import { Anomaly, Detector } from '../../contract/detection.ts'
-import { formatInstant } from '../../contract/instant.ts'
+import { CertificateAnswer } from '../../contract/deletion/certificate.ts'
+import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { temporaryFolder } from '../fixtures.ts'
-import { administer, programOf, role, startPostgres } from '../postgres-server.ts'
+import { askServer, programOf, role, startPostgres } from '../postgres-server.ts'
 import { Canaries, filesHolding } from './canaries.ts'
 import { deletionsUrl, requestIn } from './erasing.ts'
 import { eraseCompletely, type Service, startService, type Who, waitFor } from './service.ts'
@@ -25,14 +25,14 @@ import { eraseCompletely, type Service, startService, type Who, waitFor } from '
 const database = 'lethe'
 const server = await startPostgres({ wal_level: 'replica', full_page_writes: 'on' })
 const files = join(server.folder, 'data')
-const admin = (...statements: string[]) => administer(server.folder, database, ...statements)
+const admin = (...statements: string[]) => askServer(server.folder, database, ...statements)
 const dataDir = temporaryFolder()
 
 let atStep: Failpoint = async () => {}
 let service: Service
 
 before(async () => {
-  await administer(server.folder, 'postgres', 'create role service login', `create database ${database}`)
+  await askServer(server.folder, 'postgres', 'create role service login', `create database ${database}`)
   // Its right in the database: to create tables.
   await admin('grant create on schema public to service')
   service = await startService({
