@@ -17,9 +17,14 @@ export const role = 'lethe'
 /** Where Debian installs the programs of each version. */
 const debianFolder = '/usr/lib/postgresql'
 
-interface PostgresServer {
+export interface PostgresServer {
   /** Has the socket, and the files of the server in `data`. */
   readonly folder: string
+  /**
+   * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What `work`
+   * puts there belongs to the user of the server.
+   */
+  whileStopped(work: (data: string) => void): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
 }
@@ -75,20 +80,31 @@ export async function startPostgres(
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
-  const child = spawn(
-    programOf('postgres'),
-    ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
+  const words = ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  let child: ChildProcess | undefined
+  const begin = async () => {
+    child = spawn(programOf('postgres'), words, { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] })
+    await untilReady(child)
+  }
   const stop = async () => {
-    await end(child)
+    if (child !== undefined) await end(child)
     rmSync(folder, { recursive: true, force: true })
   }
-  await untilReady(child).catch(async (error) => {
-    await stop()
-    throw error
-  })
-  return { folder, stop }
+  const orStop = (error: unknown) =>
+    stop().then(() => {
+      throw error
+    })
+  await begin().catch(orStop)
+  return {
+    folder,
+    stop,
+    async whileStopped(work) {
+      if (child !== undefined) await end(child)
+      work(data)
+      if (user !== undefined) spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data])
+      await begin().catch(orStop)
+    },
+  }
 }
 
 /** Resolves once the server says that it accepts connections. */
@@ -97,7 +113,7 @@ function untilReady(child: ChildProcess): Promise<void> {
     let said = ''
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       said = `${said}${text}`.slice(-10_000)
-      if (said.includes('ready to accept connections')) resolve()
+      if (/ready to accept (?:read-only )?connections/.test(said)) resolve()
     })
     child.once('error', reject)
     child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)))

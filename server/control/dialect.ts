@@ -59,9 +59,15 @@ export interface ControlDialect {
    * erasing their bytes.
    */
   rewrite(control: Control): Promise<void>
-  /** Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. */
-  copyTo(control: Control, path: string): Promise<void>
-  /** What a copy takes at most, bytes. */
+  /**
+   * Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. Null where
+   * the database is not a file; file-copy.ts then copies its rows.
+   */
+  readonly copyTo: ((control: Control, path: string) => Promise<void>) | null
+  /**
+   * What a copy in a file takes, bytes: at most, or an estimate where the database compresses what the file
+   * does not.
+   */
   sizeBytes(control: Control): Promise<number>
   /** The column, written so that a condition on it uses no index. */
   unindexed(column: string): RawBuilder<unknown>

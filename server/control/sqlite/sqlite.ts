@@ -12,11 +12,22 @@ import { busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
+  return open(path, ['journal_mode = WAL', 'synchronous = FULL'])
+}
+
+/**
+ * Creates a file that counts only when it is complete, as in a backup: it is one file, nothing of it is synced,
+ * and a crash leaves it broken.
+ */
+export function createUnsynced(path: string): Control {
+  return open(path, ['journal_mode = MEMORY', 'synchronous = OFF'])
+}
+
+function open(path: string, durability: readonly string[]): Control {
   const database = new DatabaseSync(path)
   for (const pragma of [
     `busy_timeout = ${busyTimeoutMs}`,
-    'journal_mode = WAL',
-    'synchronous = FULL',
+    ...durability,
     'foreign_keys = ON',
     'secure_delete = ON',
     // Without this a row that "insert or replace" removes fires no delete trigger, and the ledger
