@@ -2,7 +2,7 @@
 // begins after the request has arrived, so a revoked token stops working with the next request. What
 // tokens.ts does with tokens runs here in its transactions.
 
-import type { AccessToken, RevokedAccessToken } from '../../contract/tenancy.ts'
+import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
