@@ -91,7 +91,7 @@ class SeasonalScorer implements Scorer {
   }
 }
 
-/** The band, on one side as far around another value as around the expected one; as it is where that is NaN. */
+/** The band, as far around another value as around the expected one; as it is where that value is NaN. */
 function reaching(band: Band, other: number): Band {
   const { above, below, expected } = band
   if (other > expected) return { ...band, above: above + (other - expected) }
