@@ -91,14 +91,14 @@ export function wireHttp(needs: HttpNeeds): WiredHttp {
       turns,
       onRefusal,
     })
-  const connections = new Connections(config.connections, addressesOf(config), turns)
+  const connections = new Connections(config.connections, addressesOf(config), turns, clock)
   const http = open(clients, connections)
   const admin =
     config.admin === null
       ? null
       : open(
           byAccessToken(async () => null),
-          new Connections(config.connections, addressesOf(config), turns),
+          new Connections(config.connections, addressesOf(config), turns, clock),
         )
   const pages = new ConsolePages(buildConsole)
   let adminAddress: string | null = null

@@ -156,7 +156,7 @@ function limitsOf({ answers, authenticate, clock, connections, turns: shared }: 
       authenticate instanceof ClientLimits
         ? authenticate
         : new ClientLimits({ clock, authenticate, addresses }),
-    connections: connections ?? new Connections(defaultConnections, addresses, turns),
+    connections: connections ?? new Connections(defaultConnections, addresses, turns, clock),
     answers: answers ?? new ResponsesInProgress(clock),
     turns,
   }

@@ -1,6 +1,7 @@
 // A body with everything that is needed to decode it, so that this can run in another thread. The bytes are
-// as they were received: those of remote write are still compressed.
+// as they were received, which may be compressed.
 
+import { AppError } from '../core/app-error.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
@@ -8,12 +9,16 @@ import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { unsnap } from './prometheus/snappy.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
+import { type Coding, uncompress } from './uncompress.ts'
 
 interface OtlpJob {
   readonly protocol: 'otlp'
   readonly signal: Signal
   readonly encoding: OtlpEncoding
+  readonly coding: Coding
   readonly body: Buffer
+  /** The largest uncompressed body, bytes. */
+  readonly limitBytes: number
   readonly place: TenantPlace
   /** When the HTTP request arrived; the time of a log record without one. */
   readonly receivedNs: bigint
@@ -31,11 +36,31 @@ interface RemoteWriteJob {
 
 export type DecodeJob = OtlpJob | RemoteWriteJob
 
+/** A body as rows. */
+export interface DecodedBody {
+  /** Size of the uncompressed body. */
+  readonly bodyBytes: number
+  /** By kind: one kind for OTLP; samples, histograms and exemplars for remote write. */
+  readonly parts: readonly DecodedExport[]
+}
+
+/** Returns the rows of the body. Throws the errors of the decoders, and `body_too_large`. */
+export function runDecode(job: DecodeJob): DecodedBody {
+  const decoded = runDecodeWithin(job, job.limitBytes)
+  if (decoded === null) throw new AppError('body_too_large')
+  return decoded
+}
+
 /**
- * Returns the records by kind: one kind for OTLP; samples, histograms and exemplars for remote write. Throws
- * the errors of the decoders.
+ * Returns the rows of the body; null where it has more than `maxBytes` uncompressed. Throws the errors of the
+ * decoders.
  */
-export function runDecode(job: DecodeJob): readonly DecodedExport[] {
-  if (job.protocol === 'otlp') return [decodeExport(job.signal, job.encoding, job.body, job)]
-  return decodeRemoteWrite(job.version, unsnap(job.body, job.limitBytes), job.place)
+export function runDecodeWithin(job: DecodeJob, maxBytes: number): DecodedBody | null {
+  if (job.protocol === 'remote_write') {
+    const body = unsnap(job.body, job.limitBytes)
+    return { bodyBytes: body.length, parts: decodeRemoteWrite(job.version, body, job.place) }
+  }
+  const body = uncompress(job.coding, job.body, Math.min(maxBytes, job.limitBytes))
+  if (body === null) return null
+  return { bodyBytes: body.length, parts: [decodeExport(job.signal, job.encoding, body, job)] }
 }

@@ -5,13 +5,12 @@ import { parentPort } from 'node:worker_threads'
 import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import { lowerThreadPriority } from '../core/process/thread-priority.ts'
-import { type DecodeJob, runDecode } from './decode-job.ts'
+import { type DecodedBody, type DecodeJob, runDecode } from './decode-job.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
-import type { DecodedExport } from './rows/row-collector.ts'
 
 /** Errors lose their class on the way from thread to thread. */
 export type DecodeAnswer =
-  | { readonly parts: readonly DecodedExport[] }
+  | DecodedBody
   | { readonly refusal: { readonly code: ErrorCode; readonly sentence: string } }
   | { readonly malformed: string }
   | { readonly failure: string }
@@ -20,7 +19,7 @@ function answerTo(job: DecodeJob): DecodeAnswer {
   try {
     // A Buffer arrives as its base class.
     const { body } = job
-    return { parts: runDecode({ ...job, body: Buffer.from(body.buffer, body.byteOffset, body.length) }) }
+    return runDecode({ ...job, body: Buffer.from(body.buffer, body.byteOffset, body.length) })
   } catch (error) {
     if (error instanceof AppError) return { refusal: { code: error.code, sentence: error.message } }
     if (error instanceof OtlpDecodeError) return { malformed: error.message }

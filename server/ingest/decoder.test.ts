@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { deflateSync, gzipSync } from 'node:zlib'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
 import { compress, encodeRequest } from '../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../core/app-error.ts'
@@ -11,6 +12,7 @@ import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
+import type { Coding } from './uncompress.ts'
 
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
@@ -28,7 +30,17 @@ function logs(count: number, size = 1000) {
 }
 
 function otlp(encoding: 'protobuf' | 'json', body: Buffer): DecodeJob {
-  return { protocol: 'otlp', signal: 'logs', encoding, body, place, receivedNs: 1n }
+  const limitBytes = 16 * megabyte
+  return {
+    protocol: 'otlp',
+    signal: 'logs',
+    encoding,
+    coding: 'identity',
+    body,
+    limitBytes,
+    place,
+    receivedNs: 1n,
+  }
 }
 
 const jobs: Readonly<Record<string, () => DecodeJob>> = {
@@ -50,9 +62,9 @@ for (const [name, job] of Object.entries(jobs)) {
   test(`${name}: the rows are the same wherever they are decoded`, async () => {
     const here = await decode(job, 1000)
     const there = await decode(job, 2 * megabyte)
-    assert.ok(here.some(({ accepted }) => accepted >= 2000))
+    assert.ok(here.parts.some(({ accepted }) => accepted >= 2000))
     assert.deepEqual(there, here)
-    assert.ok(there.every(({ batch }) => batch.every(({ bytes }) => Buffer.isBuffer(bytes))))
+    assert.ok(there.parts.every(({ batch }) => batch.every(({ bytes }) => Buffer.isBuffer(bytes))))
     assert.deepEqual(here, runDecode(job()))
   })
 }
@@ -68,7 +80,7 @@ test('the event loop runs while a large body is decoded', async () => {
     await new Promise(setImmediate)
     turns++
   }
-  const [part] = await decoded
+  const [part] = (await decoded).parts
   assert.equal(part?.accepted, 10_000)
   assert.ok(turns > 20, `${turns} turns`)
 })
@@ -91,6 +103,43 @@ test('what can not be read is refused with the same sentence from the thread', a
     return { protocol: 'remote_write', version: '2.0', body, limitBytes: 1000, place }
   }
   await assert.rejects(decode(bomb, 2 * megabyte), { name: 'AppError', code: 'body_too_large' })
+})
+
+const codings: Readonly<Record<Exclude<Coding, 'identity'>, (bytes: Buffer) => Buffer>> = {
+  gzip: gzipSync,
+  deflate: deflateSync,
+}
+for (const [coding, compressed] of Object.entries(codings)) {
+  test(`${coding}: a body has the same rows and size wherever it is uncompressed, also where it claims less`, async () => {
+    const plain = encodeProto('logs', logs(3000))
+    assert.ok(plain.length > 2 * megabyte)
+    const expected = runDecode(otlp('protobuf', plain))
+    const job = () => ({ ...otlp('protobuf', compressed(plain)), coding: coding as Coding }) as DecodeJob
+    for (const claimed of [10, plain.length]) {
+      let released = 0
+      const decoded = await decode(job, claimed, 'acme', () => released++)
+      assert.deepEqual(decoded, expected)
+      assert.equal(decoded.bodyBytes, plain.length)
+      assert.equal(released, 1)
+    }
+  })
+}
+
+test('the event loop runs while a small body that contains a large one is refused', async () => {
+  const bomb = gzipSync(Buffer.alloc(64 * megabyte))
+  const job = (): DecodeJob => ({ ...otlp('json', bomb), coding: 'gzip' }) as DecodeJob
+  const refused = assert.rejects(decode(job, 10), { code: 'body_too_large' })
+  let turns = 0
+  let isOver = false
+  void refused.finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await new Promise(setImmediate)
+    turns++
+  }
+  await refused
+  assert.ok(turns > 5, `${turns} turns`)
 })
 
 test('an error at the body’s turn is its refusal, and the next one gets its turn', async () => {

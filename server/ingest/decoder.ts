@@ -1,7 +1,8 @@
-// Decodes bodies in turns between organisations: small ones on the event loop, where a turn ends after some
-// milliseconds, and large ones one at a time in a separate thread. A body of 16 MB takes a third of a second
-// or more, during which the event loop could answer nobody, and an HTTP request has a dozen steps that each
-// wait for the loop. The thread is started when it is first needed and keeps no data. If it ends without a
+// Uncompresses and decodes bodies in turns between organisations: small ones on the event loop, where a turn
+// ends after some milliseconds, and large ones one at a time in a separate thread. A body of 16 MB takes a
+// third of a second or more, during which the event loop could answer nobody, and an HTTP request has a dozen
+// steps that each wait for the loop. A compressed body that claims to be small and is not goes to the thread
+// as soon as that is known. The thread is started when it is first needed and keeps no data. If it ends without a
 // result, for example because memory ran out, only its current body is refused; the next body starts another
 // thread.
 
@@ -9,11 +10,9 @@ import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
 import { FairQueue } from '../core/turns/fair-queue.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
-import type { DecodeJob } from './decode-job.ts'
-import { runDecode } from './decode-job.ts'
+import { type DecodedBody, type DecodeJob, runDecodeWithin } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
-import type { DecodedExport } from './rows/row-collector.ts'
 
 /**
  * From this size on bodies are decoded in the thread, bytes of protobuf: some 25 ms of work. Exporters send
@@ -30,7 +29,7 @@ const threadMemoryMb = 1024
 
 /** A body that waits for its turn. */
 export interface Undecoded {
-  /** Uncompressed, bytes. */
+  /** What the body claims to have uncompressed, bytes. */
   readonly bodyBytes: number
   readonly isJson?: boolean
   /** Called at the body's turn. Its errors are thrown to the caller of {@link Decoder.decode}. */
@@ -50,14 +49,16 @@ export class Decoder {
     this.#turns = turns
   }
 
-  /** Returns the records by kind. Throws the errors of the decoders. */
-  async decode(tenantId: string, body: Undecoded): Promise<readonly DecodedExport[]> {
-    const cost = body.bodyBytes * (body.isJson ? jsonFactor : 1)
+  /** Returns the rows of the body. Throws the errors of the decoders. */
+  async decode(tenantId: string, body: Undecoded): Promise<DecodedBody> {
+    const factor = body.isJson ? jsonFactor : 1
+    const cost = body.bodyBytes * factor
     if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
     await this.#turns.turnOf(tenantId)
-    const parts = runDecode(body.job())
+    const decoded = runDecodeWithin(body.job(), largeBytes / factor)
+    if (decoded === null) return this.#decodeLarge(tenantId, largeBytes, body)
     body.release()
-    return parts
+    return decoded
   }
 
   /** Ends the thread; decoding that runs in it fails. Idempotent. */
@@ -66,7 +67,7 @@ export class Decoder {
     await this.#worker?.terminate()
   }
 
-  async #decodeLarge(tenantId: string, cost: number, body: Undecoded): Promise<readonly DecodedExport[]> {
+  async #decodeLarge(tenantId: string, cost: number, body: Undecoded): Promise<DecodedBody> {
     if (this.#isBusy) await new Promise<void>((resolve) => this.#large.push(tenantId, cost, resolve))
     else this.#large.charge(tenantId, cost)
     this.#isBusy = true
@@ -76,7 +77,7 @@ export class Decoder {
       const copy = Buffer.from(new Uint8Array(job.body).buffer)
       const answer = await this.#ask({ ...job, body: copy })
       body.release()
-      return partsOf(answer)
+      return decodedIn(answer)
     } finally {
       const next = this.#large.shift()
       this.#isBusy = next !== undefined
@@ -126,15 +127,16 @@ export class Decoder {
   }
 }
 
-function partsOf(answer: DecodeAnswer): readonly DecodedExport[] {
+function decodedIn(answer: DecodeAnswer): DecodedBody {
   if ('refusal' in answer) throw new AppError(answer.refusal.code, { sentence: answer.refusal.sentence })
   if ('malformed' in answer) throw new OtlpDecodeError(answer.malformed)
   if ('failure' in answer) throw new Error('A body could not be decoded', { cause: answer.failure })
-  return answer.parts.map((part) => ({
+  const parts = answer.parts.map((part) => ({
     ...part,
     batch: part.batch.map((rows) => {
       const { buffer, byteOffset, length } = rows.bytes
       return { ...rows, bytes: Buffer.from(buffer, byteOffset, length) }
     }),
   }))
+  return { ...answer, parts }
 }

@@ -35,6 +35,7 @@ import { encodeExportResponse } from './otlp/response.ts'
 import { readBody } from './read-body.ts'
 import type { ReadTurns } from './read-turns.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
+import { claimedBytes } from './uncompress.ts'
 
 interface GrpcIngestOptions {
   readonly intake: Intake
@@ -156,13 +157,15 @@ export class GrpcIngest {
   ): Promise<Buffer> {
     this.#sessions.isKnown(stream.session, tenantId)
     const place = { tenantId, placement }
-    const body = await this.#read(tenantId, encoding, stream)
+    const { bodyLimitBytes: limitBytes, clock } = this.#options
+    const { body, coding } = await this.#read(tenantId, encoding, stream)
     try {
       const [result] = await this.#options.intake.take(place, signal, {
-        bodyBytes: body.bytes.length,
+        bodyBytes: claimedBytes(coding, body.bytes, limitBytes),
         job: () => {
-          const receivedNs = this.#options.clock.nowNs()
-          return { protocol: 'otlp', signal, encoding: 'protobuf', body: body.bytes, place, receivedNs }
+          const [bytes, receivedNs] = [body.bytes, clock.nowNs()]
+          const encoding = 'protobuf'
+          return { protocol: 'otlp', signal, encoding, coding, body: bytes, limitBytes, place, receivedNs }
         },
         release: () => body.release(),
       })
@@ -194,7 +197,7 @@ export class GrpcIngest {
     return clients.identify({ method: 'POST', headers, address, takesBasic: true, storesTelemetry: true })
   }
 
-  #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
+  async #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
     const { bodyLimitBytes: limitBytes, budget, reads } = this.#options
     // The caller may have disconnected while it was authenticated; then the stream emits nothing more.
     if (stream.destroyed) throw cutShort()
@@ -207,7 +210,7 @@ export class GrpcIngest {
       { limitBytes, budget, reads },
     )
     stream.pipe(message)
-    return body
+    return { body: await body, coding: message.coding }
   }
 }
 

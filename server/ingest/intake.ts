@@ -6,6 +6,7 @@
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
+import type { DecodedBody } from './decode-job.ts'
 import type { Decoder, Undecoded } from './decoder.ts'
 import { type LateSelection, withoutLate } from './rows/late-rows.ts'
 import { requireFewPartitions } from './rows/partition-spread.ts'
@@ -66,10 +67,8 @@ export class Intake {
    */
   async take(place: TenantPlace, signal: Signal, body: Undecoded): Promise<readonly IntakeResult[]> {
     this.#options.requireRoom()
-    const admission = await this.#options.quota.admit(place.tenantId, body.bodyBytes)
+    const { admission, parts } = await this.#decode(place, body)
     try {
-      this.#options.writer.requireRoom(place)
-      const parts = await this.#options.decoder.decode(place.tenantId, body)
       const { committed, results, late } = this.#begin(place, admission, parts)
       await committed
       // A commit acknowledges hundreds of requests at once, and each response occupies the event loop for a
@@ -84,6 +83,24 @@ export class Intake {
       admission.giveBack()
       throw error
     }
+  }
+
+  /** Decodes a body under the quota: first with the bytes that it claims, then with those that it has. */
+  async #decode(place: TenantPlace, body: Undecoded) {
+    const { quota } = this.#options
+    const admission = await quota.admit(place.tenantId, body.bodyBytes)
+    const { bodyBytes, parts } = await this.#decodeInRoom(place, body).catch((error: unknown) => {
+      admission.giveBack()
+      throw error
+    })
+    if (bodyBytes === body.bodyBytes) return { admission, parts }
+    admission.giveBack()
+    return { admission: await quota.admit(place.tenantId, bodyBytes), parts }
+  }
+
+  async #decodeInRoom(place: TenantPlace, body: Undecoded): Promise<DecodedBody> {
+    this.#options.writer.requireRoom(place)
+    return this.#options.decoder.decode(place.tenantId, body)
   }
 
   /**

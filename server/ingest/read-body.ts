@@ -20,7 +20,7 @@ export interface IncomingBody {
   readonly tenantId: string
   /** The stream from the network, which measures the rate. */
   readonly incoming: Readable
-  /** The body to read: `incoming` itself or, where it is compressed, the uncompressed stream. */
+  /** The body to read: `incoming` itself, or what is extracted from it. */
   readonly payload: Readable
   /**
    * The length that the sender declares for `incoming`, bytes; 0 where it declares none. Used only to refuse
@@ -166,7 +166,7 @@ export function readBody(
       end()
       blocks.letGo()
       reservation.release()
-      // Nobody else ends the decompressor; the sender's own stream must stay open for the response.
+      // The sender's own stream must stay open for the response.
       if (payload !== incoming) payload.destroy()
       reject(error)
     }
@@ -206,6 +206,5 @@ export function readBody(
 
 /** An error of the stream is the sender's fault, unless it is one of ours. */
 function asBadRequest(error: Error): Error {
-  const hasMeaning = error instanceof AppError || ('code' in error && String(error.code).startsWith('Z_'))
-  return hasMeaning ? error : new AppError('bad_request', { cause: error })
+  return error instanceof AppError ? error : new AppError('bad_request', { cause: error })
 }

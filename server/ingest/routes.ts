@@ -14,13 +14,13 @@ import { routeOf } from '../http/serve.ts'
 import { knownError, setRefusalHeaders } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { gunzipBody } from './gunzip-body.ts'
 import type { Intake } from './intake.ts'
 import type { OtlpEncoding } from './otlp/decode-export.ts'
 import { encodeExportResponse, encodeStatus, otlpContentType } from './otlp/response.ts'
 import { type IncomingBody, IngestBody, readBody } from './read-body.ts'
 import type { ReadTurns } from './read-turns.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
+import { type Coding, claimedBytes } from './uncompress.ts'
 
 interface IngestRoutesOptions {
   readonly intake: Intake
@@ -43,9 +43,7 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
     scope.addContentTypeParser(Object.keys(mediaTypes), (request: FastifyRequest, payload: Readable) =>
       readBody(incomingBody(request, payload), limits),
     )
-    scope.addHook('preParsing', async (request, _reply, payload) =>
-      uncompress(request, payload as Readable, options.bodyLimitBytes),
-    )
+    scope.addHook('preParsing', async (request) => void codingOf(request))
     scope.setErrorHandler<Error>((error, request, reply) => sendStatus(error, request, reply))
     for (const signal of signals) addExportRoute(scope, signal, options)
   })
@@ -56,15 +54,18 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
     ...routeOf(ingestOperations[signal]),
     handler: async (request, reply) => {
       const encoding = encodingOf(request)
+      const coding = codingOf(request)
+      const { bodyLimitBytes: limitBytes } = options
       const { tenantId, placement } = callerOf(request)
       const place = { tenantId, placement }
       try {
         const [result] = await options.intake.take(place, signal, {
-          bodyBytes: bytesOf(request).length,
+          bodyBytes: claimedBytes(coding, bytesOf(request), limitBytes),
           isJson: encoding === 'json',
           job: () => {
             const body = bytesOf(request)
-            return { protocol: 'otlp', signal, encoding, body, place, receivedNs: options.clock.nowNs() }
+            const receivedNs = options.clock.nowNs()
+            return { protocol: 'otlp', signal, encoding, coding, body, limitBytes, place, receivedNs }
           },
           release: () => release(request),
         })
@@ -95,14 +96,10 @@ function release(request: FastifyRequest): void {
   request.body = undefined
 }
 
-async function uncompress(request: FastifyRequest, payload: Readable, limitBytes: number): Promise<Readable> {
+/** Throws `unsupported_media_type` before the body is read. */
+function codingOf(request: FastifyRequest): Coding {
   const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
-  if (coding === 'identity') return payload
-  if (coding === 'gzip') {
-    const { tenantId } = callerOf(request)
-    const turn = () => request.server.turns.turnOf(tenantId)
-    return gunzipBody(payload, { limitBytes, turn })
-  }
+  if (coding === 'identity' || coding === 'gzip') return coding
   throw new AppError('unsupported_media_type', {
     sentence: 'Send the body plain or with Content-Encoding gzip.',
   })
@@ -116,17 +113,10 @@ function sendStatus(error: Error, request: FastifyRequest, reply: FastifyReply):
   const encoding = encodingOf(request)
   if (error instanceof OtlpDecodeError)
     return send(reply, 400, encoding, encodeStatus(encoding, 400, error.message))
-  const known = isBrokenGzip(error)
-    ? new AppError('bad_request', { sentence: 'The body is not valid gzip.' })
-    : knownError(error)
+  const known = knownError(error)
   if (known.code === 'internal') request.log.error({ err: error, requestId: request.id }, 'an export failed')
   setRefusalHeaders(reply, known)
   return send(reply, known.status, encoding, encodeStatus(encoding, known.status, known.message))
-}
-
-/** Z_DATA_ERROR, Z_BUF_ERROR and similar. */
-function isBrokenGzip(error: Error): boolean {
-  return 'code' in error && typeof error.code === 'string' && error.code.startsWith('Z_')
 }
 
 function send(reply: FastifyReply, status: number, encoding: OtlpEncoding, body: Buffer): FastifyReply {

@@ -33,9 +33,11 @@ afterEach(async () => {
 /** A listener with an operation that waits until the test releases it, and one that responds at once. */
 async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }, proxies: string[] = []) {
   const turns = new LoopTurns({ nowMs: elapsedMs })
-  const connections = new Connections(limits, new ClientAddresses(proxies, 'x-forwarded-for'), turns)
+  const clock = new ManualClock(1_763_717_400_000)
+  const addresses = new ClientAddresses(proxies, 'x-forwarded-for')
+  const connections = new Connections(limits, addresses, turns, clock)
   const http = createHttp({
-    clock: new ManualClock(1_763_717_400_000),
+    clock,
     logger: pino({ level: 'silent' }),
     authenticate: byAccessToken(async (given) =>
       given === secret || given === otherSecret
@@ -84,7 +86,7 @@ async function listen(limits: ConnectionLimits = { total: 100, perAddress: 100 }
     const [accepted] = await Promise.all([once(http.server, 'connection'), once(socket, 'connect')])
     return { socket, accepted: accepted[0] as Socket, text: textOf(socket) }
   }
-  return { http, connections, begun, letGo, dial }
+  return { http, clock, connections, begun, letGo, dial }
 }
 
 /** Collects received bytes; resolves to all of them when the other side ends the connection. */
@@ -192,6 +194,27 @@ describe('requests pipelined on one connection', () => {
     assert.equal(await text.ended, '')
     assert.deepEqual(begun, ['0'])
     assert.equal(connections.size, 0)
+  })
+
+  test('above the limit on many connections of an address delay its next connections, which are then read one by one', async () => {
+    const { begun, clock, dial } = await listen()
+    for (let i = 0; i < 20; i++) {
+      const { socket, text } = await dial()
+      socket.write(post('/quick/flood').repeat(500))
+      await text.ended
+    }
+    begun.length = 0
+    const [first, second, third] = [await dial(), await dial(), await dial()]
+    for (const [i, { socket }] of [first, second, third].entries()) socket.write(post(`/quick/${i}`))
+    await until(() => first.text.now().includes('200 OK'))
+    assert.deepEqual(begun, ['0'])
+    assert.equal(second.accepted.bytesRead + third.accepted.bytesRead, 0)
+    await clock.advance(50)
+    await until(() => second.text.now().includes('200 OK'))
+    assert.equal(third.accepted.bytesRead, 0)
+    await clock.advance(50)
+    await until(() => third.text.now().includes('200 OK'))
+    assert.deepEqual(begun, ['0', '1', '2'])
   })
 
   test('that are still arriving when their connection ends never reach their operation', async () => {

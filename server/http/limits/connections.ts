@@ -8,8 +8,10 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Clock } from '../../core/clock.ts'
 import type { LoopTurns } from '../../core/turns/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
+import { DelayedReads } from './delayed-reads.ts'
 import { closeWithoutStacks } from './quiet-close.ts'
 import { refuse } from './raw-refusal.ts'
 
@@ -51,6 +53,7 @@ export class Connections {
   readonly #limits: ConnectionLimits
   readonly #addresses: ClientAddresses
   readonly #turns: LoopTurns
+  readonly #delayed: DelayedReads
   /** The least recently used one first. */
   readonly #open = new Map<Socket, Connection>()
   readonly #byAddress = new Map<string, Set<Connection>>()
@@ -60,10 +63,11 @@ export class Connections {
    */
   readonly totals = { refused: 0, evicted: 0, dropped: 0 }
 
-  constructor(limits: ConnectionLimits, addresses: ClientAddresses, turns: LoopTurns) {
+  constructor(limits: ConnectionLimits, addresses: ClientAddresses, turns: LoopTurns, clock: Clock) {
     this.#limits = limits
     this.#addresses = addresses
     this.#turns = turns
+    this.#delayed = new DelayedReads(clock)
   }
 
   get size(): number {
@@ -110,6 +114,7 @@ export class Connections {
   #exceed(connection: Connection, response: ServerResponse): void {
     connection.excess += 1
     if (connection.excess === 1) {
+      if (connection.address !== null) this.#delayed.overran(connection.address)
       connection.socket.pause()
       refuse(response, 'too_many_requests', { 'retry-after': '1' })
       return
@@ -178,7 +183,10 @@ export class Connections {
     }
     const connection = { socket, address, tenantId: null, current: null, waiting: [], excess: 0 }
     this.#open.set(socket, connection)
-    if (address !== null) this.#byAddress.set(address, (neighbours ?? new Set()).add(connection))
+    if (address !== null) {
+      this.#byAddress.set(address, (neighbours ?? new Set()).add(connection))
+      this.#delayed.admit(address, socket)
+    }
     socket.once('close', () => this.#forget(connection))
   }
 

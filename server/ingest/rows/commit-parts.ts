@@ -37,8 +37,13 @@ const halvedBytes = 16 * 1024 * 1024
 /**
  * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
  * fewest bytes in it.
+ *
+ * @param mostOf the most bytes of an organisation; it has at least one batch
  */
-export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]): readonly Batch[] {
+export function fairPart<Batch extends WaitingBatch>(
+  batches: readonly Batch[],
+  mostOf: (tenantId: string) => number,
+): readonly Batch[] {
   const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
     own: own.values(),
     next: own[0],
@@ -55,6 +60,10 @@ export function fairPart<Batch extends WaitingBatch>(batches: readonly Batch[]):
     const batch = least?.next
     if (least === undefined || batch === undefined) return part
     if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
+    if (least.bytes > 0 && least.bytes + batch.bytes > mostOf(batch.place.tenantId)) {
+      least.next = undefined
+      continue
+    }
     part.push(batch)
     bytes += batch.bytes
     least.bytes += batch.bytes

@@ -448,7 +448,7 @@ describe('the buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [10, 0])
   })
 
-  test('a commit has a part of one organisation’s waiting rows, and a neighbour’s rows beside it', async () => {
+  test('a commit has a part of the rows of an organisation that sends most, and a neighbour’s rows beside it', async () => {
     const here = scene({ bufferBytes: 2 ** 27 })
     const { clock, inserts, writer } = here
     const [flood, calm] = [newPlace(), newPlace()]
@@ -456,10 +456,33 @@ describe('the buffer', () => {
     const sent = [large(), large(), large(), large()].map((rows) => commit(writer, flood, rows))
     const calmly = commit(writer, calm, logs(7))
     await runUntil(clock, [calmly])
-    const [first, second] = inserts
-    assert.equal((first?.rows ?? 0) + (second?.rows ?? 0), 2 * 12 + 7, 'the two halves of the first commit')
+    assert.equal(inserts[0]?.rows, 12 + 7)
     await runUntil(clock, sent)
     assert.deepEqual([await count(flood), await count(calm)], [48, 7])
+  })
+
+  test('an organisation that sends most pauses after a commit as long as that took, and a neighbour does not', async () => {
+    const engineDoor = door()
+    const { clock, inserts, writer } = scene({
+      bufferBytes: 2 ** 27,
+      beforeInsert: async (nth) => (nth === 2 ? engineDoor.passed : undefined),
+    })
+    const [flood, calm] = [newPlace(1), newPlace(2)]
+    await runUntil(clock, [commit(writer, calm, logs(7))])
+    const sent = [1, 2].map(() => commit(writer, flood, logs(12, 'x'.repeat(2 ** 20))))
+    await runUntil(clock, [commit(writer, calm, logs(7))])
+    await clock.advance(3000)
+    engineDoor.open()
+    await sent[0]
+    const endedMs = clock.nowMs()
+    await runUntil(clock, [commit(writer, calm, logs(7))])
+    await runUntil(clock, sent)
+    assert.deepEqual(
+      inserts.flatMap(({ placements }) => [...placements]),
+      [2, 1, 2, 2, 1],
+    )
+    assert.ok(clock.nowMs() - endedMs >= 3000)
+    assert.deepEqual([await count(flood), await count(calm)], [24, 21])
   })
 
   test('a placement with few rows does not wait for the commit of one with many', async () => {

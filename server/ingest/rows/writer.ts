@@ -5,7 +5,8 @@
 // themselves, and the number of parts does not. A request is acknowledged when all its rows are committed,
 // never before. The buffer is limited, and organisations share it fairly (core/fair-shares): above the limit,
 // requests of those that use the most are refused with a response that can be retried, and the process does
-// not grow. docs/decisions/0001 and 0033 have the measurements.
+// not grow. An organisation that sends most of all has small commits with pauses while others send
+// (commit-shares.ts). docs/decisions/0001 and 0033 have the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -20,6 +21,7 @@ import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
+import { CommitShares } from './commit-shares.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -89,6 +91,7 @@ export class IngestWriter {
   /** Placements that an erasure has locked, and whose next commit waits for the lock. */
   readonly #behind = new Set<number>()
   readonly #shares: FairShares
+  readonly #commitShares: CommitShares
   #order = 0
   #loop: Promise<void> | null = null
   #pause = new AbortController()
@@ -100,6 +103,7 @@ export class IngestWriter {
   constructor(options: WriterOptions) {
     this.#options = options
     this.#shares = new FairShares(options.bufferBytes)
+    this.#commitShares = new CommitShares(options.clock)
   }
 
   /** Bytes that wait or are being committed. */
@@ -156,6 +160,7 @@ export class IngestWriter {
       share.release()
       throw new AppError('overloaded', { retryAfterSeconds })
     }
+    this.#commitShares.count(tenantId, batch.bytes)
     const known = this.#queues.get(placement)
     const queue = known ?? this.#newQueue()
     queue.batches.push(pending)
@@ -261,10 +266,12 @@ export class IngestWriter {
 
   /**
    * Returns the batches of a placement for one commit: all, or as many as fit, with about equal bytes of each
-   * organisation.
+   * organisation and none of those that pause.
    */
   #takePart(placement: number, queue: Queue): readonly PendingBatch[] {
-    const part = queue.bytes <= groupBytes ? queue.batches : fairPart(queue.batches)
+    const shares = this.#commitShares
+    const ready = queue.batches.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
+    const part = fairPart(ready, (tenantId) => (this.#closed ? groupBytes : shares.mostBytes(tenantId)))
     const taken = new Set(part)
     queue.batches = queue.batches.filter((batch) => !taken.has(batch))
     for (const { bytes } of part) queue.bytes -= bytes
@@ -280,7 +287,9 @@ export class IngestWriter {
   }
 
   #isDue(queue: Queue, nowMs: number): boolean {
-    return this.#closed || queue.bytes >= dueBytes || this.#dueInMs(queue, nowMs) <= 0
+    if (this.#closed) return true
+    if (queue.bytes >= dueBytes) return this.#pauseMs(queue) === 0
+    return this.#dueInMs(queue, nowMs) <= 0
   }
 
   /**
@@ -303,7 +312,17 @@ export class IngestWriter {
   /** After the clock went back nothing waits longer than the delay, counted from when that is noticed. */
   #dueInMs(queue: Queue, nowMs: number): number {
     queue.sinceMs = Math.min(queue.sinceMs, nowMs)
-    return queue.sinceMs + this.#options.commitDelayMs - nowMs
+    return Math.max(queue.sinceMs + this.#options.commitDelayMs - nowMs, this.#pauseMs(queue))
+  }
+
+  /** The time for which every organisation of the queue pauses. */
+  #pauseMs(queue: Queue): number {
+    let leastMs = Number.POSITIVE_INFINITY
+    for (const { place } of queue.batches) {
+      leastMs = Math.min(leastMs, this.#commitShares.pauseMs(place.tenantId))
+      if (leastMs === 0) return 0
+    }
+    return leastMs
   }
 
   /** Commits what the placements of a group still accept, under their locks. */
@@ -311,7 +330,9 @@ export class IngestWriter {
     const { gate } = this.#options
     // A placement may have been closed after the batch was accepted.
     const open = group.filter(({ place }) => !gate.isClosed(place.placement))
+    const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
+    this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
     for (const batch of group) {
       if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
     }

@@ -1,0 +1,69 @@
+// How much of the commits an organisation may use: everything while it is alone, small parts with pauses while
+// it sends most of what arrives beside others.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { fairPart, groupBytes } from './commit-parts.ts'
+import { CommitShares } from './commit-shares.ts'
+
+const megabyte = 1024 * 1024
+
+function scene() {
+  const clock = new ManualClock(1_767_600_000_000)
+  return { clock, shares: new CommitShares(clock) }
+}
+
+test('an organisation that is alone has whole commits and no pause', () => {
+  const { shares } = scene()
+  shares.count('flood', 500 * megabyte)
+  assert.equal(shares.mostBytes('flood'), groupBytes)
+  shares.ended(['flood'], shares.nowMs() - 400)
+  assert.equal(shares.pauseMs('flood'), 0)
+})
+
+test('an organisation that sends most beside others has small commits, each with a pause as long as it took', async () => {
+  const { clock, shares } = scene()
+  shares.count('calm', megabyte)
+  shares.count('flood', 9 * megabyte)
+  assert.ok(shares.mostBytes('flood') <= groupBytes / 4)
+  assert.equal(shares.mostBytes('calm'), groupBytes)
+  const beganMs = shares.nowMs()
+  await clock.advance(300)
+  shares.ended(['flood', 'calm'], beganMs)
+  assert.equal(shares.pauseMs('calm'), 0)
+  assert.equal(shares.pauseMs('flood'), 300)
+  await clock.advance(299)
+  assert.equal(shares.pauseMs('flood'), 1)
+  await clock.advance(1)
+  assert.equal(shares.pauseMs('flood'), 0)
+})
+
+test('of two organisations that send the same none is limited', () => {
+  const { shares } = scene()
+  shares.count('one', 10 * megabyte)
+  shares.count('other', 9 * megabyte)
+  assert.deepEqual([shares.mostBytes('one'), shares.mostBytes('other')], [groupBytes, groupBytes])
+})
+
+test('the limit ends within ten seconds after the others have sent their last', async () => {
+  const { clock, shares } = scene()
+  shares.count('calm', megabyte)
+  for (let second = 0; second < 10; second++) {
+    shares.count('flood', 9 * megabyte)
+    if (second < 5) assert.ok(shares.mostBytes('flood') < groupBytes)
+    await clock.advance(1000)
+  }
+  shares.count('flood', 9 * megabyte)
+  assert.equal(shares.mostBytes('flood'), groupBytes)
+})
+
+test('a part of a commit has no more of an organisation than it may have, but always one batch', () => {
+  const batch = (tenantId: string, bytes: number) => ({ place: { tenantId, placement: 1 }, bytes })
+  const flood = Array.from({ length: 9 }, () => batch('flood', 3 * megabyte))
+  const calm = batch('calm', megabyte)
+  const most = (tenantId: string) => (tenantId === 'flood' ? 8 * megabyte : groupBytes)
+  assert.deepEqual(fairPart([...flood, calm], most), [flood[0], calm, flood[1]])
+  const large = batch('flood', 20 * megabyte)
+  assert.deepEqual(fairPart([large, ...flood], most), [large])
+})
