@@ -31,7 +31,7 @@ function explained(error: unknown, place: ControlPlace): unknown {
   if (place.kind === 'sqlite' || !(cause instanceof Error)) return error
   // The system's error for a name with several addresses has a code and no message.
   const reason = cause.message || ('code' in cause ? String(cause.code) : cause.name)
-  const sentence = `${nameOfPlace(place)} can't be used as the control plane: ${reason}. See LETHE_CONTROL_URL and LETHE_CONTROL_PASSWORD_FILE.`
+  const sentence = `${nameOfPlace(place)} can't be used as the control plane: ${reason}. See LETHE_CONTROL_URL, and LETHE_CONTROL_PASSWORD_FILE where it asks for a password.`
   return new AppError('storage_unavailable', {
     sentence: `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`,
     cause: error,
