@@ -1,5 +1,5 @@
-// How much of the commits an organisation may use: everything while it is alone, small parts with pauses while
-// it sends most of what arrives beside others.
+// How much of the commits an organisation may use: everything while it is alone, small parts with pauses
+// while it sends most of what arrives beside others.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -6,7 +6,9 @@
 import type { Clock } from '../../core/clock.ts'
 import { groupBytes } from './commit-parts.ts'
 
-/** Arrivals are compared over the last one to two of these, milliseconds. Exporters send every few seconds. */
+/**
+ * Arrivals are compared over the last one to two of these, milliseconds. Exporters send every few seconds.
+ */
 const windowMs = 5_000
 
 /** Above this share of what arrives an organisation is limited. Two that send the same are not. */
