@@ -1,6 +1,6 @@
-// All SQL of quotas and of sent amounts: limits that the operator sets, which are remembered for a moment, and
-// counts for each UTC day. Counts are only added to, so several writers of the same day can't overwrite one
-// another, and a batch of them is added once, however often it is sent.
+// All SQL of quotas and of sent amounts: limits that the operator sets, which are remembered for a moment,
+// and counts for each UTC day. Counts are only added to, so several writers of the same day can't overwrite
+// one another, and a batch of them is added once, however often it is sent.
 
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
@@ -30,7 +30,7 @@ export interface DayCounts {
   readonly requestsRefused: number
 }
 
-export interface DayDelta extends DayCounts {
+interface DayDelta extends DayCounts {
   readonly tenantId: string
   readonly day: string
 }
@@ -150,9 +150,9 @@ export class QuotaStore {
   }
 
   /**
-   * Adds all counts in one transaction, except those of organisations that were removed. Does nothing where the
-   * batch is the last one that was stored: send it again where the answer to its commit was lost, before any
-   * other.
+   * Adds all counts in one transaction, except those of organisations that were removed. Does nothing where
+   * the batch is the last one that was stored: send it again where the answer to its commit was lost, before
+   * any other.
    */
   async add({ id, deltas }: CountsBatch): Promise<void> {
     await transact(this.#control, async (trx) => {
