@@ -23,7 +23,8 @@ const opensControl = (file: string) =>
 /**
  * Tests of one database do not depend on the one that was chosen for the others; a backup of the service
  * copies the file of SQLite. Whole erasures run on SQLite only: on PostgreSQL each rewrites every table. The
- * tests of the loop count who waits for their clock, which needs answers within a turn of the event loop.
+ * tests of the loop count who waits for their clock, so they need a database that answers within a turn of
+ * the event loop.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(

@@ -1,6 +1,6 @@
-// A PostgreSQL server of one test run: Debian's program in a temporary folder, reached by a socket in that
-// folder and by nobody else. It does not sync, because a test run survives no power loss. Its databases
-// compare text by the rules of a language, so that a column whose order was forgotten is noticed.
+// The PostgreSQL server of a test run: Debian's program in a temporary folder, with a socket in that folder
+// and no port. It does not sync, because no test needs its data after a power loss. Its databases sort text
+// by the rules of a language, so that a query that relies on byte order without asking for it fails a test.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import {
@@ -20,7 +20,7 @@ import process from 'node:process'
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
 
-/** The role of tests. Nobody but this user of the machine reaches the socket, so it has no password. */
+/** The role of tests. Only this user of the machine can open the socket, so it has no password. */
 export const role = 'lethe'
 
 /** A role that a test may create, and that has to give its password. */
@@ -30,7 +30,7 @@ export const roleWithPassword = 'lethe_with_password'
 const debianFolder = '/usr/lib/postgresql'
 
 interface PostgresServer {
-  /** Has the socket, and the files of the server in `data`. */
+  /** Contains the socket, and the files of the server in `data`. */
   readonly folder: string
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
@@ -105,7 +105,7 @@ export async function startPostgres(
   return { folder, stop }
 }
 
-/** Resolves once the server says that it accepts connections. */
+/** Resolves when the server logs that it accepts connections. */
 function untilReady(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = ''

@@ -4,7 +4,7 @@
 
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { TenantId } from '../../contract/tenancy.ts'
+import { TenantId } from '../../contract/organisation/tenancy.ts'
 import { AddressProblem } from '../control/address-problem.ts'
 import { type ControlPlace, readControlPlace } from '../control/place.ts'
 import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'
@@ -230,7 +230,7 @@ export const Settings = z.object({
   // names.
   LETHE_ADMIN_HOST: text(
     { default: '127.0.0.1', values: 'address' },
-    'address of the admin listener. It asks for no token: use a network of your own',
+    'address of the admin listener. It needs no token: use a private network',
   ),
   LETHE_DOCS: oneOf(
     ['on', 'admin'],
@@ -288,7 +288,7 @@ export const Settings = z.object({
   ),
   LETHE_KEY_FILE: pathInDataFolder(
     'signing.key',
-    'file with the key that seals the signing keys; created at the first start. **No backup holds it**: keep a copy ([backup.md](backup.md))',
+    'file with the key that seals the signing keys; created at the first start. **No backup contains it**: keep a copy ([backup.md](backup.md))',
   ),
   LETHE_KEY_SECRET: secret('none', 'seals the signing keys in place of the file'),
   LETHE_OLD_KEY_SECRET: secret('none', 'only for `lethe keys reseal`: the secret that sealed them before'),

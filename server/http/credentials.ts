@@ -2,7 +2,7 @@
 // one, otherwise the cookie of a session. A cookie beside the header is ignored, because no page of another
 // origin can set the header. Telemetry is never accepted by cookie.
 
-import { signInCodePrefix } from '../../contract/session.ts'
+import { signInCodePrefix } from '../../contract/organisation/session.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Authenticate, byAccessToken, type RequestHead } from './authentication.ts'

@@ -3,7 +3,7 @@
 // tenant_id is never used again, so nobody else ever reads its chains. Nothing is removed unless the stores
 // are empty while no writer can add to them.
 
-import type { OrganisationRemoved } from '../../contract/tenancy.ts'
+import type { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'

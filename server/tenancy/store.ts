@@ -3,7 +3,7 @@
 // send telemetry are remembered for a moment, and forgotten by what ends them here. What tokens.ts does with
 // tokens runs here in its transactions.
 
-import type { AccessToken, RevokedAccessToken } from '../../contract/tenancy.ts'
+import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock, outsideWritesOf } from '../control/dialect.ts'

@@ -1,7 +1,7 @@
 // Records when a token was last used, for people who decide which tokens to keep. It is written rarely,
 // because requests are frequent, and it is never a reason to refuse a request.
 
-import { tokenUseMinutes } from '../../contract/tenancy.ts'
+import { tokenUseMinutes } from '../../contract/organisation/tenancy.ts'
 import type { Control } from '../control/database.ts'
 import { AppError } from '../core/app-error.ts'
 

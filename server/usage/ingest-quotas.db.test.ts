@@ -120,7 +120,7 @@ describe('bytes a day', () => {
 })
 
 describe('rows a second', () => {
-  test('a burst of ten seconds fits, and then the rate holds', async () => {
+  test('a burst of ten seconds fits, and then the rate is the limit', async () => {
     await allow(tenant, 5, 0)
     await send(1, 50)
     assert.equal(await refusedFor(send(1, 10)), 2)

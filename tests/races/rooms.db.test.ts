@@ -1,5 +1,5 @@
-// Races of everything but deletions: organisations, tokens, sessions, signing keys, detectors, anomalies,
-// feedback, leases and counts.
+// Races outside deletion: organisations, tokens, sessions, signing keys, detectors, anomalies, feedback,
+// leases and counts.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

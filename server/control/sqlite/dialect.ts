@@ -20,7 +20,7 @@ const dialect: ControlDialect = {
   async lock() {},
   async lockAll() {},
 
-  // Nor does one transaction ever stand in the way of another that has begun.
+  // A transaction never blocks another one that has begun.
   isPreempted: () => false,
 
   snapshot(control, read) {

@@ -36,7 +36,7 @@ export function logsOf(path: string): string[] {
   return ['-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
 }
 
-/** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
+/** Kysely's dialect expects the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const kept = new Map<string, Prepared>()
   const version = database.prepare('pragma data_version')
@@ -91,8 +91,8 @@ function prepare(database: DatabaseSync, text: string, figures: ControlFigures) 
 }
 
 /**
- * SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was
- * written; trying again is right.
+ * SQLITE_BUSY: the transaction of another process was open for longer than we waited. Nothing was written;
+ * trying again is right.
  */
 const busyCode = 5
 

@@ -3,7 +3,7 @@
 // the journal beside the backups. Whatever the newest of them knows as erased must not become readable.
 
 import type { FastifyBaseLogger } from 'fastify'
-import { deletionStatuses } from '../../../contract/deletion.ts'
+import { deletionStatuses } from '../../../contract/deletion/requests.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { RequestQueries } from '../requests/queries.ts'

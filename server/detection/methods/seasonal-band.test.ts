@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
@@ -78,7 +78,7 @@ function alarmsIn(series: Series, holidays: readonly string[]) {
 /** A Wednesday and a Thursday, in the seventh and the eighth week. */
 const [first, second] = ['2026-10-21', '2026-10-29']
 
-test('a working day on which nobody works alarms, and does not if it is a holiday', () => {
+test('a working day without traffic alarms, and does not if it is a holiday', () => {
   const series = office(63, [first, second])
   assert.ok(alarmsIn(series, []).some((alarm) => alarm.at.startsWith(first) && alarm.kind === 'low'))
   assert.deepEqual(alarmsIn(series, [first, '10-29']), [])

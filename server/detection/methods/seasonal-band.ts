@@ -11,7 +11,7 @@
 // Holidays, where they are listed, have a history of their own (holidays.ts): no season learns from
 // them, and none judges them.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { type Band, bandOf, HolidayPast, holidayBand, holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { SeasonalPast } from '../scoring/season.ts'
