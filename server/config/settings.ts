@@ -145,7 +145,7 @@ function secret(absent: string, description: string) {
     .register(settingDescriptions, { description, default: absent, values: `secret of ${length} characters` })
 }
 
-/** A file whose one line is a secret, which is read here and repeated by no problem. Null where it is absent. */
+/** A file whose one line is a secret, which no problem repeats. Null where the setting is absent. */
 function secretFile(description: string) {
   return z
     .string()
