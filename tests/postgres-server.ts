@@ -3,7 +3,16 @@
 // by the rules of a language, so that a query that relies on byte order without asking for it fails a test.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -11,8 +20,11 @@ import process from 'node:process'
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
 
-/** Its only role. Only this user of the machine can open the socket, so it has no password. */
+/** The role of tests. Only this user of the machine can open the socket, so it has no password. */
 export const role = 'lethe'
+
+/** A role that a test may create, and that has to give its password. */
+export const roleWithPassword = 'lethe_with_password'
 
 /** Where Debian installs the programs of each version. */
 const debianFolder = '/usr/lib/postgresql'
@@ -74,6 +86,8 @@ export async function startPostgres(
     { cwd: folder, ...user, encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const logins = join(data, 'pg_hba.conf')
+  writeFileSync(logins, `local all ${roleWithPassword} scram-sha-256\n${readFileSync(logins, 'utf8')}`)
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
   const child = spawn(
     programOf('postgres'),
