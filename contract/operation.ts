@@ -5,7 +5,7 @@
 import type { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { ResponseHeader } from './headers.ts'
-import type { Role } from './tenancy.ts'
+import type { Role } from './role.ts'
 
 /** Groups of operations, in the order of the reference. */
 export const tags = {
@@ -79,7 +79,9 @@ export interface Operation<
   readonly bodyExample?: z.input<Body>
   /** Successful responses by status. */
   readonly results: Readonly<Record<number, Success<Result>>>
-  /** Codes that it may return in addition to `commonRefusals`. */
+  /**
+   * Codes that it may return in addition to those of openapi/refusals.ts, which follow from the declaration.
+   */
   readonly refusals?: readonly ErrorCode[]
   /** Bodies of refusals that have more than `detail` and `code`. */
   readonly refusalBodies?: Readonly<Partial<Record<ErrorCode, z.ZodType>>>
@@ -103,7 +105,7 @@ export interface Operation<
   readonly isHidden?: boolean
 }
 
-/** Declares an operation. Parts that are left out get a type from which nothing can be read. */
+/** Declares an operation. A handler can read nothing from a part that is not declared. */
 export function operation<
   Result extends z.ZodType,
   Params extends z.ZodType = z.ZodUndefined,

@@ -14,8 +14,8 @@ import { keepResult, programOf, type Result, readOutput, readResults } from '../
 import { cellText, markdownOf, tablesOf } from '../bench/tables.ts'
 import nodeFlags from './node-flags.json' with { type: 'json' }
 
-// A reader that has seen enough, such as `head`, ends neither this nor a bench: what is measured is kept in
-// files.
+// A reader that closes the output early, such as `head`, ends neither this nor a bench: results are written
+// to files.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

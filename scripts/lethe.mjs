@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `lethe` command: the command line of server/cli on the pinned Node. `--version` is answered here,
+// The `lethe` command: the command line of server/cli on the pinned Node. `--version` is printed here,
 // without an installation and without starting a second Node.
 
 import { readFileSync } from 'node:fs'

@@ -85,7 +85,7 @@ function start(program, args, stdio, more = {}) {
   })
 }
 
-/** Ends this process as the program ended: with the same exit code or signal. */
+/** Ends this process with the exit code or signal of the program. */
 function endLike(code, signal) {
   if (signal === null) process.exit(code ?? 1)
   process.removeAllListeners(signal)

@@ -1,5 +1,5 @@
 // docs/runbooks.md agrees with the program: its commands exist, its sentences are those that the service
-// writes, its metrics are served, and every alert leads to a section.
+// writes, its metrics are served, and every alert names a section.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -66,7 +66,7 @@ test('each metric of the page is served', () => {
   for (const [name] of page.matchAll(/\blethe_\w+[a-z]\b/g)) assert.ok(served.includes(`'${name}'`), name)
 })
 
-test('each alert leads to a section that its document has', () => {
+test('each alert names a section that its document has', () => {
   const rules = read('deploy/prometheus/lethe-alerts.yml')
   const sections = [...rules.matchAll(/^ +runbook: (\S+)#(\S+)$/gm)]
   assert.equal(sections.length, rules.match(/- alert: /g)?.length)

@@ -20,7 +20,7 @@ test('the page has the table that npm run settings generates from the schemas', 
   assert.equal(withSettings(older), text)
 })
 
-test('a page without the markers is refused, and not written without the table', () => {
+test('a page without the markers is refused and not overwritten', () => {
   assert.throws(() => withSettings(text.replace('<!-- settings:end -->', '')), /has lost the markers/)
 })
 

@@ -1,30 +1,33 @@
-// Keeps the service running: starts it again after a crash, and ends and starts it again where its event loop
-// hangs. A program that ends with an exit code, or after it was asked to stop, has decided that itself and is
-// never started again. Plain JavaScript, because it runs on the machine's own Node.
+// Keeps the service running: starts it again after a crash, and kills and starts it where its event loop
+// hangs. A program that ends with an exit code, or after a signal to stop, is never started again. Plain
+// JavaScript, because it runs on the machine's own Node.
 
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 
 /**
- * The limits in production. The ticks of the supervisor are counted, and not seconds of a clock: where the
- * whole machine sleeps or is overloaded, the supervisor stands still with the service.
+ * The limits in production. They count ticks of the supervisor and not seconds of a clock: where the whole
+ * machine sleeps or is overloaded, the supervisor pauses together with the service.
  */
 export const usualLimits = {
-  /** Time between two looks at the service. */
+  /** Time between two checks of the service. */
   tickMs: 1000,
   /**
-   * Ticks without a sign of life in which the main thread slept, before it is ended. A statement of the
-   * engine may take 30 s, and a locked database 5 s. LETHE_WATCHDOG_SECONDS sets it.
+   * Ticks without a sign of life in which the main thread slept, before the service is killed. A statement of
+   * the engine may take 30 s, and a locked database 5 s. LETHE_WATCHDOG_SECONDS sets it.
    */
   asleepTicksMax: 60,
   /**
-   * Ticks without a sign of life in which it worked or waited for the disk. Much longer: that work ends by
-   * itself, unless it is an endless loop.
+   * Ticks without a sign of life in which it worked or waited for the disk. Much longer, because such work
+   * ends by itself, unless it is an endless loop.
    */
   silentTicksMax: 300,
-  /** Pauses before the restarts after one, two and more failures in a row; after the last one it gives up. */
+  /**
+   * Pauses before the restart after the first, second and later failures in a row; after the last pause it
+   * gives up.
+   */
   pausesMs: [1000, 2000, 5000, 15_000, 30_000],
-  /** A service that ran for so long has recovered, and its next failure is the first in a row. */
+  /** A service that ran for this long has recovered, and its next failure is the first in a row. */
   recoveredMs: 600_000,
 }
 
@@ -33,7 +36,7 @@ const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /**
  * Returns the limits for a value of LETHE_WATCHDOG_SECONDS, or null where the service is not supervised. A
- * value that the service refuses is not supervised either: it ends with a sentence about it.
+ * service with an invalid value is not supervised either: it ends with an error about the value.
  */
 export function limitsFor(setting) {
   if (setting === undefined || setting === '') return usualLimits
@@ -43,9 +46,9 @@ export function limitsFor(setting) {
 }
 
 /**
- * Tells a hanging event loop from a busy one. A main thread that sleeps without a sign of life waits for
- * something that does not come. One that uses the processor, waits for it, or waits for the disk may be at
- * work. One that was stopped, by a debugger or SIGSTOP, is left alone.
+ * Distinguishes a hanging event loop from a busy one. A main thread that sleeps without a sign of life is
+ * blocked. One that uses the processor, waits for it, or waits for the disk may be busy. One that was
+ * stopped, by a debugger or SIGSTOP, is not restarted.
  */
 export function createWatch({ asleepTicksMax, silentTicksMax }) {
   let silentTicks = 0
@@ -57,13 +60,13 @@ export function createWatch({ asleepTicksMax, silentTicksMax }) {
       asleepTicks = 0
       cpuAtSign = null
     },
-    /** One look: the main thread's state in /proc, and the hundredths of a second that it has computed. */
+    /** One check: the main thread's state in /proc, and its processor time in hundredths of a second. */
     tick({ state, cpu }) {
       if (state === 'T' || state === 't') return null
       cpuAtSign ??= cpu
       silentTicks++
       if (state === 'S') asleepTicks++
-      // A thread that waits and looks again and again uses a little time too: a hundredth is allowed.
+      // A thread that polls while it waits uses a little time too: a hundredth is allowed.
       const isIdle = cpu - cpuAtSign <= asleepTicks
       if (asleepTicks >= asleepTicksMax && isIdle) return `its event loop was blocked for ${asleepTicks} s`
       if (silentTicks >= silentTicksMax) return `its event loop was busy for ${silentTicks} s`
@@ -85,7 +88,7 @@ function readMainThread(pid) {
 
 /**
  * Runs the service until it ends for good, then calls `onEnd(code, signal)`. `start(env)` starts its process
- * with a channel for messages; `say` gets a sentence for people.
+ * with a channel for messages; `say` receives messages for people.
  */
 export function supervise({ start, say, onEnd, limits = usualLimits }) {
   const restarts = { crashed: 0, hung: 0 }
@@ -119,7 +122,7 @@ export function supervise({ start, say, onEnd, limits = usualLimits }) {
       if (hang !== null) child.kill('SIGKILL')
     }
     const looking = setInterval(look, limits.tickMs)
-    // A start may take as long as it needs, so the first sign of life is that of a service that listens.
+    // A start may take any time, so the service gives its first sign of life when it listens.
     child.on('message', () => {
       isServing = true
       watch.sign()

@@ -1,5 +1,5 @@
 // The supervisor with real processes: one that crashes, one that blocks, one that is only busy, and those
-// that end by themselves. Looks and pauses take milliseconds here.
+// that end by themselves. Checks and pauses take milliseconds here.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -22,7 +22,7 @@ interface Course {
 
 /**
  * Supervises a program until it has ended for good. It gets the number of crashes and hangs as `crashed` and
- * `hung`; `alive(then)` sends a sign of life, and `die()` ends it as native code does.
+ * `hung`; `alive(then)` sends a sign of life, and `die()` ends it by an abort, as native code does.
  */
 function course(program: string, { limits = quick, onSay = () => {} } = {}): Promise<Course> {
   const text = `
@@ -48,7 +48,7 @@ function course(program: string, { limits = quick, onSay = () => {} } = {}): Pro
 }
 
 describe('a service', { concurrency: 2, timeout: 60_000 }, () => {
-  test('that native code aborts is started again, and is told how often', async () => {
+  test('that native code aborts is started again, and receives the number of crashes', async () => {
     const { ended, said, starts } = await course('if (crashed === 0) die(); process.exit(crashed + 6)')
     assert.deepEqual([ended, starts], [[7, null], 2])
     assert.match(
@@ -65,13 +65,13 @@ describe('a service', { concurrency: 2, timeout: 60_000 }, () => {
     assert.match(said.join('\n'), /^the service failed after \d+ s: its event loop was blocked for 5 s\./)
   })
 
-  test('that only computes for longer than it may be blocked is left alone', async () => {
+  test('that computes for longer than it may be blocked is not restarted', async () => {
     const { ended, said } = await course(`
       alive(() => { const end = performance.now() + 500; while (performance.now() < end); process.exit(0) })`)
     assert.deepEqual([ended, said], [[0, null], []])
   })
 
-  test('that computes without end is killed and started again', async () => {
+  test('in an endless loop is killed and started again', async () => {
     const { said } = await course('if (hung === 1) process.exit(0); alive(() => { for (;;); })', {
       limits: { ...quick, silentTicksMax: 20 },
     })
@@ -84,14 +84,14 @@ describe('a service', { concurrency: 2, timeout: 60_000 }, () => {
     assert.deepEqual([ended, said], [[0, null], []])
   })
 
-  test('that crashes again and again is given up with a sentence, and its signal is kept', async () => {
+  test('that crashes again and again is not started any more: an error says so, and its signal is kept', async () => {
     const { ended, said, starts } = await course('die()')
     assert.deepEqual([ended, starts], [[null, 'SIGABRT'], 3])
     assert.equal(said.length, 3)
     assert.match(said[2] ?? '', /failed 3 times in a row \(SIGABRT ended it\) and is not started again/)
   })
 
-  test('that ran for long before each crash is not given up', async () => {
+  test('that ran for long before each crash is always started again', async () => {
     const { ended, starts } = await course('if (crashed < 4) die()', {
       limits: { ...quick, recoveredMs: 0 },
     })
@@ -105,7 +105,7 @@ describe('a service', { concurrency: 2, timeout: 60_000 }, () => {
 })
 
 describe('a signal to stop', { timeout: 60_000 }, () => {
-  test('goes to the service, whose exit code is kept', async () => {
+  test('is forwarded to the service, whose exit code is kept', async () => {
     // The program asks its parent, which is this process, to stop as a service manager does.
     const { ended, said, starts } = await course(`
       process.on('SIGTERM', () => process.exit(5))
@@ -114,7 +114,7 @@ describe('a signal to stop', { timeout: 60_000 }, () => {
     assert.deepEqual([ended, said, starts], [[5, null], [], 1])
   })
 
-  test('is the last one: a service that crashes while it stops is not started again', async () => {
+  test('ends supervision: a service that crashes while it stops is not started again', async () => {
     const { ended, said, starts } = await course(`
       process.on('SIGTERM', die)
       setInterval(() => {}, 1000)
@@ -141,12 +141,12 @@ describe('a watch', () => {
     })
   }
 
-  test('starts anew with each sign of life', () => {
+  test('counts from the last sign of life', () => {
     assert.deepEqual(new Set(looks('SS!SS!SS!SS')), new Set([null]))
     assert.match(looks('SS!SSS').at(-1) ?? '', /blocked/)
   })
 
-  test('leaves a process alone that was stopped', () => {
+  test('does not kill a process that was stopped by a debugger or SIGSTOP', () => {
     assert.deepEqual(new Set(looks('SSTTTTTTTTTTTTTt')), new Set([null]))
   })
 
@@ -155,13 +155,13 @@ describe('a watch', () => {
     assert.match(looks('DRDRDRDRDR').at(-1) ?? '', /busy/)
   })
 
-  test('takes a thread that looks again and again for one that sleeps, and one that computes between looks not', () => {
+  test('counts a thread that polls as sleeping, and one that computes between polls as working', () => {
     assert.match(looks('SSS', (look) => look).at(-1) ?? '', /blocked/)
     assert.equal(looks('SSSSSS', (look) => look * 50).at(-1), null)
   })
 })
 
-test('the setting is the limit of a blocked loop, and switches supervision off', () => {
+test('the setting limits how long a loop may be blocked, or disables supervision', () => {
   assert.equal(limitsFor(undefined), usualLimits)
   assert.equal(limitsFor(''), usualLimits)
   assert.deepEqual(limitsFor('20'), { ...usualLimits, asleepTicksMax: 20, silentTicksMax: 100 })

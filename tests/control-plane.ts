@@ -1,4 +1,4 @@
-// What a test may ask of a control plane, whatever its database is (control-planes.ts opens one).
+// What a test can do with a control plane on any database (control-planes.ts opens one).
 
 import type { Control } from '../server/control/database.ts'
 
@@ -6,29 +6,27 @@ import type { Control } from '../server/control/database.ts'
 export interface TestControl {
   readonly control: Control
   readonly shell: DatabaseShell
-  /** Closes every handle and removes what lies on the disk. */
+  /** Closes every handle and removes the files or the database. */
   close(): Promise<void>
 }
 
-/** One that other processes use too, and whose bytes lie in files. */
+/** A control plane that other processes use too, and whose bytes are in files. */
 export interface SharedTestControl extends TestControl {
-  /** A handle such as another process has. */
+  /** Another handle, as another process has one. */
   another(): Control
-  /**
-   * From now on a statement through the handle waits so long for the transaction of another, milliseconds.
-   */
+  /** Sets how long a statement of the handle waits for the transaction of another handle, milliseconds. */
   waitAtMost(handle: Control, ms: number): Promise<void>
   /** Runs `work` while another process has the whole database locked. */
   whileLocked<T>(work: () => Promise<T>): Promise<T>
-  /** Names of the files of the database that hold the text. */
+  /** Names of the files of the database that contain the text. */
   filesWith(text: string): string[]
 }
 
-/** What somebody does who has the database itself, past everything that guards it. */
+/** Direct access to the database, without the protection of the service. */
 export interface DatabaseShell {
-  /** Rows of the chains can be changed and removed. */
+  /** Makes rows of the chains changeable and removable. */
   dropChainGuards(): Promise<void>
-  /** Columns take any value. */
+  /** Makes columns accept any value. */
   dropValueChecks(): Promise<void>
   /**
    * Moves of the organisation's requests into these states fail, until the function that is returned is

@@ -1,6 +1,6 @@
-// The control plane that a test's stores run on. Every suite about such stores opens it here and says nothing
-// of one database, so that the same suite holds for the next: LETHE_TEST_CONTROL_PLANE names the one to run
-// against, and `npm test control` runs all suites that open one.
+// Opens the control plane of a test. Suites of stores open it here and name no database, so that the same
+// suite tests each of them: LETHE_TEST_CONTROL_PLANE chooses one, and `npm test control` runs all suites that
+// open a control plane.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ interface ControlPlane {
   openShared(isMigrated: boolean): Promise<SharedTestControl>
 }
 
-/** Every database that a control plane can be on. */
+/** The databases that a control plane can use. */
 const controlPlanes: Readonly<Record<string, ControlPlane>> = {
   sqlite: { open: openInMemory, openShared: openInFolder },
   postgres: { open: openPostgresPlane, openShared: openSharedPostgresPlane },
@@ -35,25 +35,25 @@ function chosenPlane(): ControlPlane {
   return plane
 }
 
-/** Each call opens another one. */
+/** Opens a new, migrated control plane at each call. */
 export function openControlPlane(): Promise<TestControl> {
   return chosenPlane().open(true)
 }
 
-/** As {@link openControlPlane}, without any table: for what a migration does. */
+/** As {@link openControlPlane}, without any table: for tests of migrations. */
 export function openEmptyControlPlane(): Promise<TestControl> {
   return chosenPlane().open(false)
 }
 
 /**
- * The control plane of a service under test, as another process opens it beside the service. `path` is where
- * the service keeps it.
+ * Opens the control plane of a service under test a second time, as another process does. `path` is the file
+ * of the service's database.
  */
 export function openBeside(path: string): Control {
   return openSqlite(path)
 }
 
-/** As {@link openControlPlane}, for tests with several handles or an eye on the disk. */
+/** As {@link openControlPlane}, for tests that need several handles or read the files. */
 export function openSharedControlPlane(isMigrated = true): Promise<SharedTestControl> {
   return chosenPlane().openShared(isMigrated)
 }
@@ -92,7 +92,7 @@ async function openInFolder(isMigrated: boolean): Promise<SharedTestControl> {
   }
 }
 
-/** Runs `work` while the handle has the whole database of a service locked, as another process may. */
+/** Runs `work` while the handle locks the whole database of a service, as another process may do. */
 export function whileLocked<T>(handle: Control, work: () => Promise<T>): Promise<T> {
   return handle.connection().execute(async (connection) => {
     await sql`begin exclusive`.execute(connection)
@@ -125,7 +125,7 @@ function sqliteShell(control: Control): DatabaseShell {
       }
     },
     async failCommits() {
-      // A deferred reference to nothing is found when the transaction commits.
+      // A deferred foreign key without a target fails when the transaction commits.
       await run(
         'create table orphans (parent text references deletion_requests (request_id) deferrable initially deferred)',
       )

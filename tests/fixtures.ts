@@ -24,7 +24,7 @@ export interface Stores {
   readonly engine: TelemetryEngine
   readonly files: LocalEngineFiles
   readonly control: Control
-  /** Other operations of a test on the control plane. */
+  /** Direct access of a test to the control plane. */
   readonly plane: SharedTestControl
   close(): Promise<void>
 }
@@ -36,7 +36,7 @@ interface OpenEngine {
   close(): Promise<void>
 }
 
-/** An empty engine in a temporary folder. One at a time per process: that is the engine's rule. */
+/** An empty engine in a temporary folder. The engine allows one at a time per process. */
 export async function openEngine(): Promise<OpenEngine> {
   const folder = temporaryFolder()
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
@@ -79,7 +79,7 @@ export async function withEngine<T>(folder: string, work: (engine: LocalEngine) 
   }
 }
 
-/** The port of an engine, call by call, so that a test can replace a call. */
+/** The port of an engine as single calls, so that a test can replace one of them. */
 export function delegate(engine: TelemetryEngine): TelemetryEngine {
   return {
     select: (...given) => engine.select(...given),

@@ -1,5 +1,5 @@
-// Control planes of tests on PostgreSQL: each has a database of its own in the server of the run, cloned from
-// one that was migrated once.
+// Control planes of tests on PostgreSQL: each has its own database in the server of the run, a copy of one
+// that was migrated once.
 
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -15,7 +15,10 @@ import { programOf, role, runFolder } from './postgres-server.ts'
 
 const template = 'lethe_template'
 
-/** Connections of a handle: several, so that transactions run beside each other, and few, to set each one. */
+/**
+ * Connections of a handle: several, so that transactions run at the same time, and few, because a setting is
+ * applied to each.
+ */
 const connections = Number(process.env.LETHE_TEST_CONTROL_CONNECTIONS ?? 4)
 
 /** A machine that runs all tests at once takes its time to open a connection. */
@@ -35,7 +38,7 @@ export function openDatabase(host: string, database: string, port = socketPort):
   return openPostgres({ host, port, user: role, database }, { ...defaultLimits, connectMs, connections })
 }
 
-/** Runs statements on the server itself, outside every control plane. */
+/** Runs statements on the server, in its own database. */
 export async function administer(folder: string, ...statements: string[]): Promise<void> {
   const server = openDatabase(folder, 'postgres')
   try {
@@ -57,7 +60,7 @@ export async function openPostgresPlane(isMigrated: boolean): Promise<TestContro
   return openShared(isMigrated ? template : 'template1')
 }
 
-/** Several handles, also such as reach the server by another address, as of a proxy. */
+/** Opens several handles, also through another address, such as that of a proxy. */
 interface PostgresPlane extends SharedTestControl {
   readonly socketPath: string
   /** Its address, as settings have it. */
@@ -97,7 +100,7 @@ async function openShared(source: string): Promise<PostgresPlane> {
   }
 }
 
-/** Sets the limit on every connection of the handle, all of which are in use at once for that. */
+/** Sets the limit on every connection of the handle, by using all of them at once. */
 async function waitAtMost(handle: Control, ms: number): Promise<void> {
   const all = Promise.withResolvers<void>()
   let reached = 0
@@ -158,7 +161,7 @@ function postgresShell(control: Control): DatabaseShell {
       }
     },
     async failCommits() {
-      // A deferred reference to nothing is found when the transaction commits.
+      // A deferred foreign key without a target fails when the transaction commits.
       await run(
         'create table orphans (parent text references deletion_requests (request_id) deferrable initially deferred)',
       )

@@ -1,9 +1,18 @@
-// A PostgreSQL server of one test run: Debian's program in a temporary folder, reached by a socket in that
-// folder and by nobody else. It does not sync, because a test run survives no power loss. Its databases
-// compare text by the rules of a language, so that a column whose order was forgotten is noticed.
+// The PostgreSQL server of a test run: Debian's program in a temporary folder, with a socket in that folder
+// and no port. It does not sync, because no test needs its data after a power loss. Its databases sort text
+// by the rules of a language, so that a query that relies on byte order without asking for it fails a test.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -11,14 +20,17 @@ import process from 'node:process'
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
 
-/** Its only role. Nobody but this user of the machine reaches the socket, so it has no password. */
+/** The role of tests. Only this user of the machine can open the socket, so it has no password. */
 export const role = 'lethe'
+
+/** A role that a test may create, and that has to give its password. */
+export const roleWithPassword = 'lethe_with_password'
 
 /** Where Debian installs the programs of each version. */
 const debianFolder = '/usr/lib/postgresql'
 
 export interface PostgresServer {
-  /** Has the socket, and the files of the server in `data`. */
+  /** Contains the socket, and the files of the server in `data`. */
   readonly folder: string
   /**
    * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What `work`
@@ -79,6 +91,8 @@ export async function startPostgres(
     { cwd: folder, ...user, encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const logins = join(data, 'pg_hba.conf')
+  writeFileSync(logins, `local all ${roleWithPassword} scram-sha-256\n${readFileSync(logins, 'utf8')}`)
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
   const words = ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
   let child: ChildProcess | undefined
@@ -107,7 +121,7 @@ export async function startPostgres(
   }
 }
 
-/** Resolves once the server says that it accepts connections. */
+/** Resolves when the server logs that it accepts connections. */
 function untilReady(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = ''

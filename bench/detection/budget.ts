@@ -23,7 +23,7 @@
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection/methods.ts'
 import type { Evaluation } from '../../server/detection/alarms/alarm.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'

@@ -4,7 +4,7 @@
 //
 //   npm run bench -- detection/cost [only these, by the beginnings of their names, by comma]
 
-import { methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { methodKeys, methodParams } from '../../contract/detection/methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'

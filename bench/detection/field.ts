@@ -13,8 +13,8 @@
 // *whole*.
 
 import { parseArgs } from 'node:util'
-import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
-import { type Ns, nsPerMinute, nsPerMs } from '../../contract/instant.ts'
+import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
+import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
 import { seriesChart } from '../../server/cli/series-chart.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'

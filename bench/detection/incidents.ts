@@ -14,7 +14,7 @@
 // --report writes a page with each series of the first seed at the first budget.
 
 import { parseArgs } from 'node:util'
-import { type MethodKey, methodParams } from '../../contract/detection-methods.ts'
+import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
 import { unreportedScores } from '../../server/detection/scoring/alert-once.ts'

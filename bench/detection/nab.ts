@@ -15,7 +15,7 @@
 // A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
 
 import { parseArgs } from 'node:util'
-import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection-methods.ts'
+import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection/methods.ts'
 import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'

@@ -9,7 +9,7 @@
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { IncidentWithMembers } from '../../contract/incidents.ts'
+import type { IncidentWithMembers } from '../../contract/detection/incidents.ts'
 import { systemActor } from '../../server/core/actor.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/governance/active-holds.ts'

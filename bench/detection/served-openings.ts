@@ -1,7 +1,7 @@
 // When a detector of the service would have raised its alarms on made-up values, run after run on its
 // schedule.
 
-import { type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 

@@ -5,7 +5,7 @@
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 
 export interface Attack {
   /** Unique among all attacks; letters and hyphens. */

@@ -4,7 +4,7 @@
 
 import { cpSync, mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Role, roles } from '../../contract/tenancy.ts'
+import { type Role, roles } from '../../contract/role.ts'
 import {
   attackerHistory,
   type Body,

@@ -10,7 +10,7 @@
 // that many rows.
 
 import { parseArgs } from 'node:util'
-import type { SeriesQuery } from '../../contract/telemetry.ts'
+import type { SeriesQuery } from '../../contract/telemetry/queries.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { listMetrics, listServices } from '../../server/query/catalogue.ts'
 import { listLogs } from '../../server/query/logs.ts'

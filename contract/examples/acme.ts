@@ -14,6 +14,8 @@ export const requestId = 'del_01m7yq1wtwf5kznwj47tan9zt2'
 export const previewId = 'prv_01m7ypxkq0yyk596ngya1dq91k'
 export const holdId = 'hld_01m7smtv5096q14dr9gpqy77zx'
 export const changeId = 'rch_01m7wx8gr05gqapenecfseczp1'
+export const muteId = 'mut_01m7q8ecg0ss6ys3c4dwa7n360'
+export const incidentId = 'inc_01kb2m7ze1v3v4h8m6tq0f9xka'
 
 /** Of a span of the failed payments. */
 export const traceId = '5b8aa5a2d2c872e8321cf37308d69df2'

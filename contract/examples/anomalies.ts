@@ -1,10 +1,10 @@
 // Examples of anomalies: the failed payments of one morning, the feedback of a person, and a mute.
 
 import type { z } from 'zod'
-import type { Anomaly, AnomalyVersion } from '../detection.ts'
-import type { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
-import type { CreateMute, GiveFeedback, Mute } from '../detection-feedback.ts'
-import { ada, anomalyId, ben, detectorId, holdId } from './acme.ts'
+import type { AnomalyWithContext, ListedAnomaly } from '../detection/context.ts'
+import type { Anomaly, AnomalyVersion } from '../detection/detectors.ts'
+import type { CreateMute, GiveFeedback, Mute } from '../detection/feedback.ts'
+import { ada, anomalyId, ben, detectorId, holdId, muteId } from './acme.ts'
 import { deployExample } from './telemetry.ts'
 
 const anomaly: Anomaly = {
@@ -116,7 +116,7 @@ export const createMuteExample: z.input<typeof CreateMute> = {
 }
 
 export const muteExample: Mute = {
-  id: 'mut_01m7q8ecg0ss6ys3c4dwa7n360',
+  id: muteId,
   detector_id: null,
   group: { service: 'checkout' },
   range_start: '2026-11-18T12:00:00Z',

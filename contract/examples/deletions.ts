@@ -1,7 +1,7 @@
 // Examples of erasing: a range of logs and traces is previewed, erased, read back and certified.
 
 import type { z } from 'zod'
-import { type CertificateAnswer, certificateVersion, jwksUri } from '../certificate.ts'
+import { type CertificateAnswer, certificateVersion, jwksUri } from '../deletion/certificate.ts'
 import type {
   CreateDeletion,
   DeletionPreview,
@@ -9,7 +9,7 @@ import type {
   PreviewDeletion,
   ReadBackResult,
   RejectDeletion,
-} from '../deletion.ts'
+} from '../deletion/requests.ts'
 import { ada, ben, previewId, requestId, tenantId } from './acme.ts'
 import { completedEntryExample } from './evidence.ts'
 

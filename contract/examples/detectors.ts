@@ -2,10 +2,10 @@
 // another metric.
 
 import type { z } from 'zod'
-import type { CreateDetector, Detector, MetricChoice, PatchDetector } from '../detection.ts'
-import { type DetectionMethod, describeMethods } from '../detection-methods.ts'
-import type { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
-import type { DetectorSuggestion } from '../detection-suggestion.ts'
+import type { CreateDetector, Detector, MetricChoice, PatchDetector } from '../detection/detectors.ts'
+import { type DetectionMethod, describeMethods } from '../detection/methods.ts'
+import type { DetectorPreview, PreviewDetector } from '../detection/preview.ts'
+import type { DetectorSuggestion } from '../detection/suggestion.ts'
 import { detectorId } from './acme.ts'
 import { deployExample } from './telemetry.ts'
 

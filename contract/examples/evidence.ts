@@ -1,9 +1,10 @@
-// Examples of evidence: entries of the ledger and the audit log, and the signing keys.
+// Examples of evidence: entries of the ledger and the audit log, their exports, and the signing keys.
 
 import type { z } from 'zod'
-import type { AuditEntry, Jwks } from '../audit.ts'
-import type { LedgerEntry } from '../deletion.ts'
+import type { LedgerEntry } from '../deletion/requests.ts'
+import type { AuditEntry, Jwks } from '../organisation/audit.ts'
 import { ada, requestId } from './acme.ts'
+import { organisationRemovedExample } from './organisation.ts'
 
 const selected = {
   scope: 'range',
@@ -63,4 +64,21 @@ export const jwksExample: z.output<typeof Jwks> = {
       use: 'sig',
     },
   ],
+}
+
+const { checkpoints } = organisationRemovedExample
+
+/** The last two lines of each export. */
+export const auditLogFileExample = fileOf(auditEntryExample, checkpoints.audit)
+export const ledgerFileExample = fileOf(completedEntryExample, checkpoints.ledger)
+
+function fileOf(entry: object, checkpoint: string): string {
+  return `${JSON.stringify(withSortedFields(entry))}\n${JSON.stringify({ checkpoint })}\n`
+}
+
+/** RFC 8785 orders the fields of each object by their names. */
+function withSortedFields(value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+  const sorted = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, part]) => [name, withSortedFields(part)]))
 }

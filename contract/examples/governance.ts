@@ -10,7 +10,7 @@ import type {
   Retention,
   SetDeletionPolicy,
   SetRetention,
-} from '../deletion-governance.ts'
+} from '../deletion/governance.ts'
 import { ada, changeId, holdId } from './acme.ts'
 
 export const setPolicyExample: z.input<typeof SetDeletionPolicy> = { approval: 'full_erasures' }

@@ -1,6 +1,7 @@
 // An incident as the service returns it: one provider is slow, and the callers of its service fail.
 
-import type { IncidentWithMembers } from '../incidents.ts'
+import type { IncidentWithMembers } from '../detection/incidents.ts'
+import { incidentId } from './acme.ts'
 
 const payments = {
   service: 'payments',
@@ -14,7 +15,7 @@ const payments = {
 }
 
 export const incidentExample: IncidentWithMembers = {
-  id: 'inc_01kb2m7ze1v3v4h8m6tq0f9xka',
+  id: incidentId,
   title: 'payments: requests fail; 1 other service is affected',
   state: 'closed',
   started_at: '2026-11-22T20:35:00Z',

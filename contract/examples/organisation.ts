@@ -1,7 +1,7 @@
 // Examples of an organisation: the caller, its access tokens, its removal, and what it sends.
 
 import type { z } from 'zod'
-import type { Session } from '../session.ts'
+import type { Session } from '../organisation/session.ts'
 import type {
   AccessToken,
   CreateAccessToken,
@@ -11,8 +11,8 @@ import type {
   OrganisationRemoved,
   RemoveOrganisation,
   RevokedAccessToken,
-} from '../tenancy.ts'
-import type { IngestUsage } from '../usage.ts'
+} from '../organisation/tenancy.ts'
+import type { IngestUsage } from '../organisation/usage.ts'
 import { ada, adaTokenId, collectorTokenId, tenantId } from './acme.ts'
 
 export const meExample: Me = {

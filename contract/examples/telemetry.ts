@@ -1,7 +1,7 @@
 // Examples of reading telemetry: the requests, logs and spans of the failed payments.
 
 import type { z } from 'zod'
-import type { Deploy, DeployPage } from '../deploys.ts'
+import type { Deploy, DeployPage } from '../telemetry/deploys.ts'
 import type {
   AttributeNames,
   LogCounts,
@@ -12,7 +12,7 @@ import type {
   Span,
   SpanPage,
   Trace,
-} from '../telemetry.ts'
+} from '../telemetry/queries.ts'
 import { resourceAttributes, spanId, traceId } from './acme.ts'
 
 const searched = { range_start: '2026-11-21T08:30:00Z', range_end: '2026-11-21T09:30:00Z' }

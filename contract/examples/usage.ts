@@ -2,8 +2,8 @@
 // refused on the morning on which its collector was set up.
 
 import type { z } from 'zod'
-import { meaningOf, type RefusalList } from '../refusals.ts'
-import type { ErasedTime, ServiceStorage, StorageUsage } from '../usage.ts'
+import { meaningOf, type RefusalList } from '../organisation/refusals.ts'
+import type { ErasedTime, ServiceStorage, StorageUsage } from '../organisation/usage.ts'
 import { collectorTokenId, requestId, tenantId } from './acme.ts'
 
 const weekly = (rows: number, bytes: number) => ({

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { ErrorBody, type ErrorCode, errorCatalogue, ValidationError } from '../errors.ts'
+import { pathExamples } from '../examples/params.ts'
 import { type ResponseHeader, responseHeaders } from '../headers.ts'
 import { bodyTypesOf, jsonType, type Operation, type Success, tags } from '../operation.ts'
 import { formOf, refusalsByStatus, validatesInput } from './refusals.ts'
@@ -75,6 +76,7 @@ function parametersOf({ headers, params, query }: Operation, schemas: SchemaComp
       required: required.includes(name),
       ...(description !== undefined && { description }),
       ...(rest.deprecated === true && { deprecated: true }),
+      ...(place === 'path' && { example: pathExamples[name] }),
       schema: rest,
     }))
   })

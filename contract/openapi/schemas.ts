@@ -3,7 +3,7 @@
 // where it is used.
 
 import { z } from 'zod'
-import { oldNameOf, takeOldNames } from '../old-names.ts'
+import { oldNameOf, takeOldNames } from '../values/old-names.ts'
 
 export interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>

@@ -1,10 +1,9 @@
 // Anomalies, feedback on them, and mutes.
 
 import { z } from 'zod'
-import { pageOf } from '../common.ts'
-import { Anomaly, AnomalyListQuery, AnomalyParams, AnomalyVersion } from '../detection.ts'
-import { AnomalyWithContext, ListedAnomaly } from '../detection-context.ts'
-import { CreateMute, GiveFeedback, Mute, MuteListQuery, MuteParams } from '../detection-feedback.ts'
+import { AnomalyWithContext, ListedAnomaly } from '../detection/context.ts'
+import { Anomaly, AnomalyListQuery, AnomalyParams, AnomalyVersion } from '../detection/detectors.ts'
+import { CreateMute, GiveFeedback, Mute, MuteListQuery, MuteParams } from '../detection/feedback.ts'
 import {
   anomalyVersionExample,
   anomalyWithContextExample,
@@ -15,7 +14,8 @@ import {
   muteExample,
 } from '../examples/anomalies.ts'
 import { operation } from '../operation.ts'
-import { editors, readers } from '../tenancy.ts'
+import { editors, readers } from '../role.ts'
+import { pageOf } from '../values/fields.ts'
 
 export const anomalyOperations = {
   list: operation({

@@ -2,10 +2,16 @@
 // signatures.
 
 import { z } from 'zod'
-import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../audit.ts'
-import { auditEntryExample, completedEntryExample, jwksExample } from '../examples/evidence.ts'
+import {
+  auditEntryExample,
+  auditLogFileExample,
+  completedEntryExample,
+  jwksExample,
+  ledgerFileExample,
+} from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
-import { administrators } from '../tenancy.ts'
+import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../organisation/audit.ts'
+import { administrators } from '../role.ts'
 
 /** Each export reads and signs a whole chain. An archive needs one export a day. */
 const exportRate = { perMinute: 10, burst: 10 }
@@ -55,7 +61,7 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'The whole audit log as a file that `lethe audit verify` checks',
     rate: exportRate,
-    results: { 200: chainFile },
+    results: { 200: { ...chainFile, example: auditLogFileExample } },
   }),
   exportLedger: operation({
     id: 'exportLedger',
@@ -65,7 +71,7 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'The whole ledger as a file that `lethe ledger verify` checks',
     rate: exportRate,
-    results: { 200: chainFile },
+    results: { 200: { ...chainFile, example: ledgerFileExample } },
   }),
   signingKeys: operation({
     id: 'getSigningKeys',

@@ -2,8 +2,7 @@
 // admins.
 
 import { z } from 'zod'
-import { CertificateAnswer, CertificateQuery } from '../certificate.ts'
-import { NoBody, pageOf } from '../common.ts'
+import { CertificateAnswer, CertificateQuery } from '../deletion/certificate.ts'
 import {
   CreateDeletion,
   DeletionListQuery,
@@ -14,7 +13,7 @@ import {
   ReadBackResult,
   RejectDeletion,
   StalePreview,
-} from '../deletion.ts'
+} from '../deletion/requests.ts'
 import {
   approvedDeletionExample,
   cancelledDeletionExample,
@@ -30,14 +29,15 @@ import {
   runningDeletionExample,
 } from '../examples/deletions.ts'
 import { type Operation, operation } from '../operation.ts'
-import { administrators } from '../tenancy.ts'
+import { administrators } from '../role.ts'
+import { NoBody, pageOf } from '../values/fields.ts'
 
 /** Each preview reads a column of the whole selection. A person tries a few ranges before a request. */
 const previewRate = { perMinute: 20, burst: 20 }
 
 /**
- * Each verification counts every store twice, over everything that the organisation has. A person checks now
- * and then; a program may follow ten requests.
+ * Each verification counts every store twice, over everything that the organisation has. A person checks from
+ * time to time; a program may follow ten requests.
  */
 const verifyRate = { perMinute: 20, burst: 20 }
 

@@ -2,7 +2,6 @@
 // for those who may create a detector.
 
 import { z } from 'zod'
-import { pageOf } from '../common.ts'
 import {
   CreateDetector,
   Detector,
@@ -10,10 +9,10 @@ import {
   DetectorParams,
   MetricChoice,
   PatchDetector,
-} from '../detection.ts'
-import { DetectionMethod } from '../detection-methods.ts'
-import { DetectorPreview, PreviewDetector } from '../detection-preview.ts'
-import { DetectorSuggestion, SuggestQuery } from '../detection-suggestion.ts'
+} from '../detection/detectors.ts'
+import { DetectionMethod } from '../detection/methods.ts'
+import { DetectorPreview, PreviewDetector } from '../detection/preview.ts'
+import { DetectorSuggestion, SuggestQuery } from '../detection/suggestion.ts'
 import {
   createDetectorExample,
   detectorExample,
@@ -27,7 +26,8 @@ import {
   suggestionExample,
 } from '../examples/detectors.ts'
 import { jsonType, mergePatchType, operation } from '../operation.ts'
-import { editors, readers } from '../tenancy.ts'
+import { editors, readers } from '../role.ts'
+import { pageOf } from '../values/fields.ts'
 
 const IfMatch = z.object({
   'if-match': z.string().optional().describe('The ETag you read; 412 where it has changed since.'),

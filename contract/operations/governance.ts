@@ -1,6 +1,5 @@
 // Rules for erasures: the policy of a second person, legal holds, and retention.
 
-import { NoBody, pageOf } from '../common.ts'
 import {
   DeletionPolicy,
   HoldListQuery,
@@ -13,7 +12,7 @@ import {
   RetentionChangeParams,
   SetDeletionPolicy,
   SetRetention,
-} from '../deletion-governance.ts'
+} from '../deletion/governance.ts'
 import {
   holdExample,
   patchRetentionExample,
@@ -28,7 +27,8 @@ import {
   shorterRetentionExample,
 } from '../examples/governance.ts'
 import { jsonType, mergePatchType, operation } from '../operation.ts'
-import { administrators, readers } from '../tenancy.ts'
+import { administrators, readers } from '../role.ts'
+import { NoBody, pageOf } from '../values/fields.ts'
 
 const retentionResults = {
   200: { body: Retention, example: retentionExample },

@@ -1,10 +1,10 @@
 // Incidents: anomalies that belong together, reported as one.
 
-import { pageOf } from '../common.ts'
+import { Incident, IncidentListQuery, IncidentParams, IncidentWithMembers } from '../detection/incidents.ts'
 import { incidentExample } from '../examples/incidents.ts'
-import { Incident, IncidentListQuery, IncidentParams, IncidentWithMembers } from '../incidents.ts'
 import { operation } from '../operation.ts'
-import { readers } from '../tenancy.ts'
+import { readers } from '../role.ts'
+import { pageOf } from '../values/fields.ts'
 
 const { candidates: _candidates, members: _members, timeline: _timeline, ...listed } = incidentExample
 

@@ -3,9 +3,9 @@
 
 import { z } from 'zod'
 import { exportExamples } from '../examples/ingest.ts'
-import { ExportResult, RpcStatus } from '../ingest.ts'
 import { type Operation, operation } from '../operation.ts'
-import { senders } from '../tenancy.ts'
+import { senders } from '../role.ts'
+import { ExportResult, RpcStatus } from '../telemetry/ingest.ts'
 
 const otlpTypes = ['application/x-protobuf', 'application/json']
 

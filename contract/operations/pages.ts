@@ -1,6 +1,7 @@
 // Pages and probes for people who run the service. Public, because a probe has no token.
 
 import { z } from 'zod'
+import type { ErrorCode } from '../errors.ts'
 import { frontPageExample, healthExample, notReadyExample, readyExample } from '../examples/pages.ts'
 import { type Operation, operation } from '../operation.ts'
 import { FrontPage, Health, Readiness } from '../pages.ts'
@@ -10,7 +11,13 @@ const IfNoneMatch = z.object({
 })
 
 /** A page for people, or a file of one. */
-function pageFile(id: string, path: string, type: string, summary: string): Operation {
+function pageFile(
+  id: string,
+  path: string,
+  type: string,
+  summary: string,
+  refusals: readonly ErrorCode[] = [],
+): Operation {
   return operation({
     id,
     method: 'GET',
@@ -20,6 +27,7 @@ function pageFile(id: string, path: string, type: string, summary: string): Oper
     summary,
     isHidden: true,
     results: { 200: { body: z.unknown(), types: [type] } },
+    refusals,
   })
 }
 
@@ -71,12 +79,15 @@ export const pageOperations = {
     },
   }),
   consoleStart: pageFile('getConsole', '/console', 'text/html', 'The console, for people in a browser'),
-  consolePage: pageFile('getConsolePage', '/console/*', 'text/html', 'Each address of the console'),
+  consolePage: pageFile('getConsolePage', '/console/*', 'text/html', 'Each address of the console', [
+    'not_found',
+  ]),
   consoleFile: pageFile(
     'getConsoleFile',
     '/console/assets/:file',
     'text/javascript',
     'A file of the console',
+    ['not_found'],
   ),
   metrics: pageFile('getMetrics', '/metrics', 'text/plain', 'Metrics of the service, for Prometheus'),
   openapi: pageFile('getOpenApi', '/openapi.json', 'application/json', 'This document'),

@@ -2,11 +2,11 @@
 // operation it is sent as a bearer token; a one-time code is accepted here and nowhere else.
 
 import { z } from 'zod'
-import { NoBody } from '../common.ts'
 import { sessionExample } from '../examples/organisation.ts'
 import { operation } from '../operation.ts'
-import { Session, SessionHeaders } from '../session.ts'
-import { readers, roles } from '../tenancy.ts'
+import { Session, SessionHeaders } from '../organisation/session.ts'
+import { readers, roles } from '../role.ts'
+import { NoBody } from '../values/fields.ts'
 
 /** People sign in a few times a day. Each sign-in is a row and an audit entry. */
 const signInRate = { perMinute: 30, burst: 30 }

@@ -1,7 +1,6 @@
 // Reading telemetry, for people and tokens of the organisation. Tokens that only send telemetry cannot read
 // it.
 
-import { DeployPage, DeployQuery } from '../deploys.ts'
 import {
   attributeNamesExample,
   deployPageExample,
@@ -14,6 +13,8 @@ import {
   traceExample,
 } from '../examples/telemetry.ts'
 import { operation } from '../operation.ts'
+import { readers } from '../role.ts'
+import { DeployPage, DeployQuery } from '../telemetry/deploys.ts'
 import {
   AttributeNames,
   AttributeQuery,
@@ -31,8 +32,7 @@ import {
   Trace,
   TraceParams,
   TraceQuery,
-} from '../telemetry.ts'
-import { readers } from '../tenancy.ts'
+} from '../telemetry/queries.ts'
 
 const shared = { method: 'GET', access: readers, tag: 'Telemetry' } as const
 

@@ -1,7 +1,6 @@
 // The caller, the access tokens of their organisation, and the removal of the organisation.
 
 import { z } from 'zod'
-import { pageOf } from '../common.ts'
 import {
   createdTokenExample,
   createTokenExample,
@@ -15,7 +14,6 @@ import {
 import { operation } from '../operation.ts'
 import {
   AccessToken,
-  administrators,
   CreateAccessToken,
   CreatedAccessToken,
   Me,
@@ -24,10 +22,10 @@ import {
   RemoveOrganisation,
   RevokedAccessToken,
   RevokeQuery,
-  readers,
-  roles,
   TokenListQuery,
-} from '../tenancy.ts'
+} from '../organisation/tenancy.ts'
+import { administrators, readers, roles } from '../role.ts'
+import { pageOf } from '../values/fields.ts'
 
 /** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
 const tokenRate = { perMinute: 60, burst: 300 }

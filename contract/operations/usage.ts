@@ -8,8 +8,7 @@ import {
   storageUsageExample,
 } from '../examples/usage.ts'
 import { operation } from '../operation.ts'
-import { RefusalList } from '../refusals.ts'
-import { administrators, readers } from '../tenancy.ts'
+import { RefusalList } from '../organisation/refusals.ts'
 import {
   ErasedTimePage,
   ErasedTimeQuery,
@@ -17,7 +16,8 @@ import {
   ServiceStorage,
   ServiceStorageQuery,
   StorageUsage,
-} from '../usage.ts'
+} from '../organisation/usage.ts'
+import { administrators, readers } from '../role.ts'
 
 /** Each reads a column of every row of the organisation twice. A person changes the range a few times. */
 const byServiceRate = { perMinute: 30, burst: 30 }

@@ -4,7 +4,7 @@
 // answers on the event loop, so a filter that matches hardly anything must not read a long chain at once.
 
 import { setImmediate as turn } from 'node:timers/promises'
-import { nsPerMs } from '../../contract/instant.ts'
+import { nsPerMs } from '../../contract/values/instant.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { instantText } from '../core/clock.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import type { SharedTestControl } from '../../tests/control-plane.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { actorValues } from '../control/actor-columns.ts'

@@ -3,7 +3,7 @@
 // too.
 
 import type { Selectable } from 'kysely'
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import type { Control, DeletionRequestsTable } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { ChainWalk, readEntry } from './chain.ts'

@@ -3,8 +3,8 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import { latestNs, type Moment } from '../../contract/instant.ts'
 import { auditOperations } from '../../contract/operations/audit.ts'
+import { latestNs, type Moment } from '../../contract/values/instant.ts'
 import type { Caller } from '../core/caller.ts'
 import { askedRange } from '../core/input/asked-range.ts'
 import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/input/cursor.ts'

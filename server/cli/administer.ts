@@ -1,8 +1,9 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so
 // they work beside a running service, which applies a change from its next HTTP request on.
 
-import { DisplayName } from '../../contract/common.ts'
-import { Role as RoleSchema, TenantId } from '../../contract/tenancy.ts'
+import { TenantId } from '../../contract/organisation/tenancy.ts'
+import { Role as RoleSchema } from '../../contract/role.ts'
+import { DisplayName } from '../../contract/values/fields.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { TenancyStore } from '../tenancy/store.ts'

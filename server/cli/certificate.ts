@@ -2,7 +2,7 @@
 // network. Exit codes are for scripts: 0 valid, 1 not valid, 2 no trusted key was given to verify it.
 
 import { readFileSync } from 'node:fs'
-import type { DeletionCertificate } from '../../contract/certificate.ts'
+import type { DeletionCertificate } from '../../contract/deletion/certificate.ts'
 import type { Config } from '../config.ts'
 import { CertificateProblem, checkCertificate } from '../deletion/certificate/check.ts'
 import { exitCodes } from './failure.ts'

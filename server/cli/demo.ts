@@ -4,7 +4,7 @@
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { type App, createApp } from '../app.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { operatorActor } from '../core/actor.ts'

@@ -1,7 +1,7 @@
 // The charts of `lethe detect`: the series of a file with what was found, the labels of the file, and
 // deploys.
 
-import { type Ns, nsPerMs } from '../../contract/instant.ts'
+import { type Ns, nsPerMs } from '../../contract/values/instant.ts'
 import type { Evaluation } from '../detection/alarms/alarm.ts'
 import type { Finding } from '../detection/anomalies/findings.ts'
 import type { Series } from '../detection/scoring/series.ts'

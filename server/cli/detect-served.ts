@@ -2,7 +2,7 @@
 // a file, run after run on its schedule, with the defaults of creating a detector. The incidents are printed
 // with the time at which they would have been reported.
 
-import { formatInstant, nsPerMs } from '../../contract/instant.ts'
+import { formatInstant, nsPerMs } from '../../contract/values/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { type DetectorDefinition, readDraft } from '../detection/detectors/detector.ts'

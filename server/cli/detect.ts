@@ -4,7 +4,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
+import { formatInstant, nsPerMinute } from '../../contract/values/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { isRecord } from '../core/input/is-record.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'

@@ -1,7 +1,7 @@
 // Legal holds that the operator places, for an order that the organisation itself must not release. They
 // apply from the next step of an erasure on; the step that a running service is carrying out is completed.
 
-import { type LegalHold, PlaceHold } from '../../contract/deletion-governance.ts'
+import { type LegalHold, PlaceHold } from '../../contract/deletion/governance.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'

@@ -95,7 +95,7 @@ test('a flush that another reader blocks is an error and not a success', async (
   await dialectOf(control).flushErased(control)
 })
 
-test('a database that is written anew keeps its rows and nothing else', async () => {
+test('a database that is rewritten has its rows and nothing else', async () => {
   await insertInstance('rewritten', 'stays-through-a-rewrite')
   await insertInstance('removed', 'goes-before-a-rewrite')
   await control.deleteFrom('instance').where('key', '=', 'removed').execute()

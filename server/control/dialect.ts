@@ -100,12 +100,13 @@ export interface SchemaDialect {
 }
 
 /**
- * Kysely's adapter of a control plane, which makes the dialect and its figures available to every handle and
- * transaction.
+ * Kysely's adapter of a control plane, which makes what belongs to its handle available to every transaction.
  */
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
   readonly figures: ControlFigures
+  /** See {@link outsideWritesOf}. */
+  readonly outsideWrites: () => number | null
 }
 
 /** {@link ControlDialect.lock} in the transaction's own database. */
@@ -121,6 +122,15 @@ export function dialectOf(db: Pick<Control, 'getExecutor'>): ControlDialect {
 /** Returns what a handle has counted since it was opened. */
 export function figuresOf(db: Pick<Control, 'getExecutor'>): ControlFigures {
   return adapterOf(db).figures
+}
+
+/**
+ * Returns a number that is another one once another process may have written to the database of a handle
+ * since the last call; null where only reading can tell. Writes of the handle itself don't change it. Sends
+ * no statement.
+ */
+export function outsideWritesOf(db: Pick<Control, 'getExecutor'>): number | null {
+  return adapterOf(db).outsideWrites()
 }
 
 function adapterOf(db: Pick<Control, 'getExecutor'>): ControlAdapter {

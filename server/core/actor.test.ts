@@ -46,7 +46,7 @@ describe('the text of an actor', () => {
     }
   })
 
-  test('of an unknown form is kept unchanged and gives nobody an id', () => {
+  test('of an unknown form is kept unchanged and has no id', () => {
     const odd = [
       'owner',
       '',

@@ -1,7 +1,7 @@
 // The caller: the result of every kind of authentication, and all that features may decide by. It contains
 // the organisation's placement in the engine, so that it is not looked up twice.
 
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import type { Actor } from './actor.ts'
 
 /** What a caller authenticated with in place of an access token. */

@@ -14,7 +14,7 @@ test('a sleep ends when it is aborted, and leaves no listener', async () => {
   await systemClock.sleep(2 ** 30, stop.signal)
 })
 
-test('a sleep that ended by itself leaves no listener', async () => {
+test('a sleep that was not interrupted leaves no listener', async () => {
   const stop = new AbortController()
   await systemClock.sleep(0, stop.signal)
   assert.equal(getEventListeners(stop.signal, 'abort').length, 0)

@@ -41,7 +41,7 @@ test('a question is looked up at once, and those that come meanwhile together af
   )
 })
 
-test('who asks while a look-up fails is looked up by the next one', async () => {
+test('a key that is requested while a look-up fails is in the next look-up', async () => {
   const { begun, gathered } = heldLookUps()
   const [first, second] = [gathered.get('a'), gathered.get('b')]
   begun[0]?.fail()

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { latestNs } from '../../contract/instant.ts'
+import { latestNs } from '../../contract/values/instant.ts'
 import {
   allTime,
   coveredNs,

@@ -1,7 +1,7 @@
 // Half-open ranges of telemetry time, in nanoseconds since 1970. A range is exactly what was requested, never
 // limited to existing data, so that late data is still inside it.
 
-import type { Ns } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 
 /** `[startNs, endNs)`; a null bound is open on that side. */
 export interface TimeRange {

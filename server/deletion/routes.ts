@@ -3,7 +3,7 @@
 // erased.
 
 import type { FastifyInstance } from 'fastify'
-import { CreateDeletion, type DeletionRequest } from '../../contract/deletion.ts'
+import { CreateDeletion, type DeletionRequest } from '../../contract/deletion/requests.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { deletionOperations } from '../../contract/operations/deletions.ts'
 import type { Caller } from '../core/caller.ts'

@@ -7,9 +7,9 @@
 // detectors are disabled while the history is loaded, then run once each, and then follow their schedule.
 
 import type { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
-import { Detector } from '../../contract/detection.ts'
-import { ListedAnomaly } from '../../contract/detection-context.ts'
+import { ListedAnomaly } from '../../contract/detection/context.ts'
+import { Detector } from '../../contract/detection/detectors.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import type { Fetch } from './send.ts'
 
 /** Bodies of `POST /anomalies/detectors`. */

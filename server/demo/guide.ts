@@ -3,7 +3,7 @@
 // clock or the terminal. Without a terminal (a log file, CI), progress is a line per 10 %, never a carriage
 // return.
 
-import type { ListedAnomaly } from '../../contract/detection-context.ts'
+import type { ListedAnomaly } from '../../contract/detection/context.ts'
 import { instantText } from '../core/clock.ts'
 import type { LoadProgress } from './load.ts'
 import type { Shop, ShopIncident } from './shop.ts'

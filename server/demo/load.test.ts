@@ -147,7 +147,7 @@ describe('loading the history', () => {
     })
   }
 
-  test('waits longer each time without Retry-After, and finally gives up', async () => {
+  test('waits longer each time without Retry-After, and ends with an error after the last try', async () => {
     const clock = openHastyClock()
     await withServer(
       answering(() => ({ status: 503 })),

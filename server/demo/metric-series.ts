@@ -173,7 +173,7 @@ export interface Interval {
   count: number
   sumSeconds: number
   /**
-   * Counts by bucket index + {@link bucketOrigin}; bucket i holds values in (2^(i/8), 2^((i+1)/8)] seconds.
+   * Counts by bucket index + {@link bucketOrigin}; bucket i has the values in (2^(i/8), 2^((i+1)/8)] seconds.
    */
   readonly buckets: Float64Array
 }

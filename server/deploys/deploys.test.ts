@@ -112,7 +112,7 @@ test('an event and the version it is about are one deploy, at the earlier of bot
   assert.equal(deploysOf(seen, [event(70)])[0]?.told_by, 'event')
 })
 
-test('an event without another version, such as of a configuration, is a deploy by itself', () => {
+test('an event without another version, such as of a configuration, is a deploy of its own', () => {
   assert.deepEqual(told([dense('1.0', [0, 300])], [event(100), event(110)]), ['1.0 > 1.0 at 100'])
   assert.deepEqual(told([], [event(100, { version: '7' })]), ['null > 7 at 100'])
   assert.deepEqual(told([dense('1.0', [0, 300])], [event(100, { service: 'cart' })]), ['null > null at 100'])

@@ -5,8 +5,8 @@
 // A version has ended when it is missing for longer than its own telemetry usually pauses. So two versions
 // that run side by side all the time, or a service that sends little, are not deployed repeatedly.
 
-import type { Deploy } from '../../contract/deploys.ts'
-import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
+import type { Deploy } from '../../contract/telemetry/deploys.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 
 interface Stretch {
   readonly startNs: Ns

@@ -5,7 +5,7 @@
 // in a window are read. A service with more, such as one that names each request as a version, has no
 // deploys.
 
-import { type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { pairIn } from '../telemetry/attribute.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'

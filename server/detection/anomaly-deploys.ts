@@ -3,10 +3,10 @@
 // nothing of it. That a deploy came just before is a fact, and whether it is the cause a guess for people;
 // the reason says `since version 2.3.1`, not `because of`.
 
-import type { Deploy } from '../../contract/deploys.ts'
-import type { Anomaly } from '../../contract/detection.ts'
-import type { DetectorPreview } from '../../contract/detection-preview.ts'
-import { formatInstant, type Ns, nsPerMinute } from '../../contract/instant.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
+import type { DetectorPreview } from '../../contract/detection/preview.ts'
+import type { Deploy } from '../../contract/telemetry/deploys.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
 import { type DeployWindow, readDeploys } from '../deploys/read-deploys.ts'

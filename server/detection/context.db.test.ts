@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly } from '../../contract/detection.ts'
-import type { AnomalyContext } from '../../contract/detection-context.ts'
+import type { AnomalyContext } from '../../contract/detection/context.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/governance/active-holds.ts'
@@ -217,7 +217,7 @@ const readerAt = (place = acme) => new TenantReader(engine, place, gate)
 const told = async (anomaly: Anomaly, place = acme) =>
   (await deploysWith(store, readerAt(place), [anomaly])).get(anomaly.id)
 
-test('an anomaly that began with a deploy names its version, and one that lasts is told as a new level', async () => {
+test('an anomaly that began with a deploy names its version, and one that lasts is described as a new level', async () => {
   await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
   await insert(spans(0, 90, true, 'plain', '2.3.1'))
   const anomaly = await find(5)
@@ -264,7 +264,7 @@ test('of hidden telemetry neither reason nor context names a version', async () 
   assert.deepEqual((await contextAt(anomaly)).deploys, [])
 })
 
-test('a preview names and draws the deploys that its anomalies would be told with', async () => {
+test('a preview has the deploys with which its anomalies would be reported', async () => {
   await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
   await insert(spans(0, 5, true, 'plain', '2.3.1'))
   const begun = await told(await find(5))
@@ -286,7 +286,7 @@ test('a preview names and draws the deploys that its anomalies would be told wit
   assert.ok(hidden.anomalies.every(({ deploy, reason }) => deploy === null && !reason.includes('2.3.1')))
 })
 
-test('anomalies of many times are told at once, each with its own deploy', async () => {
+test('anomalies of many times are listed in one response, each with its own deploy', async () => {
   const rows: FixtureRow[] = []
   for (let i = 0; i < 10; i++) rows.push(...spans(i * 400 - 4000, i * 400 - 3600, false, '', `1.${i}`))
   await insert(rows)

@@ -1,9 +1,9 @@
 // The context of an anomaly, computed on request. Nothing of it is stored, so nothing of it has to be erased.
 // It is read like all telemetry, so hidden and erased data is not in it.
 
-import type { Anomaly } from '../../contract/detection.ts'
-import type { AnomalyContext } from '../../contract/detection-context.ts'
-import { formatInstant, nsPerMinute } from '../../contract/instant.ts'
+import type { AnomalyContext } from '../../contract/detection/context.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
+import { formatInstant, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { readAttributeShares } from '../series/attribute-shares.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'

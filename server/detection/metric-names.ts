@@ -2,8 +2,8 @@
 // tables directly. Names that a detector would refuse are left out. A classic histogram of Prometheus
 // is listed by its own name too.
 
-import { MetricKey } from '../../contract/detection.ts'
-import type { Ns } from '../../contract/instant.ts'
+import { MetricKey } from '../../contract/detection/detectors.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 import { tableOf } from '../series/metric-kind.ts'
 import { familyColumn, familyCondition } from '../series/point-conditions.ts'
 import { tablesOf } from '../telemetry/schema/tables.ts'

@@ -3,8 +3,8 @@
 // for those who may create a detector, previews one at a time for each organisation.
 
 import type { FastifyInstance } from 'fastify'
-import { instantOf } from '../../contract/instant.ts'
 import { detectorOperations } from '../../contract/operations/detectors.ts'
+import { instantOf } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
@@ -22,7 +22,7 @@ interface PreviewRouteOptions {
   readonly evaluations: Evaluations
 }
 
-/** Over all organisations: each holds its range in memory. */
+/** Over all organisations: each keeps its range in memory. */
 const atOnceMax = 2
 
 export function addDetectorPreviewRoutes(

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Anomaly } from '../../contract/detection.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
 import type { TimedAnomaly } from './incidents/timed-anomalies.ts'
 import { relationsOf } from './related.ts'
 

@@ -6,9 +6,9 @@
 // an hour of each other. Overlap alone would relate everything that happens during a leak of a day to that
 // leak. The relation is not transitive: a chain of overlaps would make a busy week one incident.
 
-import type { Anomaly } from '../../contract/detection.ts'
-import type { RelatedAnomalies } from '../../contract/detection-context.ts'
-import { nsPerMinute } from '../../contract/instant.ts'
+import type { RelatedAnomalies } from '../../contract/detection/context.ts'
+import type { Anomaly } from '../../contract/detection/detectors.ts'
+import { nsPerMinute } from '../../contract/values/instant.ts'
 import type { DetectionStore } from './detectors/store.ts'
 import { nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
 

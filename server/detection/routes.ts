@@ -3,12 +3,12 @@
 // for byte like one that doesn't exist.
 
 import type { FastifyInstance } from 'fastify'
-import { type Anomaly, builtInMetrics, type Detector } from '../../contract/detection.ts'
-import { describeMethods } from '../../contract/detection-methods.ts'
-import { instantOf, type Moment, parseInstant } from '../../contract/instant.ts'
+import { type Anomaly, builtInMetrics, type Detector } from '../../contract/detection/detectors.ts'
+import { describeMethods } from '../../contract/detection/methods.ts'
 import { mergePatchType } from '../../contract/operation.ts'
 import { anomalyOperations } from '../../contract/operations/anomalies.ts'
 import { detectorOperations } from '../../contract/operations/detectors.ts'
+import { instantOf, type Moment, parseInstant } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'

@@ -1,7 +1,7 @@
 // What `suggest` proposes for the series of a file, from its first part: the same proposal as for the metric
 // of an organisation, tried by the same runs.
 
-import { type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
 import { type FilePoints, replayPoints } from './runs/file-replay.ts'
 import { proposeFor, type Trial, trialOf } from './suggest.ts'

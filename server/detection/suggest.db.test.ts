@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { MetricKey } from '../../contract/detection.ts'
+import { MetricKey } from '../../contract/detection/detectors.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'

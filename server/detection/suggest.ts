@@ -3,9 +3,9 @@
 // alarms. Then methods are tried on the past, by the code that will run: the first that judges and keeps to
 // its alarm budget is proposed, and the reasons say what was seen of each.
 
-import type { MethodKey } from '../../contract/detection-methods.ts'
-import type { DetectorSuggestion } from '../../contract/detection-suggestion.ts'
-import { nsPerMinute } from '../../contract/instant.ts'
+import type { MethodKey } from '../../contract/detection/methods.ts'
+import type { DetectorSuggestion } from '../../contract/detection/suggestion.ts'
+import { nsPerMinute } from '../../contract/values/instant.ts'
 import type { Clock } from '../core/clock.ts'
 import { eventSeriesOf } from '../series/event-series.ts'
 import { readSeries, type SeriesSet } from '../series/series.ts'

@@ -156,7 +156,7 @@ test('the reserve is released for work that handles its own errors only where li
   await poor.withReserveReady(isDue, async () => assert.equal(scarce.keptBytes, 0))
 })
 
-test('a fault that failed work reports is known at once, and the watch notices its end by itself', async () => {
+test('a fault that failed work reports is known at once, and the watch notices its end', async () => {
   const { clock, watch } = watchOf(new Reserve(newFolder(), 0))
   assert.equal(await watch.faultBehind(new Error('the engine refused it')), null, 'the disk was asked')
   assert.equal(await watch.faultBehind(full()), 'full')

@@ -19,7 +19,7 @@ const eighths = 8
 /** Written at once where the file system can't allocate blocks itself. */
 const chunkBytes = 1024 * 1024
 
-/** The command gets no variable of our own environment, which may hold secrets. */
+/** The command gets no variable of our own environment, which may contain secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
 }

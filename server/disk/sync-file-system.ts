@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/** The command gets no variable of our own environment, which may hold secrets. */
+/** The command gets no variable of our own environment, which may contain secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
 }

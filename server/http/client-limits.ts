@@ -11,7 +11,7 @@ import { type Authenticate, hasCredential, type RequestHead } from './authentica
 import type { ClientAddresses } from './limits/client-address.ts'
 import { RateLimit } from './limits/rate-limit.ts'
 
-/** What a request of either protocol tells of its source. */
+/** The source of a request of either protocol. */
 interface Sender {
   readonly socket: { readonly remoteAddress?: string | undefined } | undefined
   /** Names in lower case. */

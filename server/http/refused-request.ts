@@ -2,7 +2,7 @@
 // operation, and nothing of the body, the query or the headers.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { RefusalReason } from '../../contract/refusals.ts'
+import type { RefusalReason } from '../../contract/organisation/refusals.ts'
 import type { Actor } from '../core/actor.ts'
 
 /** The organisation and the token of a request, also where the token has ended or the role is refused. */

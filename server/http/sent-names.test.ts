@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { oldRangeNames, withOldNames } from '../../contract/old-names.ts'
+import { oldRangeNames, withOldNames } from '../../contract/values/old-names.ts'
 import { problem } from '../core/app-error.ts'
 import { SentNames } from './sent-names.ts'
 

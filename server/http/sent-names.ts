@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../contract/errors.ts'
-import { oldNamesOf } from '../../contract/old-names.ts'
+import { oldNamesOf } from '../../contract/values/old-names.ts'
 import { problem } from '../core/app-error.ts'
 
 /** The names of one request. */

@@ -10,16 +10,13 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { z } from 'zod'
-import type { ErrorCode } from '../../contract/errors.ts'
 import type { Access } from '../../contract/operation.ts'
-import { AppError, InvalidInput, storageRefusal } from '../core/app-error.ts'
+import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
-import { EndedToken } from '../core/ended-token.ts'
 import { newId } from '../core/ids.ts'
-import { storageFaultOf } from '../core/storage-fault.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
-import { type Authenticate, challengeOf } from './authentication.ts'
+import type { Authenticate } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
@@ -27,6 +24,7 @@ import { OperationRates } from './limits/rates.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
 import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
+import { knownError, setRefusalHeaders } from './refusal.ts'
 import { type OnRefusal, reportRefusals, type Sender } from './refused-request.ts'
 import { callerOf } from './request.ts'
 import { whenResponseEnds } from './response-end.ts'
@@ -163,13 +161,15 @@ function limitsOf({ answers, authenticate, clock, connections, turns: shared }: 
 }
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
-  const { access, isUnmetered, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
+  const { access, isUnmetered, operation, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
   const head = {
     method: request.method,
     headers: request.headers,
     address: clients.addressOf(request.raw),
     takesBasic: takesBasic === true,
     takesSignInCode: takesSignInCode === true,
+    // Operations with a protocol of their own are exports of telemetry.
+    storesTelemetry: operation?.protocol !== undefined,
   }
   if (access === undefined || access === 'public') {
     if (isUnmetered !== true) await clients.admit(head)
@@ -216,16 +216,6 @@ function methodFinder(table: RouteTable): (url: string) => string | null {
   }
 }
 
-/** Refusals of Fastify itself, by its codes. */
-const frameworkCodes: Record<string, ErrorCode> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
-  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
-  FST_ERR_BAD_URL: 'bad_request',
-  FST_ERR_MAX_PARAM_LENGTH: 'not_found',
-}
-
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof InvalidInput) {
     request.refusedFor = 'invalid_input'
@@ -246,32 +236,4 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
     .serializer(JSON.stringify)
     .type('application/json')
     .send({ detail: known.message, code: known.code, ...known.facts })
-}
-
-/** Sets the headers of a refusal, whatever form its body has, and notes its reason. */
-export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void {
-  const { request } = reply
-  request.refusedFor = refusal.code
-  if (refusal instanceof EndedToken) request.sender = refusal.sender
-  const challenge = challengeOf(refusal)
-  const { retryAfterSeconds } = refusal
-  if (challenge !== null) reply.header('www-authenticate', challenge)
-  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
-  // A client that sends too slowly would use the rest of the time to send what nobody reads.
-  if (refusal.code === 'request_timeout') reply.header('connection', 'close')
-}
-
-/**
- * Returns what a client may learn of any error. A fault of the disk has a code of its own; every other
- * unexpected error becomes `internal`, without its message.
- */
-export function knownError(error: unknown): AppError {
-  if (error instanceof AppError) return error
-  if (!(error instanceof Error)) return new AppError('internal', { cause: error })
-  const fault = storageFaultOf(error)
-  if (fault !== null) return storageRefusal(fault, error)
-  const code = 'code' in error && typeof error.code === 'string' ? frameworkCodes[error.code] : undefined
-  if (code !== undefined) return new AppError(code, { cause: error })
-  const status = 'statusCode' in error ? Number(error.statusCode) : 500
-  return new AppError(status >= 400 && status < 500 ? 'bad_request' : 'internal', { cause: error })
 }

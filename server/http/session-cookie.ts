@@ -1,7 +1,7 @@
 // The cookie of a session of the console, and which pages may use it. A browser adds a cookie to requests by
 // itself, so a request with one counts only where the browser says that a page of this service sent it.
 
-import { sessionCookies } from '../../contract/session.ts'
+import { sessionCookies } from '../../contract/organisation/session.ts'
 import { AppError } from '../core/app-error.ts'
 import type { RequestHead } from './authentication.ts'
 

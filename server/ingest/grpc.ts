@@ -16,15 +16,15 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { FastifyBaseLogger } from 'fastify'
-import { senders } from '../../contract/tenancy.ts'
+import { senders } from '../../contract/role.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
+import { knownError } from '../http/refusal.ts'
 import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-request.ts'
-import { knownError } from '../http/server.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-message.ts'
@@ -194,7 +194,7 @@ export class GrpcIngest {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
     const { clients } = this.#options
     const address = clients.addressOf({ socket: session?.socket, headers })
-    return clients.identify({ method: 'POST', headers, address, takesBasic: true })
+    return clients.identify({ method: 'POST', headers, address, takesBasic: true, storesTelemetry: true })
   }
 
   async #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {

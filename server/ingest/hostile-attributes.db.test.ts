@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { LogQuery } from '../../contract/telemetry.ts'
+import { LogQuery } from '../../contract/telemetry/queries.ts'
 import { openStores, type Stores, tableSpec } from '../../tests/fixtures.ts'
 import { here } from '../../tests/otlp/decode-here.ts'
 import { encodeProto } from '../../tests/otlp/otlp-messages.ts'

@@ -55,7 +55,7 @@ test('a few bytes that claim gigabytes reserve memory for what they can contain'
   assert.ok(process.memoryUsage().arrayBuffers - before < megabyte)
 })
 
-test('a body that is not what its coding says, or ends too early, is refused with the coding', () => {
+test('a body that is not valid in its coding, or ends too early, is refused with the name of the coding', () => {
   for (const coding of ['gzip', 'deflate'] as const) {
     for (const bytes of [
       Buffer.from('not compressed at all'),

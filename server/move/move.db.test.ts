@@ -140,7 +140,7 @@ test('what was erased does not come along', async (t) => {
   assert.notDeepEqual(target.filesWith('the secret'), [])
 })
 
-test('a move that ends anywhere leaves one database to use at most, and goes on when it is repeated', async (t) => {
+test('a move that is interrupted anywhere leaves at most one usable database, and continues when it is repeated', async (t) => {
   const points = new Set<string>()
   const first = await openScene(t)
   await first.move({ failpoint: async (name) => void points.add(name) })

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pino } from 'pino'
-import { AttributeNames } from '../../contract/telemetry.ts'
+import { AttributeNames } from '../../contract/telemetry/queries.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'

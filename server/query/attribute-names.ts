@@ -3,7 +3,7 @@
 // gone with its rows.
 
 import type { z } from 'zod'
-import type { AttributeNames, AttributeQuery } from '../../contract/telemetry.ts'
+import type { AttributeNames, AttributeQuery } from '../../contract/telemetry/queries.ts'
 import { attributesColumn } from '../series/event-series.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { pairKey, pairsIn, pairValue } from '../telemetry/schema/attribute-pairs.ts'

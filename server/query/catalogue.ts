@@ -4,8 +4,8 @@
 // is.
 
 import type { z } from 'zod'
-import { formatInstant } from '../../contract/instant.ts'
-import type { CatalogueQuery, MetricEntry, ServiceEntry } from '../../contract/telemetry.ts'
+import type { CatalogueQuery, MetricEntry, ServiceEntry } from '../../contract/telemetry/queries.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { pageOfRows } from '../core/input/cursor.ts'
 import { metricKinds, tableOf } from '../series/metric-kind.ts'
 import { familyColumn, familyCondition } from '../series/point-conditions.ts'

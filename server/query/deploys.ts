@@ -3,7 +3,7 @@
 // listed, and the response says which part that is.
 
 import type { z } from 'zod'
-import type { Deploy, DeployQuery } from '../../contract/deploys.ts'
+import type { Deploy, DeployQuery } from '../../contract/telemetry/deploys.ts'
 import { pageOfRows } from '../core/input/cursor.ts'
 import { shortText } from '../core/shortened.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pino } from 'pino'
-import { LogCounts } from '../../contract/telemetry.ts'
+import { LogCounts } from '../../contract/telemetry/queries.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'

@@ -3,8 +3,13 @@
 // the range once, within the limits of a read.
 
 import type { z } from 'zod'
-import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
-import { type LogCountQuery, type LogCounts, logCountStepsMax, severities } from '../../contract/telemetry.ts'
+import {
+  type LogCountQuery,
+  type LogCounts,
+  logCountStepsMax,
+  severities,
+} from '../../contract/telemetry/queries.ts'
+import { formatInstant, nsPerSecond } from '../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { overlaps } from '../core/time-range.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'

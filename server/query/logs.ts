@@ -1,8 +1,8 @@
 // Log records in the order of time, within the cost of a page.
 
 import type { z } from 'zod'
-import { formatInstant } from '../../contract/instant.ts'
-import type { LogQuery, LogRecord } from '../../contract/telemetry.ts'
+import type { LogQuery, LogRecord } from '../../contract/telemetry/queries.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { attributesOf, hasAttribute, pairsColumn } from '../telemetry/attribute.ts'
 import { raw, type Sql, sql, sumOf } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
-import { formatInstant } from '../../contract/instant.ts'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
@@ -988,7 +988,7 @@ test('more groups than can be counted are refused with the correction, and the n
   await narrow.close()
 })
 
-test('with more names than a statement may hold those of a newer part of the range are listed, page by page', async () => {
+test('with more names than a statement may have, those of a newer part of the range are listed, page by page', async () => {
   const crowd = Array.from({ length: 50_000 }, (_, i) => ({ Timestamp: at(1), ServiceName: `service ${i}` }))
   const recent = ['a', 'b', 'c'].map((ServiceName) => ({ Timestamp: at(3_000), ServiceName }))
   await insert('crowd', 'otel_logs', [...crowd, ...recent])
@@ -1052,7 +1052,7 @@ test('deploys are listed newest first and page by page, of one service where nam
   gate.unhide('fleet', 'del_9')
 })
 
-test('with more versions than a statement may hold the deploys of a newer part of the range are listed', async () => {
+test('with more versions than a statement may have, the deploys of a newer part of the range are listed', async () => {
   const crowd = Array.from({ length: 30_000 }, (_, i) => ({
     Timestamp: at(i % 600),
     ServiceName: `service ${i % 100}`,

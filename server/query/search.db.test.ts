@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { formatInstant, parseInstant } from '../../contract/instant.ts'
+import { formatInstant, parseInstant } from '../../contract/values/instant.ts'
 import { delegate, openStores, type Stores } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../telemetry/engine.ts'
@@ -78,7 +78,7 @@ const logPages = (
 const bodiesOf = (pages: readonly { readonly items: readonly { readonly body: string }[] }[]) =>
   pages.flatMap(({ items }) => items.map(({ body }) => body))
 
-test('a text is found among records of a megabyte that no statement can hold together', async () => {
+test('a text is found among records of a megabyte that are too large for one statement', async () => {
   const filler = 'x'.repeat(megabyte - 20)
   const large = Array.from({ length: 24 }, (_, i) => ({
     Timestamp: at(i * 50),
@@ -123,7 +123,7 @@ test('a record that is longer than a page is returned alone and complete', async
   )
 })
 
-test('a search that has used its share says how far it came, and its cursor continues there', async () => {
+test('a search that has used its share returns how far it has searched, and its cursor continues there', async () => {
   const rows = Array.from({ length: 2_000 }, (_, i) => ({
     Timestamp: at(i),
     Body: `row ${i} ${'z'.repeat(1_000)}`,

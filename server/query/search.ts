@@ -4,7 +4,7 @@
 // share; then the cursor says where to continue. So no row makes a search impossible: a row that can't be
 // read even alone is left out, and the response says so.
 
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import type { AppError } from '../core/app-error.ts'
 import { encodeCursor, jsonBytes, pageBytes } from '../core/input/cursor.ts'
 import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'

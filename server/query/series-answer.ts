@@ -3,8 +3,8 @@
 // series has fewer groups.
 
 import type { z } from 'zod'
-import { formatInstant, nsPerSecond } from '../../contract/instant.ts'
-import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry.ts'
+import type { SeriesAnswer, SeriesQuery } from '../../contract/telemetry/queries.ts'
+import { formatInstant, nsPerSecond } from '../../contract/values/instant.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { fitting } from '../core/input/cursor.ts'
 import { eventSeriesOf } from '../series/event-series.ts'

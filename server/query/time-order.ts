@@ -6,7 +6,7 @@
 // Hashing reads every column, so the statement first finds, from the columns of the conditions only, the last
 // instant that can be on the page, and hashes only up to there.
 
-import { earliestNs, latestNs } from '../../contract/instant.ts'
+import { earliestNs, latestNs } from '../../contract/values/instant.ts'
 import { type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { Bound, instant, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { From } from '../telemetry/tenant-reader.ts'

@@ -1,7 +1,7 @@
 // The half-open time range of one reading request: the requested one or, without one, the last hour. The
 // cursor of a first page contains its range, because the hour before now would be another one for every page.
 
-import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/instant.ts'
+import { earliestNs, instantOf, type Moment, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { emptyRange } from '../core/input/asked-range.ts'
 import { decodeCursor, invalidCursor } from '../core/input/cursor.ts'
 

@@ -1,8 +1,8 @@
 // Spans, newest first, and the spans of a trace, oldest first, within the cost of a page.
 
 import type { z } from 'zod'
-import { earliestNs, formatInstant, latestNs } from '../../contract/instant.ts'
-import type { Span, SpanQuery, Trace, TraceQuery } from '../../contract/telemetry.ts'
+import type { Span, SpanQuery, Trace, TraceQuery } from '../../contract/telemetry/queries.ts'
+import { earliestNs, formatInstant, latestNs } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { attributesOf, hasAttribute, pairListColumn, pairsColumn } from '../telemetry/attribute.ts'
 import { raw, type Sql, sql, sumOf, uint } from '../telemetry/sql.ts'

@@ -3,7 +3,7 @@
 // fixed share is read, chosen by hash so that it is the same each time. Keys whose values hardly repeat (ids)
 // are excluded by requiring large shares.
 
-import type { Ns } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 import { hasAttribute } from '../telemetry/attribute.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { pairKey, pairsIn, pairValue } from '../telemetry/schema/attribute-pairs.ts'

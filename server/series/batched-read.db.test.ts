@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { aggregations } from '../../contract/telemetry.ts'
+import { aggregations } from '../../contract/telemetry/queries.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'

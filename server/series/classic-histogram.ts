@@ -3,7 +3,7 @@
 // their series may arrive in different HTTP requests. A quantile is that of PromQL, `histogram_quantile(q,
 // sum by (le) (increase(x_bucket)))`, over the increase of a step as `docs/decisions/0025` defines it. Pure.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { type MetricChoice, quantileOf } from './metric-kind.ts'
 import type { PackedGroup, SeriesFrame } from './series-statement.ts'
 

@@ -2,7 +2,7 @@
 // service (SpanKind Server or Consumer), so that an incoming request is one event, however many inner spans
 // it has. `spans.latency_*` are exact quantiles of the durations of spans, in milliseconds.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { type Signal, signals, type TableSpec, tablesOf } from '../telemetry/schema/tables.ts'
 import { allOf, join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'

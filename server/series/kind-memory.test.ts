@@ -17,7 +17,7 @@ test('a kind is remembered for its organisation alone, and for some reads', () =
   assert.ok(uses >= 10 && uses <= 100, `${uses} uses`)
 })
 
-test('hiding something forgets all kinds of the organisation, and none of a neighbour', () => {
+test('hiding something removes all stored kinds of the organisation, and none of a neighbour', () => {
   const gate = new TelemetryGate()
   const kinds = kindMemoryOf(gate)
   kinds.remember('acme', 'm', 'sum')

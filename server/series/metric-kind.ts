@@ -2,7 +2,7 @@
 // and the aggregations of each. Five kinds are OpenTelemetry's and have a table each; a classic histogram of
 // Prometheus is a family of counters. Nothing here reads.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
 import type { PackedGroup } from './series-statement.ts'
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { type Aggregation, aggregations } from '../../contract/telemetry.ts'
+import { type Aggregation, aggregations } from '../../contract/telemetry/queries.ts'
 import { delegate, openEngine } from '../../tests/fixtures.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'

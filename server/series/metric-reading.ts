@@ -3,7 +3,7 @@
 // only the tables before it, and nothing from the second read on. Flows of small windows are computed from
 // their points, large ones by the engine; the result is the same.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { isBucketName, isOfParts, type PartRow, settleRows } from './classic-histogram.ts'

@@ -10,7 +10,7 @@
 // where points were late. A reset shows as a smaller value or as another start. docs/decisions/0025 defines
 // rates.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import type { From, TableSelect } from '../telemetry/tenant-reader.ts'
 import { anyBound, isOfParts, openBound } from './classic-histogram.ts'

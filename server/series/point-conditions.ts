@@ -2,7 +2,7 @@
 // and attribute set, which each row identifies by its SeriesId. Statements of the engine and reads of single
 // points both use them, so that they agree.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { hasKey } from '../telemetry/attribute.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import { type From, rangeCondition } from '../telemetry/tenant-reader.ts'

@@ -1,7 +1,7 @@
 // Computes a reading for each step from the points of a metric: pure arithmetic, with the same results as the
 // statements of `metric-series.ts`, which explain the rules. A property test compares the two.
 
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { isOfParts, type PartGain, settle } from './classic-histogram.ts'
 import { type MetricKind, quantileOf } from './metric-kind.ts'
 import type { Point, PointSeries } from './metric-points.ts'

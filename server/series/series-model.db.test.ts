@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'

@@ -5,7 +5,7 @@
 // returned, because both use `setOf`. Where steps depend on points around them (rates of counters,
 // distributions), later points would matter, and each window is read by a reader that ends at its instant.
 
-import type { Ns } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { mayBeFamily } from './classic-histogram.ts'

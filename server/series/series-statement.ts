@@ -5,8 +5,8 @@
 // exact.
 
 import assert from 'node:assert/strict'
-import type { Ns } from '../../contract/instant.ts'
-import { nsPerSecond } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
+import { nsPerSecond } from '../../contract/values/instant.ts'
 import { attribute, hasAttribute } from '../telemetry/attribute.ts'
 import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 

@@ -5,9 +5,9 @@
 // before that there is no data.
 
 import assert from 'node:assert/strict'
-import type { Ns } from '../../contract/instant.ts'
-import { nsPerSecond } from '../../contract/instant.ts'
-import type { Aggregation } from '../../contract/telemetry.ts'
+import type { Aggregation } from '../../contract/telemetry/queries.ts'
+import type { Ns } from '../../contract/values/instant.ts'
+import { nsPerSecond } from '../../contract/values/instant.ts'
 import { touches } from '../core/time-range.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'

@@ -123,7 +123,7 @@ const paths: readonly (readonly [AttributeMap, AttributeMap, string, string | nu
   [{ items: json([{ sku: 'x1' }, { sku: 'x2' }]) }, {}, 'items.sku', null],
 ]
 
-test('a name with dots also leads into nested values, those of the record before those of its resource', async () => {
+test('a name with dots also selects nested values, those of the record before those of its resource', async () => {
   const rows = paths.map(([own, resource], i) => ({
     Timestamp: startNs + BigInt(i),
     LogAttributes: own,
@@ -145,7 +145,7 @@ test('a name with dots also leads into nested values, those of the record before
   }
 })
 
-test('a name with dots does not lead into a value of a metric point', async () => {
+test('a name with dots does not select nested values of a metric point', async () => {
   const own = { tenantId: 'nested_points', placement: 3 }
   const Attributes = { http: json({ route: '/r' }), tags: json(['a']) }
   await insertFixture(stores.engine, own, 'otel_metrics_gauge', [{ TimeUnix: startNs, Attributes }])

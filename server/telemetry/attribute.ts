@@ -1,9 +1,9 @@
-// Expressions for attributes in statements, over the texts of pairs that rows hold
-// (schema/attribute-pairs.ts). Where a record does not have an attribute, the attribute of its resource is
-// used. Nested values of logs and spans are stored as JSON texts, which are read where a name may lead into
-// one; what is stored does not change. Points of metrics have no nested attributes (OpenTelemetry's metrics
-// data model); for them a filter is part of the plan of each metric table. Whole sets are returned as they
-// are stored and parsed here, because planning maps takes the engine longer than reading the sets.
+// Expressions for attributes in statements, over the texts of pairs in rows (schema/attribute-pairs.ts).
+// Where a record does not have an attribute, the attribute of its resource is used. Nested values of logs and
+// spans are stored as JSON texts, which are read where a name may lead into one; what is stored does not
+// change. Points of metrics have no nested attributes (OpenTelemetry's metrics data model); for them a filter
+// is part of the plan of each metric table. Whole sets are returned as they are stored and parsed here,
+// because planning maps takes the engine longer than reading the sets.
 
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
 import { bytes, join, raw, type Sql, sql } from './sql.ts'

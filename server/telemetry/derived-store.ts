@@ -3,7 +3,7 @@
 // of these stores, which is defined in app/derived-stores.ts; a test compares the list with the tables of the
 // control plane.
 
-import type { DeletionPreview } from '../../contract/deletion.ts'
+import type { DeletionPreview } from '../../contract/deletion/requests.ts'
 import type { TimeRange } from '../core/time-range.ts'
 import type { HeldPart } from './held-part.ts'
 import type { Signal } from './schema/tables.ts'

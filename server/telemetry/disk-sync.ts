@@ -30,7 +30,7 @@ while read -r begun; do
   if : > "$begun" && sync -f . ; then echo done; else echo failed; fi
 done`
 
-/** The shell gets no variable of our own environment, which may hold secrets. */
+/** The shell gets no variable of our own environment, which may contain secrets. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
 }

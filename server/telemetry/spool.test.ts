@@ -1,4 +1,4 @@
-// A lent file holds all chunks while it is lent, has no name then or later, and leaves nothing in the file
+// A lent file contains all chunks while it is lent, has no name then or later, and leaves nothing in the file
 // that is lent next.
 
 import assert from 'node:assert/strict'
@@ -44,7 +44,7 @@ test('the chunks are one file, also where several are lent at once, and no folde
   assert.deepEqual(openFiles(), [])
 })
 
-test('files are used again and hold nothing of what was lent before', { timeout: 30_000 }, async () => {
+test('files are used again and contain nothing of what was lent before', { timeout: 30_000 }, async () => {
   const spool = new Spool(join(folder, 'd'))
   const paths = new Set<string>()
   const rounds = Array.from({ length: 50 }, (_, at) => 'x'.repeat(50 - at))
@@ -60,7 +60,7 @@ test('files are used again and hold nothing of what was lent before', { timeout:
   assert.deepEqual(openFiles(), [])
 })
 
-/** Resolves when no file of this test holds a byte. */
+/** Resolves when all files of this test are empty. */
 async function emptied(): Promise<void> {
   const sizes = () => openFiles().map((fd) => statSync(`/proc/self/fd/${fd}`).size)
   while (sizes().some((size) => size > 0)) await nextTurn()

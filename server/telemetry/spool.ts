@@ -36,7 +36,8 @@ export class Spool {
   }
 
   /**
-   * Runs `use` with the path of a file that holds the chunks one after another. Empties the file afterwards.
+   * Runs `use` with the path of a file that contains the chunks one after another. Empties the file
+   * afterwards.
    */
   async lend<T>(chunks: readonly Buffer[], use: (path: string) => Promise<T>): Promise<T> {
     const file = this.#idle.pop() ?? (await this.#make())

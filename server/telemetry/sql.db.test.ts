@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { latestNs } from '../../contract/instant.ts'
+import { latestNs } from '../../contract/values/instant.ts'
 import { openEngine } from '../../tests/fixtures.ts'
 import { bytes, instant, sql, strings, uint } from './sql.ts'
 

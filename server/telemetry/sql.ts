@@ -7,7 +7,7 @@
 // (docs/decisions/0011).
 
 import assert from 'node:assert/strict'
-import type { Ns } from '../../contract/instant.ts'
+import type { Ns } from '../../contract/values/instant.ts'
 
 /**
  * A value with the ClickHouse type it is bound as: `String`, `Bytes`, an integer, or an
@@ -101,7 +101,7 @@ export function render(statement: Sql): string {
   // `reduce` without a seed starts with the first piece, so a fragment always has one more piece than parts.
 }
 
-/** A literal of exactly that type; a `UInt64` becomes a literal of the narrowest type that holds it. */
+/** A literal of exactly that type; a `UInt64` becomes a literal of the narrowest type for its value. */
 function literal({ type, value }: Bound): string {
   if (type === 'String') return quoted(value)
   if (type === 'Bytes') return quotedBytes(value)

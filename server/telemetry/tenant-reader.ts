@@ -80,7 +80,7 @@ export class TenantReader {
   /**
    * Returns the rows of a statement. Use `from(table, ...conditions)` in place of a table. Conditions given
    * there reach the sort key, so put the time range there. A read that was running when something was hidden
-   * is repeated, so a result never holds what was hidden before it is returned.
+   * is repeated, so a result never contains what was hidden before it is returned.
    */
   rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
     return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits, this.share))

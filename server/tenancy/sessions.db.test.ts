@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
@@ -183,7 +183,7 @@ describe('a session', () => {
     assert.equal((await meWith(used)).body.code, 'session_ended')
   })
 
-  test('ends when its person signs out, and the token goes on', async () => {
+  test('ends when its person signs out, and the token still works', async () => {
     const { secret } = await tokenOf('owner')
     const [cookie, other] = [await signIn(secret), await signIn(secret)]
     const out = await ask('DELETE', '/session', { ...ownPage, cookie })
@@ -279,7 +279,7 @@ describe('a request with a session cookie', () => {
 })
 
 describe('signing in', () => {
-  test('is refused to a page of another origin, so that nobody is signed in as somebody else', async () => {
+  test('is refused to a page of another origin, which could sign a person in as somebody else', async () => {
     const { secret } = await tokenOf('owner')
     for (const headers of [
       { host, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },

@@ -1,7 +1,12 @@
 // The store of console sessions and of one-time sign-in codes. A session stands for one access token: it acts
 // under its name and role, and works only while the token does. Both secrets are stored as hashes.
 
-import { type Session, sessionDaysMax, sessionIdleMinutes, signInCodePrefix } from '../../contract/session.ts'
+import {
+  type Session,
+  sessionDaysMax,
+  sessionIdleMinutes,
+  signInCodePrefix,
+} from '../../contract/organisation/session.ts'
 import { appendAudit } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'

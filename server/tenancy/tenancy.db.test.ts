@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { roles, TenantId } from '../../contract/tenancy.ts'
+import { TenantId } from '../../contract/organisation/tenancy.ts'
+import { roles } from '../../contract/role.ts'
 import {
   choosePlacement,
   hashSecret,

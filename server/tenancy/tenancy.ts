@@ -2,7 +2,7 @@
 // placement of an organisation.
 
 import { createHash } from 'node:crypto'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { newSecret } from '../core/ids.ts'
 
 /**

@@ -1,7 +1,7 @@
 // The caller of an access token, however its row was found: by the secret itself, a session of the console or
 // a one-time code. A token that has ended has no caller.
 
-import { Role } from '../../contract/tenancy.ts'
+import { Role } from '../../contract/role.ts'
 import { tokenActor } from '../core/actor.ts'
 import type { Caller } from '../core/caller.ts'
 import { EndedToken } from '../core/ended-token.ts'

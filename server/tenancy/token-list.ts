@@ -2,7 +2,8 @@
 // and nothing of another organisation.
 
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { type AccessToken, Role as RoleSchema } from '../../contract/tenancy.ts'
+import type { AccessToken } from '../../contract/organisation/tenancy.ts'
+import { Role as RoleSchema } from '../../contract/role.ts'
 import { actorTextIn } from '../control/actor-columns.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { sql } from 'kysely'
-import { type Role, tokenUseMinutes } from '../../contract/tenancy.ts'
+import { tokenUseMinutes } from '../../contract/organisation/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
@@ -378,7 +379,7 @@ describe('the list of tokens', () => {
     assert.deepEqual(await idsOf(owner, '?active=false'), sorted(gone, brief))
   })
 
-  test('says when each was last used, to some minutes, and of an ended one not later', async () => {
+  test('has the time of each last use, to some minutes, and none after its end', async () => {
     const token = await make(owner, { expires_in_days: 1 })
     const lastUsed = async () => {
       const { body } = await ask(owner, 'GET', '/tokens')

@@ -2,7 +2,8 @@
 // ancestors, and none is made with a token that has ended meanwhile: both are checked in the transaction that
 // writes it.
 
-import type { AccessToken, RevokedAccessToken, Role } from '../../contract/tenancy.ts'
+import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
 import { actorValues } from '../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'

@@ -2,8 +2,8 @@
 // knows it: exactly what makes a step of a chart or a bucket of a detector unknown.
 
 import type { z } from 'zod'
-import { formatInstant } from '../../contract/instant.ts'
-import type { ErasedTime, ErasedTimeQuery } from '../../contract/usage.ts'
+import type { ErasedTime, ErasedTimeQuery } from '../../contract/organisation/usage.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { askedRange } from '../core/input/asked-range.ts'
 import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
 import { overlaps } from '../core/time-range.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refusalKindsMax } from '../../contract/refusals.ts'
+import { refusalKindsMax } from '../../contract/organisation/refusals.ts'
 import { tokenActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import type { RefusedRequest } from '../http/refused-request.ts'

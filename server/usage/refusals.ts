@@ -9,7 +9,7 @@ import {
   refusalHours,
   refusalKindsMax,
   refusalMinutes,
-} from '../../contract/refusals.ts'
+} from '../../contract/organisation/refusals.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { shortText } from '../core/shortened.ts'
 import type { RefusedRequest } from '../http/refused-request.ts'

@@ -4,8 +4,12 @@
 // so statements contain hashes of names and the response has as many services as fit into a page.
 
 import type { z } from 'zod'
-import { formatInstant, instantOf } from '../../contract/instant.ts'
-import { type ServiceStorage, type ServiceStorageQuery, serviceDaysMax } from '../../contract/usage.ts'
+import {
+  type ServiceStorage,
+  type ServiceStorageQuery,
+  serviceDaysMax,
+} from '../../contract/organisation/usage.ts'
+import { formatInstant, instantOf } from '../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { fitting, pageBytes } from '../core/input/cursor.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'

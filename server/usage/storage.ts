@@ -3,8 +3,8 @@
 // Totals are the sums of the returned days.
 
 import type { z } from 'zod'
-import { formatInstant } from '../../contract/instant.ts'
-import type { StorageUsage } from '../../contract/usage.ts'
+import type { StorageUsage } from '../../contract/organisation/usage.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
 import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'

@@ -32,7 +32,7 @@ test('an amount of zero is accepted, also in debt', () => {
   assert.equal(bucket.take(0, 0), 0)
 })
 
-test('tokens that are given back can be taken again, and no more than the bucket holds', () => {
+test('tokens that are given back can be taken again, and no more than fit into the bucket', () => {
   const bucket = new TokenBucket(1, 10, 0)
   assert.equal(bucket.take(10, 0), 0)
   bucket.giveBack(10)

@@ -1,6 +1,7 @@
-// Debian's Chromium as a person's browser. An error in its console, a failed policy and a file from elsewhere
-// fail the test that caused it. Tests that need it are skipped where it is not installed. Screenshots are for
-// people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none is taken.
+// Debian's Chromium, for tests of the console. An error in its console, a violated policy and a file of
+// another origin fail the test that caused it. Tests that need it are skipped where it is not installed.
+// Screenshots are for people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none
+// is taken.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -10,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import AxeBuilder from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import type { Service, Tenant } from '../scenario/service.ts'
 
 const executablePath = 'chromium'
@@ -19,16 +20,16 @@ export const hasChromium = spawnSync(executablePath, ['--version']).status === 0
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
-/** Each takes as long as an action of a person, and nothing compares them. */
+/** Each takes as long as an action of a person. No test compares them. */
 const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
 export type Scheme = 'light' | 'dark'
 export const schemes: readonly Scheme[] = ['light', 'dark']
 
-/** Wide enough for everything, and the narrowest one that WCAG names. */
+/** Wide enough for everything, and the smallest width that WCAG requires. */
 const widths = { wide: 1280, narrow: 375 } as const
 
-/** How a flow is seen: both schemes and both widths in two visits. */
+/** Both colour schemes and both widths in two runs of a flow. */
 export const looks = [
   { scheme: 'light', width: widths.wide },
   { scheme: 'dark', width: widths.narrow },
@@ -41,7 +42,10 @@ export function screenshotPath(name: string): string {
   return join(folder, `${name}.png`)
 }
 
-/** A name of this machine that the browser takes for another one, so that it withholds what loopback gets. */
+/**
+ * A name of this machine that the browser does not treat as loopback, so that it denies what needs a secure
+ * context.
+ */
 export const elsewhere = 'lethe.test'
 
 export async function openBrowser(): Promise<Browser> {
@@ -57,11 +61,11 @@ export interface Visitor {
   readonly context: BrowserContext
   /** Writes a screenshot to the folder that git ignores, where screenshots are wanted. */
   shoot(name: string): Promise<void>
-  /** Returns how much has moved without an input of the person: the score of Cumulative Layout Shift. */
+  /** Returns how much of the page has moved without an input: the score of Cumulative Layout Shift. */
   layoutShift(): Promise<number>
   /** Fails where axe finds a violation of WCAG 2.2 AA. */
   checkAccess(): Promise<void>
-  /** Fails where anything was logged as an error, or loaded from elsewhere. */
+  /** Fails where anything was logged as an error, or loaded from another origin. */
   leave(): Promise<void>
 }
 
@@ -73,7 +77,7 @@ interface VisitOptions {
   readonly expects?: RegExp
 }
 
-/** Opens a browser of somebody who was never here. */
+/** Opens a browser without cookies or stored data. */
 export async function visit(
   browser: Browser,
   { address, expects, scheme = 'light', width = widths.wide }: VisitOptions,
@@ -114,7 +118,7 @@ export async function visit(
       return Number(sum)
     },
     async checkAccess() {
-      // The label of a button that works is faint for a moment.
+      // While a button loads, its label has too little contrast.
       await page.locator('button[data-loading]').first().waitFor({ state: 'detached' })
       const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
       const { violations } = await new AxeBuilder({ page }).withTags(tags).analyze()

@@ -1,11 +1,12 @@
-// A person looks at what is stored, selects days, erases them and holds a proof, in a real browser against
-// the real service. Two colour schemes; the second person and the changed count are people of their own.
+// The console's pages of storage and erasing, in a real browser against the real service: a person reads what
+// is stored, selects days, erases them and gets a certificate. In two colour schemes; other tests add a
+// second person and a preview that is stale.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { pageOf } from '../../contract/common.ts'
-import { LegalHold } from '../../contract/deletion-governance.ts'
+import { LegalHold } from '../../contract/deletion/governance.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service } from '../scenario/service.ts'
 import { arrive, hasChromium, looks, openBrowser, schemes, screenshotPath, type Visitor } from './browser.ts'
@@ -21,7 +22,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     browser = await openBrowser()
   })
   afterEach(async () => {
-    // What a person would see, where a test has failed and left its page open.
+    // Writes a screenshot of the page that a failed test has left open.
     for (const [i, context] of browser.contexts().entries()) {
       await context.pages()[0]?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
       await context.close()
@@ -33,7 +34,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await service.stop()
   })
 
-  /** A hold that a failed test has left would keep the erasures of the tests after it from completing. */
+  /** Releases the hold of a failed test, because no later erasure would complete. */
   async function releaseHolds(): Promise<void> {
     const { items } = await service.read('/usage/storage/holds', pageOf(LegalHold))
     for (const { id, released_at } of items) {
@@ -41,7 +42,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     }
   }
 
-  /** The engine removes old files when it comes to it, which takes minutes on a busy machine. */
+  /** The engine removes old files in the background, which takes minutes on a busy machine. */
   const untilVerified = (page: Page) =>
     page
       .getByText('Hidden, removed, and counted again: nothing of it is left.')
@@ -52,7 +53,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     const { page } = visitor
     const before = page.viewportSize() ?? assert.fail('no viewport')
     await page.setViewportSize({ width: 320, height: 800 })
-    // The chart measures its place again, and then the page does not scroll sideways.
+    // The chart measures its width again; after that the page has no horizontal scroll.
     await page.waitForFunction('document.documentElement.scrollWidth === 320')
     await visitor.checkAccess()
     await visitor.shoot(name)
@@ -61,7 +62,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
 
   const typeWord = (page: Page, word: string) => page.getByLabel('Type acme to erase').fill(word)
 
-  /** Selects two days, the later one so many days before today, by keys. */
+  /** Selects two days by keys; the later one is this number of days before today. */
   async function selectDays(page: Page, daysAgo: number): Promise<void> {
     const chart = page.getByRole('application', { name: 'Stored bytes' })
     await chart.focus()
@@ -96,7 +97,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  /** The start of a UTC day, as an address and the service have it. */
+  /** The start of a UTC day, in the form of URLs and of the service. */
   const midnight = (daysAgo: number, hours = 0) => {
     const nowMs = systemClock.nowMs()
     return new Date(nowMs - (nowMs % msPerDay) - daysAgo * msPerDay + hours * msPerHour).toISOString()
@@ -165,7 +166,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('the command palette, the keys and the range of the bar lead around', async () => {
+  test('the command palette, the keys and the range of the bar navigate between pages', async () => {
     const visitor = await arrive(browser, service, 'storage')
     const { page } = visitor
     await page.getByRole('heading', { name: 'By service' }).waitFor()
@@ -183,7 +184,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.shoot('range')
     await page.getByRole('button', { name: 'last 7 days' }).click()
     assert.match(page.url(), /from=now-7d&to=now/)
-    // The range is carried over a page that has none.
+    // The range is kept on the way over a page that has none.
     await page.getByRole('link', { name: 'Retention' }).click()
     await page.getByRole('heading', { name: 'Retention' }).waitFor()
     await page.getByRole('link', { name: 'Storage' }).click()
@@ -219,7 +220,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a service that can’t be reached is told in a banner until it responds again', async () => {
+  test('a banner says that the service can’t be reached, until it responds again', async () => {
     const visitor = await arrive(browser, service, 'erase', { expects: /ERR_INTERNET_DISCONNECTED/ })
     const { page } = visitor
     await page.getByText('Choose where the range ends.').first().waitFor()
@@ -236,7 +237,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a legal hold is placed, keeps its part of an erasure, and is released', async () => {
+  test('a legal hold is placed, defers its part of an erasure, and is released', async () => {
     const visitor = await arrive(browser, service, 'holds')
     const { page } = visitor
     await page.getByText('No legal hold was ever placed').waitFor()
@@ -282,7 +283,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('telemetry that is hidden and not yet removed comes back when the erasure is cancelled', async () => {
+  test('telemetry that is hidden and not yet removed is visible again when the erasure is cancelled', async () => {
     const visitor = await arrive(
       browser,
       service,

@@ -1,5 +1,5 @@
-// A person reads the ledger and the audit log, searches them, and verifies a chain in the browser: a whole
-// one, and one in which a line was changed on the way.
+// The ledger and the audit log in the console: a person reads and searches them, and verifies a chain in the
+// browser: a complete one, and one in which a line was changed.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -108,7 +108,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     })
   }
 
-  test('somebody with keys alone erases, sees the proof, and verifies the ledger', async () => {
+  test('a person with only a keyboard erases, opens the certificate, and verifies the ledger', async () => {
     await sendSample(service, 'globex/ingest', [systemClock.nowNs()])
     const visitor = await arrive(browser, service, 'storage', { tenant: 'globex' })
     const { page } = visitor
@@ -152,7 +152,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     const visitor = await arrive(browser, service, 'audit', { expects: /status of 503/ })
     const { context, page } = visitor
     await entriesOf(page).first().waitFor()
-    // A service that is busy refuses like this, and says when to come again.
+    // The refusal of a busy service, with the time for a retry.
     const refusal = { code: 'overloaded', detail: 'The service is busy.' }
     const headers = { 'retry-after': '1', 'x-request-id': 'req_busy' }
     await context.route('**/ledger?*', (route) => route.fulfill({ status: 503, json: refusal, headers }), {
@@ -169,9 +169,9 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('over plain http from elsewhere the page says why it can’t verify, and gives the command', async () => {
+  test('over plain http from another host the page says why it can’t verify, and gives the command', async () => {
     const address = service.address.replace('127.0.0.1', elsewhere)
-    // Without https the browser also ignores a policy of the page, and says so.
+    // Without https the browser also ignores a policy of the page, and logs that.
     const expects = /status of 401|Cross-Origin-Opener-Policy header has been ignored/
     const visitor = await visit(browser, { address, expects })
     const { page } = visitor
@@ -190,7 +190,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a viewer is told which roles may read evidence', async () => {
+  test('a viewer sees which roles may read evidence', async () => {
     const visitor = await arrive(browser, service, 'ledger', { role: 'viewer' })
     await visitor.page.getByText('Your role does not permit reading the ledger').waitFor()
     await visitor.checkAccess()

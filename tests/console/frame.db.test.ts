@@ -1,4 +1,4 @@
-// A person signs in to the console, goes around in it and out of it again, in a real browser.
+// Signing in to the console, navigating in it and signing out, in a real browser.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

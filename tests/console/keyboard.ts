@@ -1,10 +1,10 @@
-// Somebody who has only a keyboard. Before every key, something has the focus, shows it, and is in view.
+// A person who uses only the keyboard. Before every key, an element has the focus, shows it, and is in view.
 
 import assert from 'node:assert/strict'
 import type { Locator, Page } from 'playwright-core'
 import { waitFor } from '../scenario/service.ts'
 
-/** More than any page has before its last control. */
+/** More than the controls of any page. */
 const tabsMax = 80
 
 /** Why the focus can't be seen; empty where it can. */
@@ -32,7 +32,7 @@ interface Keyboard {
 }
 
 export function keyboardOf(page: Page): Keyboard {
-  // A page that is opened may take a moment until it has the focus of the one before.
+  // The focus moves to a new page a moment after it has opened.
   const seeFocus = async () => {
     await waitFor(
       () => page.evaluate(faultOfFocus),

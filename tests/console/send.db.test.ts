@@ -1,4 +1,4 @@
-// A person sends the first telemetry with what the console shows, and finds out there why something was
+// A person sends the first telemetry with the snippets of the console, and reads there why something was
 // refused. Every snippet is run as the page shows it, by the client that it is for: curl, OpenTelemetry's
 // SDK, Debian's Prometheus where it is installed. There is no package of a Collector, so its snippet is
 // parsed, and OpenTelemetry's own exporter sends what a Collector with these settings would send.
@@ -15,8 +15,8 @@ import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Browser, Page } from 'playwright-core'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
-import { MetricEntry, Span } from '../../contract/telemetry.ts'
+import { MetricEntry, Span } from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { isInstalled, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
 import { type Service, startService, waitFor } from '../scenario/service.ts'
@@ -25,7 +25,7 @@ import { arrive, hasChromium, looks, openBrowser, visit } from './browser.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A program with OpenTelemetry's SDK that has no settings but its environment. */
+/** A program with OpenTelemetry's SDK whose only settings are its environment. */
 const sdkProgram = `import { trace } from '@opentelemetry/api'
 import { NodeSDK } from '@opentelemetry/sdk-node'
 const sdk = new NodeSDK()
@@ -33,7 +33,7 @@ sdk.start()
 trace.getTracer('first run').startSpan('from the SDK').end()
 await sdk.shutdown()`
 
-/** What the snippet of the Collector is, and nothing else. */
+/** The complete snippet of the Collector. */
 const CollectorConfig = z.strictObject({
   exporters: z.strictObject({
     'otlphttp/lethe': z.strictObject({
@@ -88,8 +88,8 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     (await page.getByRole('region', { name: 'Snippet' }).locator('code').textContent()) ?? ''
 
   /**
-   * Runs the snippet of a sender, with a token made on the page, and sees the page tell by itself that
-   * something has arrived.
+   * Runs the snippet of a sender with a token that was created on the page, and waits until the page shows
+   * without a reload that telemetry has arrived.
    */
   async function firstRun(sender: string, runSnippet: (snippet: string) => Promise<void>): Promise<void> {
     const visitor = await arrive(browser, service, 'send')
@@ -111,7 +111,7 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     return items.filter((span) => span.name === name).map((span) => span.service)
   }
 
-  test('a program with the SDK sends with the environment of the snippet, and the page tells of it', async () => {
+  test('a program with the SDK sends with the environment of the snippet, and the page shows that it arrived', async () => {
     await firstRun('SDK', async (snippet) => {
       const { stderr } = await run(
         'bash',
@@ -123,7 +123,7 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     assert.deepEqual(await storedSpans('from the SDK'), ['my-service'])
   })
 
-  test('what a Collector with the snippet would send arrives, and the page tells of it', async () => {
+  test('what a Collector with the snippet would send arrives, and the page shows it', async () => {
     await firstRun('Collector', async (snippet) => {
       const { endpoint, headers } = CollectorConfig.parse(parse(snippet)).exporters['otlphttp/lethe']
       // The exporter `otlphttp` adds the path of the signal to its endpoint, and compresses.
@@ -136,7 +136,7 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     assert.equal((await storedSpans('from a Collector')).length, 1)
   })
 
-  test('Prometheus writes with the snippet in its configuration, and the page tells of it', {
+  test('Prometheus writes with the snippet in its configuration, and the page shows that it arrived', {
     skip: isInstalled ? false : 'prometheus is not installed',
   }, async () => {
     const scraped = `global:

@@ -1,5 +1,5 @@
-// A person manages the organisation in the console: tokens that are used as they were shown, the rule of a
-// second person, and the end of the organisation. What a role may not do is not offered.
+// Managing an organisation in the console: tokens, the rule of a second person, and the removal of the
+// organisation. Pages offer only what the role may do.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -41,7 +41,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     return visitor
   }
 
-  /** What the service says to a program that sends this secret. */
+  /** The response of the service to a program that sends this secret. */
   const statusWith = async (secret: string) => {
     const response = await fetch(`${service.address}/me`, { headers: { authorization: `Bearer ${secret}` } })
     return response.status
@@ -62,7 +62,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     (await page.getByRole('region', { name: 'Secret' }).locator('code').textContent()) ??
     assert.fail('no secret is shown')
 
-  /** Everything that the browser keeps beside the page itself. */
+  /** Everything that the browser stores. */
   const keptBy = async (page: Page) =>
     JSON.stringify([
       page.url(),
@@ -71,7 +71,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     ])
 
   for (const { scheme, width } of looks) {
-    test(`a token is made, used, replaced, and revoked with what was made with it, ${scheme} and ${width} wide`, async () => {
+    test(`a token is created, used, replaced, and revoked with its descendants, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive('settings/tokens', { scheme, width })
       const { page } = visitor
       const name = `parent ${scheme}`
@@ -90,7 +90,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       await page.getByRole('button', { name }).waitFor()
       assert.ok(!(await page.content()).includes(secret))
 
-      // By keys: the newest token is the child, the next one its maker.
+      // By keys: the newest token is the child, the next one its parent.
       for (const key of ['j', 'j', 'k', 'j', 'Enter']) await page.keyboard.press(key)
       await page.getByRole('button', { name: 'Show 1 working token' }).waitFor()
       assert.match(page.url(), /open=tok_/)
@@ -147,7 +147,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     })
   }
 
-  test('a lifetime beyond that of the own token is refused beside its field', async () => {
+  test('a lifetime beyond that of the own token is refused with an error at its field', async () => {
     const made = await service.send('POST', '/tokens', {
       json: { name: 'brief', role: 'admin', expires_in_days: 2 },
     })
@@ -165,7 +165,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a list that could not be read says so with the request id, and is read again', async () => {
+  test('a list that could not be read shows the request id, and Retry reads it again', async () => {
     const visitor = await arrive('settings', { expects: /status of (?:401|503)/ })
     const { context, page } = visitor
     const refused = { code: 'not_ready', detail: 'The service is starting or stopping.' }
@@ -218,7 +218,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     }
     const visitor = await arrive('storage')
     const { context, page } = visitor
-    // Pages as long as the console's would take hundreds of requests.
+    // Shorter pages than those of the console, which would need hundreds of requests.
     await context.route('**/usage/storage/deletions?limit=50*', (route) =>
       route.continue({ url: route.request().url().replace('limit=50', 'limit=5') }),
     )
@@ -270,7 +270,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a viewer sees no form, and reads which role may', async () => {
+  test('a viewer sees no form, and which role may use it', async () => {
     const visitor = await arrive('settings/tokens', { as: 'acme/viewer' })
     const { page } = visitor
     for (const [link, told] of [
@@ -298,7 +298,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('an organisation is removed after its erasure, and the page keeps the checkpoints', async () => {
+  test('an organisation is removed after its erasure, and the page shows the checkpoints', async () => {
     const visitor = await arrive('settings/danger', { as: 'globex/owner', expects: /status of (?:401|409)/ })
     const { page } = visitor
     await page.getByLabel('Type globex to remove it').fill('globex')

@@ -1,4 +1,4 @@
-// A service with some days of the demo's shop, for a person to look at and erase.
+// A service with some days of telemetry of the demo's shop, for tests that read and erase it.
 
 import { systemClock } from '../../server/core/clock.ts'
 import { loadHistory } from '../../server/demo/load.ts'

@@ -1,5 +1,5 @@
-// How much a browser loads before it shows the first page, and for each page after it. Measured on the build
-// that is served, compressed as it is sent.
+// How many bytes a browser loads before it shows the first page, and for each later page. Measured on the
+// build that is served, compressed as it is sent.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -63,7 +63,7 @@ test('each part of Mantine in the bundle has its style, and the styles of all ot
   assert.ok(found.size < 2 * wanted.size && found.size < styled.size / 2, `${found.size} of ${styled.size}`)
 })
 
-test('no file has a schema of the contract, an example or an address of elsewhere', () => {
+test('no file has a schema of the contract, an example or the address of another host', () => {
   const text = [...files.values()].map(String).join('\n')
   assert.doesNotMatch(text, /_zod\b|ZodObject/)
   assert.doesNotMatch(text, /Acme Shop/)

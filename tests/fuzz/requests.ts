@@ -2,7 +2,7 @@
 // place, some are not requests of the API at all. The sender has any role, or none.
 
 import { gzipSync } from 'node:zlib'
-import { type Role, roles } from '../../contract/tenancy.ts'
+import { type Role, roles } from '../../contract/role.ts'
 import { sampleExport } from '../scenario/telemetry.ts'
 import type { Chance } from './chance.ts'
 import type { Known } from './known.ts'

@@ -1,7 +1,7 @@
 // A run of random requests against a service. A second organisation has canaries in its telemetry and names.
 // Tokens that requests revoke are created again, so that every role keeps sending.
 
-import type { Role } from '../../contract/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import type { Service, Who } from '../scenario/service.ts'

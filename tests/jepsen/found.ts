@@ -1,4 +1,4 @@
-// Founds the organisations of a run before the service starts, in this process, with the code of `lethe org
+// Creates the organisations of a run before the service starts, in this process, with the code of `lethe org
 // create`: two organisations share a placement only when there are more organisations than placements, and
 // dozens of commands for unused organisations would take a minute. Unused ones have no token and no
 // detectors.

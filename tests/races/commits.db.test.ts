@@ -1,5 +1,5 @@
-// Transactions that PostgreSQL ends in favour of another one, and commits whose answer is lost on the way:
-// what is stored, what the caller is told, and that asking again is safe.
+// Transactions that PostgreSQL aborts in favour of another one, and commits whose response is lost: what is
+// stored, what the caller gets, and that a repeated request is safe.
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -24,6 +24,9 @@ import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { OrganisationRemoval } from '../../server/tenancy/removal.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { IngestQuotas } from '../../server/usage/ingest-quotas.ts'
+import { QuotaStore } from '../../server/usage/quota-store.ts'
+import { silent } from '../fixtures.ts'
 import { openSharedPostgresPlane } from '../postgres-plane.ts'
 import { type CommitCut, openCuttingProxy } from './cutting-proxy.ts'
 import { startMs } from './race.ts'
@@ -64,8 +67,8 @@ async function storedValue(key: string): Promise<string | undefined> {
   return row?.value
 }
 
-describe('a transaction that PostgreSQL ends in favour of another one', () => {
-  test('runs again as a whole: two that wait for each other are both stored', async () => {
+describe('a transaction that PostgreSQL aborts in favour of another one', () => {
+  test('is repeated as a whole: after a deadlock both are stored', async () => {
     for (const key of ['a', 'b']) await put(control, key, '')
     let tries = 0
     const both = Promise.withResolvers<void>()
@@ -82,7 +85,7 @@ describe('a transaction that PostgreSQL ends in favour of another one', () => {
     assert.equal(await storedValue('a'), await storedValue('b'))
   })
 
-  test('runs again where what it has read is no longer so', async () => {
+  test('is repeated where a row that it has read was changed', async () => {
     await put(control, 'counted', '1')
     let tries = 0
     await transact(plane.another(), async (trx) => {
@@ -104,7 +107,7 @@ describe('a transaction that PostgreSQL ends in favour of another one', () => {
     assert.deepEqual([tries, await storedValue('never')], [5, undefined])
   })
 
-  test('hides nothing of a try that failed', async () => {
+  test('hides only the selection of the try that was stored', async () => {
     const tenantId = await organise()
     const gate = new TelemetryGate()
     const store = storeShowing(new Visibility(new ProcessFences(gate), clock), control, clock)
@@ -128,7 +131,7 @@ describe('a transaction that PostgreSQL ends in favour of another one', () => {
     }
   })
 
-  test('that caught an error and went on is an error, and nothing of it is stored', async () => {
+  test('that catches an error of a statement and continues is refused, and nothing of it is stored', async () => {
     const caught = transact(control, async (trx) => {
       await put(trx, 'lost', 'x')
       await sql`select 1 / 0`.execute(trx).catch(() => {})
@@ -151,7 +154,7 @@ for (const cut of cuts) {
       })
     }
 
-    test('of a deletion: it stays hidden until that is known, and asking again is safe', async () => {
+    test('of a deletion: it stays hidden until the outcome is known, and a repeated request is safe', async () => {
       const tenantId = await organise()
       const gate = new TelemetryGate()
       const store = storeShowing(new Visibility(new ProcessFences(gate), clock), cuttable, clock)
@@ -171,7 +174,7 @@ for (const cut of cuts) {
       assert.deepEqual([ledger.length, findBreak(ledger)], [1, null])
     })
 
-    test('of a deletion that is asked for again before that is known: it is one request, and hidden', async () => {
+    test('of a deletion that is requested again before the outcome is known: it is one request, and hidden', async () => {
       const tenantId = await organise()
       const gate = new TelemetryGate()
       const store = storeShowing(new Visibility(new ProcessFences(gate), clock), cuttable, clock)
@@ -186,7 +189,7 @@ for (const cut of cuts) {
       )
     })
 
-    test('of a completion: it is shown as stored once that is known', async () => {
+    test('of a completion: the selection stays hidden until the outcome is known', async () => {
       const tenantId = await organise()
       const gate = new TelemetryGate()
       const store = storeShowing(new Visibility(new ProcessFences(gate), clock), cuttable, clock)
@@ -203,7 +206,7 @@ for (const cut of cuts) {
       assert.equal(gate.erased(tenantId).length, isStored ? 1 : 0)
     })
 
-    test('of a change of a detector: repeated, it is made once', async () => {
+    test('of a change of a detector: after a repetition it is stored once', async () => {
       const tenantId = await organise()
       const store = new DetectionStore(cuttable, clock, new TelemetryGate(), readActiveHolds)
       const detector = await store.createDetector(tenantId, definitionOf(errorsDraft), owner)
@@ -220,7 +223,7 @@ for (const cut of cuts) {
       assert.equal(updates.length, 1)
     })
 
-    test('of a token: nobody has its secret, and the list shows whether it exists', async () => {
+    test('of a new token: its row exists or not, and another token can be created', async () => {
       const tenantId = await organise()
       const tenancy = new TenancyStore(cuttable, clock)
       const token = { tenantId, name: 'lost', role: 'admin', expiresAtMs: null } as const
@@ -237,7 +240,25 @@ for (const cut of cuts) {
       assert.equal(findBreak(await readChain(control, 'audit_entries', tenantId)), null)
     })
 
-    test('of the removal of an organisation: it is removed, or nothing is and writers may go on', async () => {
+    test('of what was sent: it is counted once, with what is sent after it', async () => {
+      const tenantId = await organise()
+      const noLimits = { rowsPerSecond: null, bytesPerDay: null }
+      const store = new QuotaStore(cuttable, clock, noLimits)
+      const quotas = new IngestQuotas({ store, clock, logger: silent })
+      const send = async () => (await quotas.admit(tenantId, 100)).count(1, 0)
+      await send()
+      proxy.cutNextCommit(cut)
+      await send()
+      assert.equal((await quotas.usageOf(tenantId)).today.bytes, 200)
+      const [day] = await store.daysOf(tenantId)
+      assert.equal(day?.bytes, isStored ? 200 : 100)
+      await send()
+      const [counted] = await new QuotaStore(control, clock, noLimits).daysOf(tenantId)
+      assert.deepEqual([counted?.bytes, counted?.rowsAccepted], [300, 3])
+      await quotas.close()
+    })
+
+    test('of the removal of an organisation: all of it is removed, or nothing is and writers continue', async () => {
       const tenantId = await organise()
       const gate = new TelemetryGate()
       const store = storeShowing(new Visibility(new ProcessFences(gate), clock), control, clock)
@@ -256,6 +277,7 @@ for (const cut of cuts) {
             isClosed = false
           }
         },
+        forgetSenders: () => {},
         countTelemetry: async () => 0,
         flushControl: async () => {},
         signCheckpoint: async () => '',
@@ -274,7 +296,7 @@ for (const cut of cuts) {
   })
 }
 
-test('a database that goes away and comes back is used again, and says what it is meanwhile', async () => {
+test('requests are refused with 503 while the database can’t be reached, and accepted afterwards', async () => {
   const tenantId = await organise()
   const store = storeShowing(new Visibility(new ProcessFences(new TelemetryGate()), clock), cuttable, clock)
   const create = () => store.create(tenantId, all, { requester: owner, idempotencyKey: null })

@@ -1,17 +1,17 @@
 // A proxy in front of a PostgreSQL server that ends connections at a chosen point: before a commit reaches
-// the server, when the server has answered it, or all of them, as when the server restarts. It reads no more
-// of the protocol than the text of a commit and of its answer.
+// the server, after the server has responded to it, or all connections, as when the server restarts. It knows
+// nothing of the protocol but the text of a commit and of its response.
 
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** Where the connection of the next commit ends. The server then has not seen it, or has carried it out. */
+/** Where the connection of the next commit ends: the server has not received it, or has carried it out. */
 export type CommitCut = 'before the server' | 'after the server'
 
 interface CuttingProxy {
   readonly host: string
   readonly port: number
-  /** The next commit is cut. */
+  /** Cuts the connection of the next commit. */
   cutNextCommit(at: CommitCut): void
   /** Ends every connection, and refuses new ones until the function that is returned is called. */
   goDown(): () => void

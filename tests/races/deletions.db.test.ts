@@ -1,5 +1,5 @@
-// Races of deletion requests, and of what governs them: limits, repeats, moves, second persons, legal holds,
-// retention, certificates and backups.
+// Races of deletion requests: limits, repeats, transitions, second persons, legal holds, retention,
+// certificates and backups.
 
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
@@ -38,7 +38,7 @@ const startNs = BigInt(startMs) * 1_000_000n
 const storeOf = (control: Control, { clock }: RaceScene) =>
   storeShowing(new Visibility(new ProcessFences(new TelemetryGate()), clock), control, clock)
 
-/** Requests that somebody asks for at once. */
+/** Requests that are sent at the same time. */
 const asking =
   (scene: RaceScene, draft: Partial<DeletionDraft> = {}, idempotencyKey: string | null = null) =>
   async (control: Control): Promise<RequestRow> => {

@@ -1,7 +1,7 @@
-// Two processes at one control plane, at the moment when it matters: the first stands before its commit while
-// the second begins, and commits once the second waits for it or has ended. Nothing here depends on time.
-// Each race is run twice: with locks, where its rule must hold, and without, where it must break, because a
-// race that nothing can lose proves nothing.
+// Races of two processes at one control plane: the first pauses before its commit until the second waits for
+// its lock or has ended, and then commits. Nothing here depends on time. Each race is run twice: with locks,
+// where its rule must hold, and without, where it must break, so that a race which cannot break the rule
+// fails the test.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -26,9 +26,9 @@ interface Race {
 }
 
 export interface RaceScene {
-  /** A handle that takes part in no race. */
+  /** A handle outside the race, for preparation and checks. */
   readonly control: Control
-  /** An organisation of this race alone. */
+  /** The organisation of this race; no other race uses it. */
   readonly tenantId: string
   readonly clock: ManualClock
 }
@@ -52,7 +52,7 @@ export function testRace(name: string, prepare: (scene: RaceScene) => Promise<Ra
   })
 }
 
-/** For rules that one statement keeps, such as a compare-and-set, and no lock. */
+/** For rules that one statement keeps without a lock, such as a compare-and-set. */
 export function testStatementRace(name: string, prepare: (scene: RaceScene) => Promise<Race>): void {
   test(name, async () => {
     for (const handles of [locking, lockless]) {
@@ -62,7 +62,7 @@ export function testStatementRace(name: string, prepare: (scene: RaceScene) => P
   })
 }
 
-/** How many of the two were fulfilled, and the codes of those that were not. */
+/** How many of the two succeeded, and the codes of the errors of the others. */
 export function summaryOf({ first, second }: Outcomes): { fulfilled: number; refused: string[] } {
   const refused = [first, second].flatMap((outcome) =>
     outcome.status === 'rejected' ? [String(outcome.reason.code ?? outcome.reason.name)] : [],
@@ -104,7 +104,7 @@ function withoutLocks(control: Control): Control {
   return control
 }
 
-/** A handle whose first transaction stops before its commit. */
+/** A handle whose first transaction pauses before its commit. */
 function stoppingBeforeCommit(control: Control, reached: () => void, held: Promise<void>): Control {
   let hasStopped = false
   const transaction = () => {

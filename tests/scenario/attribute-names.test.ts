@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { type Service, startService } from './service.ts'
 

@@ -13,7 +13,7 @@ export interface BackupChildOptions {
   readonly settings: Readonly<Record<string, string>>
   /** Organisations to create, each with an owner token of this secret. */
   readonly organisations: readonly { readonly tenantId: string; readonly secret: string }[]
-  /** Failpoint at which to pause, once, until a line comes in on standard input. */
+  /** Failpoint at which to pause, once, until standard input has a line. */
   readonly standStill: string | null
   /** Restores this backup instead of serving. */
   readonly restore: { readonly backup: string; readonly isControlReplaced: boolean } | null

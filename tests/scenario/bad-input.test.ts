@@ -5,10 +5,10 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
+import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import {
   type Answer,
   assertRefused,
@@ -353,7 +353,7 @@ test('a body that is not a JSON object is refused with the location of the error
   }
 })
 
-test('a body with any depth of nesting is refused properly', async () => {
+test('a body of any nesting depth is refused with an error', async () => {
   for (const depth of [10, 100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 15_000]) {
     for (const [open, close] of [
       ['[', ']'],

@@ -7,10 +7,10 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, afterEach, before, test } from 'node:test'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
+import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.ts'
 import { errorCatalogue } from '../../contract/errors.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOfEverySignal, requestIn } from './erasing.ts'
 import {
   type Answer,

@@ -6,14 +6,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionPreview } from '../../contract/deletion.ts'
-import { Anomaly, Detector } from '../../contract/detection.ts'
-import { AnomalyWithContext } from '../../contract/detection-context.ts'
-import { DetectorPreview } from '../../contract/detection-preview.ts'
-import { Incident, IncidentWithMembers } from '../../contract/incidents.ts'
-import { formatInstant } from '../../contract/instant.ts'
-import { SeriesAnswer } from '../../contract/telemetry.ts'
+import { DeletionPreview } from '../../contract/deletion/requests.ts'
+import { AnomalyWithContext } from '../../contract/detection/context.ts'
+import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { Incident, IncidentWithMembers } from '../../contract/detection/incidents.ts'
+import { DetectorPreview } from '../../contract/detection/preview.ts'
+import { SeriesAnswer } from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import {
   type Answer,

@@ -3,8 +3,8 @@
 // erased.
 
 import assert from 'node:assert/strict'
-import { DeletionRequest } from '../../contract/deletion.ts'
-import { formatInstant } from '../../contract/instant.ts'
+import { DeletionRequest } from '../../contract/deletion/requests.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import type { Answer, Service, Tenant } from './service.ts'
 import { minuteNs, mondayNs, readSample } from './telemetry.ts'

@@ -5,18 +5,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { z } from 'zod'
-import * as acme from '../../contract/examples/acme.ts'
+import { pathExamples } from '../../contract/examples/params.ts'
 import { bodyTypesOf, jsonType, type Operation, requestPath } from '../../contract/operation.ts'
 import { everyOperation } from '../../contract/operations/every.ts'
 import { type Service, startService } from './service.ts'
-
-const params = {
-  request_id: acme.requestId,
-  hold_id: acme.holdId,
-  change_id: acme.changeId,
-  anomaly_id: acme.anomalyId,
-  detector_id: acme.detectorId,
-}
 
 let service: Service
 before(async () => {
@@ -66,7 +58,7 @@ function fieldsOf(answer: unknown): string[] {
 
 async function send(operation: Operation) {
   const { bodyExample, method } = operation
-  const answer = await service.send(method, requestPath(operation, params), { json: bodyExample })
+  const answer = await service.send(method, requestPath(operation, pathExamples), { json: bodyExample })
   return { status: answer.status, text: answer.text }
 }
 

@@ -1,6 +1,5 @@
-// What a client can do to the service with HTTP/2 frames alone: calls cancelled as soon as they are made,
-// endless headers, PING and SETTINGS without a call. Each ends its own connection, and a neighbour's exports
-// are accepted meanwhile.
+// Attacks with HTTP/2 frames: calls that are cancelled at once, endless headers, PING and SETTINGS without a
+// call. Each ends its own connection, and a neighbour's exports are accepted meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { pageOf } from '../../contract/common.ts'
-import { Detector } from '../../contract/detection.ts'
-import { DetectionMethod } from '../../contract/detection-methods.ts'
-import { DetectorPreview } from '../../contract/detection-preview.ts'
+import { Detector } from '../../contract/detection/detectors.ts'
+import { DetectionMethod } from '../../contract/detection/methods.ts'
+import { DetectorPreview } from '../../contract/detection/preview.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { placesOf, problemsOf, type Service, startService } from './service.ts'
 
 const url = '/anomalies/detectors'

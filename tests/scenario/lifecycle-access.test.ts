@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { z } from 'zod'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest, LedgerEntry } from '../../contract/deletion.ts'
-import { DeletionPolicy, LegalHold } from '../../contract/deletion-governance.ts'
+import { DeletionPolicy, LegalHold } from '../../contract/deletion/governance.ts'
+import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import {
   type Answer,
   assertRefused,

@@ -4,11 +4,16 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest, type DeletionStatus, LedgerEntry, ReadBackResult } from '../../contract/deletion.ts'
-import { DeletionPolicy, LegalHold, Retention } from '../../contract/deletion-governance.ts'
-import { CreatedAccessToken } from '../../contract/tenancy.ts'
+import { DeletionPolicy, LegalHold, Retention } from '../../contract/deletion/governance.ts'
+import {
+  DeletionRequest,
+  type DeletionStatus,
+  LedgerEntry,
+  ReadBackResult,
+} from '../../contract/deletion/requests.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { CreatedAccessToken } from '../../contract/organisation/tenancy.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { openRequestsMax } from '../../server/deletion/requests/states.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import {

@@ -6,11 +6,18 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { HrTime } from '@opentelemetry/api'
 import type { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionRequest } from '../../contract/deletion.ts'
-import { formatInstant } from '../../contract/instant.ts'
-import { LogRecord, MetricEntry, SeriesAnswer, ServiceEntry, Span, Trace } from '../../contract/telemetry.ts'
-import { StorageUsage } from '../../contract/usage.ts'
+import { DeletionRequest } from '../../contract/deletion/requests.ts'
+import { StorageUsage } from '../../contract/organisation/usage.ts'
+import {
+  LogRecord,
+  MetricEntry,
+  SeriesAnswer,
+  ServiceEntry,
+  Span,
+  Trace,
+} from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import {
   childSpanId,

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { IngestUsage, StorageUsage } from '../../contract/usage.ts'
+import { IngestUsage, StorageUsage } from '../../contract/organisation/usage.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { sql } from '../../server/telemetry/sql.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'

@@ -4,9 +4,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { AuditEntry } from '../../contract/audit.ts'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionPreview, DeletionRequest, LedgerEntry, StalePreview } from '../../contract/deletion.ts'
+import {
+  DeletionPreview,
+  DeletionRequest,
+  LedgerEntry,
+  StalePreview,
+} from '../../contract/deletion/requests.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { deletionsUrl, instant, minute } from './erasing.ts'
 import {
   type Answer,

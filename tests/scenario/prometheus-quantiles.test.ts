@@ -7,8 +7,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
-import { type Aggregation, MetricEntry, SeriesAnswer } from '../../contract/telemetry.ts'
+import { type Aggregation, MetricEntry, SeriesAnswer } from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import {
   isInstalled,

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { errorCatalogue } from '../../contract/errors.ts'
-import { formatInstant } from '../../contract/instant.ts'
-import { SeriesAnswer } from '../../contract/telemetry.ts'
-import { StorageUsage } from '../../contract/usage.ts'
+import { StorageUsage } from '../../contract/organisation/usage.ts'
+import { SeriesAnswer } from '../../contract/telemetry/queries.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import {
   compress,

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
-import { IngestUsage, StorageUsage } from '../../contract/usage.ts'
+import { IngestUsage, StorageUsage } from '../../contract/organisation/usage.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { compress, contentTypes, encodeRequest } from '../prometheus/remote-write-messages.ts'
@@ -115,7 +115,7 @@ test('after the quota is removed the next request is accepted', async () => {
   assert.equal((await sendGrpc('acme', 100)).code, 0)
 })
 
-test('many requests at once get exactly the bytes of the day, and a restart does not add more', async () => {
+test('many requests at once get exactly the bytes of the day, and no more after a restart', async () => {
   const body = records(10)
   const size = Buffer.byteLength(JSON.stringify(body))
   const { today } = await usageOf('acme')

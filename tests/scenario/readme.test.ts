@@ -1,7 +1,6 @@
-// The first minutes with the README, as a reader has them who pastes block after block: the service in one
-// terminal, everything else in another, in a copy of the project with its own data folder, home and ports.
-// The blocks of docs/deletion.md follow in the same terminal. All blocks run as they are written; those that
-// are not run are listed here.
+// The blocks of the README, pasted one after the other: the service in one terminal, everything else in
+// another, in a copy of the project with its own data folder, home and ports. The blocks of docs/deletion.md
+// follow in the same terminal. All blocks run as they are written; those that are not run are listed here.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

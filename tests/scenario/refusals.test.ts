@@ -1,9 +1,9 @@
-// What a person sees of refused requests while waiting for the first telemetry: over every protocol, for
-// tokens of the own organisation, and nothing of what was sent.
+// The list of refused requests, for a person who waits for the first telemetry: over every protocol, for
+// tokens of the own organisation, and without anything that was sent.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { RefusalList } from '../../contract/refusals.ts'
+import { RefusalList } from '../../contract/organisation/refusals.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { GrpcClient } from './grpc-client.ts'
@@ -98,7 +98,7 @@ test('refusals of every protocol are listed by reason, operation and token', asy
   assert.ok(!text.includes(secretText) && !text.includes(revoked), text)
 })
 
-test('another organisation, and nobody in particular, is not listed', async () => {
+test('refusals of another organisation, or without a valid token, are not listed', async () => {
   const before = await kinds()
   assert.equal((await service.send('GET', '/telemetry/series', { as: 'globex/viewer' })).status, 422)
   const unknown = { authorization: 'Bearer nobody-has-this' }

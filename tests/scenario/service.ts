@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import type { z } from 'zod'
-import { DeletionRequest } from '../../contract/deletion.ts'
+import { DeletionRequest } from '../../contract/deletion/requests.ts'
 import { ValidationError, type ValidationProblem } from '../../contract/errors.ts'
-import { type Role, roles } from '../../contract/tenancy.ts'
+import { type Role, roles } from '../../contract/role.ts'
 import { type App, createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { operatorActor } from '../../server/core/actor.ts'
@@ -15,6 +15,7 @@ import { type Clock, systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
+import { undeclaredAnswer } from './declared-answers.ts'
 
 export const tenants = ['acme', 'globex'] as const
 export type Tenant = (typeof tenants)[number]
@@ -88,8 +89,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const secrets = await populate(app)
   const address = await app.start()
   const secretOf = (who: Who) => secrets.get(who) ?? assert.fail(`No token for ${who}.`)
-  const send = async (method: string, path: string, sent: Sent = {}) =>
-    answerOf(await fetch(`${address}${path}`, requestOf(method, secretOf(sent.as ?? 'acme/owner'), sent)))
+  const send = async (method: string, path: string, sent: Sent = {}) => {
+    const request = requestOf(method, secretOf(sent.as ?? 'acme/owner'), sent)
+    const answer = await answerOf(await fetch(`${address}${path}`, request))
+    assert.equal(undeclaredAnswer(method, path, answer), null)
+    return answer
+  }
   return {
     app,
     address,

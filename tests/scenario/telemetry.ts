@@ -4,10 +4,10 @@
 
 import assert from 'node:assert/strict'
 import type { z } from 'zod'
-import { pageOf } from '../../contract/common.ts'
-import { formatInstant } from '../../contract/instant.ts'
-import { LogRecord, SeriesAnswer, Span } from '../../contract/telemetry.ts'
-import { StorageUsage } from '../../contract/usage.ts'
+import { StorageUsage } from '../../contract/organisation/usage.ts'
+import { LogRecord, SeriesAnswer, Span } from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
 import type { Service, Who } from './service.ts'
 

@@ -4,12 +4,12 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { pageOf } from '../../contract/common.ts'
-import { DeletionPreview, DeletionRequest } from '../../contract/deletion.ts'
-import { DeletionPolicy, Retention } from '../../contract/deletion-governance.ts'
-import { formatInstant } from '../../contract/instant.ts'
-import { LogRecord } from '../../contract/telemetry.ts'
-import { CreatedAccessToken, Me } from '../../contract/tenancy.ts'
+import { DeletionPolicy, Retention } from '../../contract/deletion/governance.ts'
+import { DeletionPreview, DeletionRequest } from '../../contract/deletion/requests.ts'
+import { CreatedAccessToken, Me } from '../../contract/organisation/tenancy.ts'
+import { LogRecord } from '../../contract/telemetry/queries.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import {
   type Answer,
   assertRefused,

@@ -1,5 +1,5 @@
 // A service in its own process that ends by an uncaught error while the engine runs a statement of half a
-// minute. Prints where it listens, and throws when a line comes in on standard input.
+// minute. Prints its address, and throws when standard input has a line.
 
 import { createApp } from '../../server/app.ts'
 import { stopOnSignal } from '../../server/cli/serve.ts'

@@ -1,5 +1,5 @@
 // The service under its supervisor, as `lethe serve` runs it: native code aborts, and the next process serves
-// the same data; and a supervisor that is killed leaves no service behind.
+// the same data; and when the supervisor is killed, the service ends too.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -47,7 +47,7 @@ function servingPid(): number {
   return Number(children.trim().split(' ')[0])
 }
 
-test('a service that native code aborts is back by itself, and says so in its log and in its metrics', {
+test('a service that native code aborts is started again, and reports it in its log and its metrics', {
   timeout: 120_000,
 }, async () => {
   const first = await metricsOf(await lineWith('"console_link"'))

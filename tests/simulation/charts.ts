@@ -4,7 +4,7 @@
 // past shows its rows.
 
 import assert from 'node:assert/strict'
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { hiding, type Model, type Range } from './model.ts'
 import { dayNs, mondayNs } from './telemetry.ts'
 import { assertAnswer, type World } from './world.ts'

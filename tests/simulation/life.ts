@@ -1,6 +1,6 @@
-// What a simulated service runs on: a clock that is moved from outside, an engine that can be taken away, and
-// the points at which its erasures fail or pause. After the end of a life nothing of it continues: its clock
-// never wakes it and none of its statements reaches the engine, as if the process had ended.
+// What a simulated service runs on: a clock that the test moves, an engine that the test can disconnect, and
+// the points at which its erasures fail or pause. After the end of a life nothing of it continues, as if the
+// process had ended: its clock never wakes it, and none of its statements reaches the engine.
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import type { Fault } from './subject.ts'
 /** How long the eraser waits between two checks of the disk. */
 const removalPollMs = 50
 
-/** Time passes on command, and where a loop waits so long that it expects time to pass. */
+/** Time passes on command, and where a loop waits for a long time. */
 export class SimulatedClock implements Clock {
   #nowMs: number
   #steadyMs = 0
@@ -91,7 +91,7 @@ export class Life {
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.allSettled([...this.#running])
-    // Work that no longer needs the engine, such as an open transaction, comes to its end.
+    // Waits until work without the engine, such as an open transaction, has ended.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
 

@@ -3,7 +3,7 @@
 // the model.
 
 import assert from 'node:assert/strict'
-import { formatInstant } from '../../contract/instant.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
 import { fencing, includes, meets, type Range, type Request, type Status } from './model.ts'
 import { mayWait } from './programs.ts'

@@ -1,5 +1,5 @@
-// Actions of programs in a simulation: exporters send telemetry in any order, again and late, and a detector
-// records an anomaly. Each action knows from the model what the response must be.
+// Actions of programs in a simulation: exporters send telemetry in any order, repeatedly and late, and a
+// detector records an anomaly. Each action knows from the model what the response must be.
 
 import assert from 'node:assert/strict'
 import type { Control } from '../../server/control/database.ts'

@@ -1,10 +1,10 @@
-// Words of SQLite and of PostgreSQL stand in a folder each, so that the control plane runs on either. Stores
-// speak Kysely and the dialect (server/control/dialect.ts).
+// SQL of SQLite and of PostgreSQL is in one folder each, so that the control plane runs on either. Stores use
+// Kysely and the dialect (server/control/dialect.ts).
 
 import { type TemplateElement, Visitor } from 'oxc-parser'
 import { lineAt, type SourceFile, type Violation } from './source-file.ts'
 
-/** What only one database understands, or only in this meaning. */
+/** SQL that only one database understands, or that has this meaning only there. */
 const databases: readonly { name: string; folder: string; words: readonly RegExp[] }[] = [
   { name: 'SQLite', folder: 'server/control/sqlite/', words: sqliteWords() },
   { name: 'PostgreSQL', folder: 'server/control/postgres/', words: postgresWords() },
@@ -38,7 +38,7 @@ function postgresWords(): RegExp[] {
   ]
 }
 
-/** Files that may say them elsewhere, and why. */
+/** Files outside the folders that may contain such SQL, and why. */
 const exceptions: Readonly<Record<string, string>> = {
   'server/telemetry/folder-lock.ts':
     'the lock of the data folder is a file of SQLite, whatever the control plane is on',
@@ -53,10 +53,7 @@ const doors = new Set([
   'tests/postgres-plane.ts',
 ])
 
-/**
- * Words of one database in text that production or a test of the server gives to a database, outside its
- * folder.
- */
+/** SQL of one database, outside its folder, in text of production or of a test of the server. */
 export function findDatabaseWords(sources: readonly SourceFile[]): Violation[] {
   return sources
     .filter(({ path }) => path.startsWith('server/') && exceptions[path] === undefined)
@@ -84,7 +81,7 @@ function foreignWords(source: SourceFile, { text, start }: { text: string; start
     .slice(0, 1)
 }
 
-/** Imports of a database's folder by files that should know only Kysely and the dialect. */
+/** Imports of a database's folder by files that may use only Kysely and the dialect. */
 export function findDatabaseImports(sources: readonly SourceFile[]): Violation[] {
   return sources
     .filter(({ path }) => !doors.has(path))
@@ -113,7 +110,7 @@ function texts({ program }: SourceFile): { text: string; start: number }[] {
     },
     TemplateLiteral: ({ quasis, start }) => found.push({ text: join(quasis), start }),
     TaggedTemplateExpression: ({ quasi, tag, start }) => {
-      // A fragment that begins with the plus stands where a column would.
+      // A fragment that begins with a plus is in the place of a column.
       const text = join(quasi.quasis)
       if (tag.type === 'Identifier' && tag.name === 'sql' && text.startsWith('+'))
         found.push({ text: `where ${text}`, start })

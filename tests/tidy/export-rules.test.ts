@@ -1,4 +1,4 @@
-// The rules of exports find violations, and know every way in which a file can use what another exports.
+// The rules of exports find violations, and count every form in which a file can use the exports of another.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -35,7 +35,7 @@ describe('the rule of unused exports', () => {
     ])
   })
 
-  test('knows every form of import', () => {
+  test('counts every form of import', () => {
     const rest = (importer: string) => unusedBeside(importer).map((place) => place.split(' ')[1])
     assert.deepEqual(rest("import inner, { value, work as run, type Shape } from './b.ts'"), [
       'other',
@@ -70,7 +70,7 @@ describe('the rule of unused exports', () => {
     assert.deepEqual(placesOf(findUnusedExports(files)), ['a.ts:1 value'])
   })
 
-  test('refuses an export whose names it can’t know', () => {
+  test('refuses an export with names that are not in the source', () => {
     assert.throws(
       () => parseSource('a.ts', 'export const { b } = c'),
       /names of a destructuring export are unknown/,

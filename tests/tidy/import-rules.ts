@@ -20,7 +20,14 @@ const layers: readonly (readonly string[])[] = [
 
 /** Rooms inside a room, lowest first; '' means the files of the room itself. */
 const innerLayers: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  contract: [[''], ['examples', 'openapi'], ['operations']],
+  contract: [
+    ['', 'values'],
+    ['deletion', 'telemetry'],
+    ['organisation', 'detection'],
+    ['examples'],
+    ['operations'],
+    ['openapi'],
+  ],
   core: [[''], ['input', 'process', 'turns']],
   http: [['limits'], [''], ['pages'], ['console']],
   ingest: [['rows'], ['otlp', 'prometheus'], ['']],
@@ -165,11 +172,11 @@ function layerOf(room: string): number {
   return layers.findIndex((rooms) => rooms.includes(room))
 }
 
-/** Folders under server/ and console/ that have too many source files. */
+/** Folders of what runs in production that have too many source files. */
 export function findCrowdedFolders(sources: readonly SourceFile[]): Violation[] {
   const folders = production(sources)
     .map(({ path }) => path.slice(0, path.lastIndexOf('/')))
-    .filter((folder) => /^(?:server|console)(?:\/|$)/.test(folder))
+    .filter((folder) => /^(?:contract|server|console)(?:\/|$)/.test(folder))
   return [...Map.groupBy(folders, (folder) => folder)]
     .filter(([, files]) => files.length > sourcesMax)
     .map(([path, { length }]) => ({ path, reason: `${length} source files, at most ${sourcesMax}` }))

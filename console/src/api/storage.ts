@@ -2,7 +2,7 @@
 // an erasure can mark all that it changes as outdated.
 
 import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query'
-import { type DeletionRequest, finalDeletionStatuses } from '../../../contract/deletion.ts'
+import { type DeletionRequest, finalDeletionStatuses } from '../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 import { dayAfter, dayStart } from '../ui/instants.ts'

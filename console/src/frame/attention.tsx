@@ -1,5 +1,5 @@
-// What can't wait, in the bar of every page, each linked to where it is decided: erasures that failed, telemetry
-// that the quota refused, and what waits for a second person.
+// What can't wait, in the bar of every page, each linked to where it is decided: erasures that failed,
+// telemetry that the quota refused, and what waits for a second person.
 
 import { Link } from '@tanstack/react-router'
 import { useMe } from '../api/session.ts'

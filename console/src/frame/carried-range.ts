@@ -1,5 +1,5 @@
-// One time range for all reading pages: a link to one of them carries the range that was seen last, also over a
-// page that has none.
+// One time range for all reading pages: a link to one of them carries the range that was seen last, also over
+// a page that has none.
 
 import { useLocation } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'

@@ -1,4 +1,5 @@
-// An instant that is copied is copied as it is meant: in UTC with all its digits, whatever the zone of the page.
+// An instant that is copied is copied as it is meant: in UTC with all its digits, whatever the zone of the
+// page.
 
 import { useEffect } from 'react'
 

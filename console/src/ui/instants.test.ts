@@ -48,7 +48,7 @@ test('UTC days follow each other over the ends of months and years', () => {
   assert.deepEqual(daysBetween('2026-01-02', '2026-01-01'), [])
 })
 
-test('times near now are told in words', () => {
+test('times near now are words', () => {
   const nowMs = Date.parse('2026-11-03T12:00:00Z')
   assert.equal(agoText('2026-11-03T11:59:59.500Z', nowMs), 'now')
   assert.equal(agoText('2026-11-03T11:58:59Z', nowMs), '1 minute ago')

@@ -4,7 +4,7 @@
 import type { ReactNode } from 'react'
 
 interface ScrollingProps {
-  /** Says what it holds to a reader who comes to it by keys. */
+  /** Describes the content to a reader who reaches it by keys. */
   readonly label: string
   readonly className?: string
   readonly children: ReactNode

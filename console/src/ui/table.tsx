@@ -7,7 +7,7 @@ import { Scrolling } from './scrolling.tsx'
 type Column = string | { readonly number: string }
 
 interface TableProps {
-  /** Says what the table holds to a reader who comes to it by keys. */
+  /** Describes the table to a reader who reaches it by keys. */
   readonly label: string
   /** With different names. */
   readonly columns: readonly Column[]

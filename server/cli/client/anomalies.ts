@@ -1,6 +1,6 @@
 // `lethe anomalies`: anomalies of the token's organisation.
 
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { anomalyOperations } from '../../../contract/operations/anomalies.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'

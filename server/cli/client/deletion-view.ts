@@ -5,7 +5,7 @@ import {
   type DeletionPreview,
   type DeletionRequest,
   finalDeletionStatuses,
-} from '../../../contract/deletion.ts'
+} from '../../../contract/deletion/requests.ts'
 import { bytesText, countText, durationText, table } from './text.ts'
 
 /** Whether the service does nothing more with it without a decision of a person. */

@@ -9,7 +9,7 @@ import {
   type DeletionRequest,
   delayMinutesMax,
   StalePreview,
-} from '../../../contract/deletion.ts'
+} from '../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import type { Clock } from '../../core/clock.ts'

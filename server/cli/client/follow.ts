@@ -1,7 +1,7 @@
 // Follows a deletion until it has ended. A terminal shows one picture that is redrawn; a file or a pipe gets
 // a line for each change. A service that restarts meanwhile is waited for.
 
-import type { DeletionRequest } from '../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'

@@ -1,6 +1,6 @@
 // `lethe incidents`: anomalies that belong together, where they likely began, and what happened when.
 
-import type { Incident, IncidentOrigin } from '../../../contract/incidents.ts'
+import type { Incident, IncidentOrigin } from '../../../contract/detection/incidents.ts'
 import { incidentOperations } from '../../../contract/operations/incidents.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'

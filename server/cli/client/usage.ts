@@ -2,7 +2,7 @@
 
 import type { z } from 'zod'
 import { usageOperations } from '../../../contract/operations/usage.ts'
-import type { IngestUsage, StorageUsage } from '../../../contract/usage.ts'
+import type { IngestUsage, StorageUsage } from '../../../contract/organisation/usage.ts'
 import { type JsonOption, print, printJson } from '../print.ts'
 import { ApiClient } from './api.ts'
 import type { Connection } from './settings.ts'

@@ -1,9 +1,9 @@
 // Values of options, for help and completion. They repeat the contract, whose schemas take several times as
 // long to load as the command line itself; a test compares the two.
 
-import type { DeletionStatus } from '../../../contract/deletion.ts'
-import type { MethodKey } from '../../../contract/detection-methods.ts'
-import type { Role } from '../../../contract/tenancy.ts'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
+import type { MethodKey } from '../../../contract/detection/methods.ts'
+import type { Role } from '../../../contract/role.ts'
 
 export const roleChoices = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const satisfies readonly Role[]
 

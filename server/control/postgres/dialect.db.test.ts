@@ -20,7 +20,7 @@ const locksNow = async () => {
   return rows[0]?.locks
 }
 
-test('a transaction asks for each lock once, and has none of an organisation beside that of all', async () => {
+test('a transaction takes each lock once, and no lock of an organisation beside the lock of all', async () => {
   const held: unknown[] = []
   await transact(control, async (trx) => {
     for (let i = 0; i < 3; i++) await lock(trx, { tenantId: 'acme' })

@@ -163,6 +163,8 @@ const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
 class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  /** A server is asked, and nothing else tells. */
+  readonly outsideWrites = () => null
 
   constructor(figures: ControlFigures) {
     super()

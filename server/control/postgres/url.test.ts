@@ -15,7 +15,7 @@ test('an address has host, port, user, password and database, with encoded chara
   assert.equal(readAddress('postgres://ada@localhost/lethe?host=/run/postgresql').host, '/run/postgresql')
 })
 
-test('a server elsewhere is checked by certificate and name unless the address says less', () => {
+test('the certificate and the name of a remote server are checked unless the address requires less', () => {
   assert.equal(readAddress('postgres://ada@127.0.0.1/lethe').ssl, false)
   assert.deepEqual(readAddress(remote).ssl, { rejectUnauthorized: true })
   assert.deepEqual(readAddress(`${remote}?sslmode=require`).ssl, { rejectUnauthorized: false })

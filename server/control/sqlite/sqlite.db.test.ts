@@ -66,7 +66,7 @@ test('a copy has what is stored, nothing deleted, and at most the announced size
   rmSync(copies, { recursive: true, force: true })
 })
 
-test('a flush that another reader holds up is an error and not a quiet success', async () => {
+test('a flush that another reader blocks is an error and not a silent success', async () => {
   const reader = new DatabaseSync(join(folder, 'control.db'))
   try {
     reader.exec('begin')
@@ -118,7 +118,7 @@ test('a repeated query returns what another process has written meanwhile, and n
   await theirs.updateTable('instance').set({ value: 'two' }).where('key', '=', 'shared').execute()
   await sql`alter table instance add column later text`.execute(theirs)
   assert.deepEqual(await ask(), [{ key: 'shared', value: 'two', later: null }])
-  // A question that was asked holds nothing up.
+  // A finished query blocks no flush.
   await dialectOf(theirs).flushErased(theirs)
   await ours.destroy()
   await theirs.destroy()

@@ -8,7 +8,7 @@ import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
 import { ControlFigures } from '../figures.ts'
-import { busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
+import { beginSnapshot, busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
@@ -38,7 +38,8 @@ function open(path: string, durability: readonly string[]): Control {
     refusing(() => database.exec(`pragma ${pragma}`))
   }
   const figures = new ControlFigures(() => ({ open: 1, waiting: 0 }))
-  return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database, figures) }, figures) })
+  const driver = driverOf(database, figures)
+  return new Kysely({ dialect: new SqliteControlDialect({ database: driver }, { figures, ...driver }) })
 }
 
 /** Files beside the database at `path` that belong to it: they would corrupt another in its place. */
@@ -46,12 +47,19 @@ export function logsOf(path: string): string[] {
   return ['-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
 }
 
-/** Kysely speaks the interface of better-sqlite3; this is that interface over node:sqlite. */
+/** Kysely's dialect expects the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const kept = new Map<string, Prepared>()
+  const version = database.prepare('pragma data_version')
+  let isSnapshot = false
+  let unsure = 0
   return {
     close: () => database.close(),
+    // In a snapshot the version is that of its beginning, so that others may have written.
+    outsideWrites: () =>
+      isSnapshot && database.isTransaction ? --unsure : refusing(() => Number(version.get()?.data_version)),
     prepare(text: string): Prepared {
+      if (text.startsWith('begin')) isSnapshot = text === beginSnapshot
       const known = kept.get(text)
       if (known !== undefined) return known
       const prepared = prepare(database, text, figures)
@@ -94,8 +102,8 @@ function prepare(database: DatabaseSync, text: string, figures: ControlFigures) 
 }
 
 /**
- * SQLITE_BUSY: another process held its transaction longer than we waited. Nothing was
- * written; trying again is right.
+ * SQLITE_BUSY: the transaction of another process was open for longer than we waited. Nothing was written;
+ * trying again is right.
  */
 const busyCode = 5
 

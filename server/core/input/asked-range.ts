@@ -1,6 +1,6 @@
 // The time range that a query asks for, where each bound may be absent or relative to now.
 
-import { instantOf, type Moment, type Ns } from '../../../contract/instant.ts'
+import { instantOf, type Moment, type Ns } from '../../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../app-error.ts'
 import type { TimeRange } from '../time-range.ts'
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { InstantInput } from '../../../contract/instant.ts'
-import { oldRangeNames, withOldNames } from '../../../contract/old-names.ts'
+import { InstantInput } from '../../../contract/values/instant.ts'
+import { oldRangeNames, withOldNames } from '../../../contract/values/old-names.ts'
 import { readPart } from './parsed.ts'
 
 const Body = withOldNames(

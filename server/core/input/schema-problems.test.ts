@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { queryInt, refuse } from '../../../contract/common.ts'
-import { InstantInput } from '../../../contract/instant.ts'
+import { queryInt, refuse } from '../../../contract/values/fields.ts'
+import { InstantInput } from '../../../contract/values/instant.ts'
 import { problemsOf } from './schema-problems.ts'
 
 function problems(schema: z.ZodType, input: unknown, part = 'body') {

@@ -77,7 +77,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('gives an owner fewer members at once while another asks too', async () => {
+  test('gives an owner fewer members at once while another owner has requests', async () => {
     const { alone, begun, lend, endAll, end, under } = poolOf(4, { atOnceByOwner: 2, atOnceBesideOthers: 1 })
     const all = [lend('first'), lend('first')]
     await turn()
@@ -126,7 +126,7 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
-  test('lets no owner have every member, whoever waits', async () => {
+  test('gives no owner every member, whoever waits', async () => {
     const { begun, lend, end, endAll } = poolOf(3, { atOnceByOwner: 2 })
     const all = Array.from({ length: 10 }, () => lend('attacker'))
     all.push(lend('attacker', { kind: 'background' }))

@@ -177,7 +177,7 @@ test('a request of a neighbour that arrives during an attempt is carried out bef
   assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length / 2)
 })
 
-test('a long rewrite gives way after each partition, also to an organisation in the same placement', async () => {
+test('a long rewrite lets others run after each partition, also an organisation in the same placement', async () => {
   const scene = await sceneOf(stores, { attemptsAtOnce: 4 })
   const by = { requester: tokenNamed('owner'), idempotencyKey: null }
   const halfAnHour = { ...between(monday + hourNs, monday + 2n * hourNs), signals: ['logs' as const] }

@@ -218,7 +218,7 @@ test('the next start but one also waits for the erasure of what came back, and a
   await assertRows(scene, 0)
 })
 
-test('a request that needed many attempts has all its attempts again when its telemetry comes back', async () => {
+test('a request that needed many attempts has all its attempts again when a restore brings its telemetry back', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(all)
   const id = request.request_id

@@ -241,7 +241,7 @@ test('an erasure that only the journal has can’t be cancelled under a hold', a
   assert.equal(await scene.visible(scene.own, 'otel_logs', gate), 0)
 })
 
-test('a mark that was written before the completion in the ledger completes nothing by itself', async () => {
+test('a mark that was written before the completion in the ledger does not complete the request', async () => {
   const scene = await governedSceneOf(stores)
   const { request } = await scene.request(firstWeek)
   scene.faults.failOnceAt('marked done')

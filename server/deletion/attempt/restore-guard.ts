@@ -4,7 +4,7 @@
 // telemetry nor what an older control plane derived from it.
 
 import type { FastifyBaseLogger } from 'fastify'
-import { deletionStatuses } from '../../../contract/deletion.ts'
+import { deletionStatuses } from '../../../contract/deletion/requests.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'

@@ -10,7 +10,7 @@ import {
   type CertificateAnswer,
   certificateType,
   DeletionCertificate,
-} from '../../../contract/certificate.ts'
+} from '../../../contract/deletion/certificate.ts'
 import { newKeyPair, signJws } from '../../audit/jws.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenActor } from '../../core/actor.ts'

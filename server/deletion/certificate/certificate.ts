@@ -7,9 +7,9 @@ import {
   certificateVersion,
   type DeletionCertificate,
   type erasureMethods,
-} from '../../../contract/certificate.ts'
-import type { deletionReasons } from '../../../contract/deletion.ts'
-import { formatInstant } from '../../../contract/instant.ts'
+} from '../../../contract/deletion/certificate.ts'
+import type { deletionReasons } from '../../../contract/deletion/requests.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { actorTextIn, laterActorTextIn } from '../../control/actor-columns.ts'
 import { instantText } from '../../core/clock.ts'

@@ -9,7 +9,7 @@ import {
   certificateType,
   DeletionCertificate,
   jwksUri,
-} from '../../../contract/certificate.ts'
+} from '../../../contract/deletion/certificate.ts'
 import { SignatureProblem, verifyJws } from '../../audit/jws.ts'
 import { readJsonBody } from '../../core/input/json-body.ts'
 import { fileBounds } from '../../core/input/json-bounds.ts'

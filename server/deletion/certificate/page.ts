@@ -3,8 +3,8 @@
 // inserted.
 
 import { createHash } from 'node:crypto'
-import type { DeletionCertificate } from '../../../contract/certificate.ts'
-import { jwksUri } from '../../../contract/certificate.ts'
+import type { DeletionCertificate } from '../../../contract/deletion/certificate.ts'
+import { jwksUri } from '../../../contract/deletion/certificate.ts'
 import type { IssuedCertificate } from './store.ts'
 import { style } from './style.ts'
 

@@ -2,7 +2,7 @@
 // return the same bytes.
 
 import type { FastifyInstance } from 'fastify'
-import { type CertificateAnswer, jwksUri } from '../../../contract/certificate.ts'
+import { type CertificateAnswer, jwksUri } from '../../../contract/deletion/certificate.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { prefersHtml } from '../../http/pages/prefers-html.ts'
 import { serve } from '../../http/serve.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeletionStatus } from '../../../contract/deletion.ts'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { KeySeal } from '../../audit/key-seal.ts'

@@ -3,7 +3,7 @@
 // request again, there is no certificate until a newer entry completes it; then a new certificate names the
 // stored one as superseded and replaces it. Certificates that were handed out before stay validly signed.
 
-import { certificateType, DeletionCertificate } from '../../../contract/certificate.ts'
+import { certificateType, DeletionCertificate } from '../../../contract/deletion/certificate.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { readUnverified } from '../../audit/jws.ts'
 import { appendAudit } from '../../audit/log.ts'

@@ -2,7 +2,7 @@
 // verify it again. Each decision is one compare-and-set; the one that loses a race is refused and changes
 // nothing.
 
-import type { DeletionStatus } from '../../../contract/deletion.ts'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Caller } from '../../core/caller.ts'

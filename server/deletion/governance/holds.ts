@@ -3,8 +3,8 @@
 // is released. A released hold stays recorded.
 
 import type { Selectable } from 'kysely'
-import type { LegalHold, PlaceHold } from '../../../contract/deletion-governance.ts'
-import { formatInstant, nsPerMs } from '../../../contract/instant.ts'
+import type { LegalHold, PlaceHold } from '../../../contract/deletion/governance.ts'
+import { formatInstant, nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../../control/database.ts'

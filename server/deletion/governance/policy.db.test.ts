@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
@@ -41,7 +41,7 @@ function scene() {
   }
 }
 
-test('without a rule no approval is required, and each rule requires what it says', async () => {
+test('without a rule no approval is required, and each rule requires its approvals', async () => {
   const { get, rule } = scene()
   assert.deepEqual(await get(), { approval: 'none', pending: null })
   assert.equal(await rule(), 'none')

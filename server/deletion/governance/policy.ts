@@ -7,7 +7,7 @@ import {
   approvalRules,
   type DeletionPolicy,
   oldApprovalRules,
-} from '../../../contract/deletion-governance.ts'
+} from '../../../contract/deletion/governance.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'

@@ -1,7 +1,7 @@
 // The policy of a second person and legal holds over HTTP.
 
 import type { FastifyInstance } from 'fastify'
-import type { LegalHold, PlaceHold } from '../../../contract/deletion-governance.ts'
+import type { LegalHold, PlaceHold } from '../../../contract/deletion/governance.ts'
 import { holdOperations, policyOperations } from '../../../contract/operations/governance.ts'
 import type { Caller } from '../../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../../core/input/cursor.ts'

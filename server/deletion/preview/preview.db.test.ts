@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { DeletionPreview } from '../../../contract/deletion.ts'
+import { DeletionPreview } from '../../../contract/deletion/requests.ts'
 import { openStores, type Stores } from '../../../tests/fixtures.ts'
 import { derivedStores } from '../../app/derived-stores.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'

@@ -7,8 +7,8 @@
 // the estimate of work leaves it out.
 
 import type { z } from 'zod'
-import type { DeletionPreview } from '../../../contract/deletion.ts'
-import { formatInstant, nsPerMs } from '../../../contract/instant.ts'
+import type { DeletionPreview } from '../../../contract/deletion/requests.ts'
+import { formatInstant, nsPerMs } from '../../../contract/values/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import type { Control } from '../../control/database.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { CreateDeletion } from '../../../contract/deletion.ts'
+import { CreateDeletion } from '../../../contract/deletion/requests.ts'
 import { readPart } from '../../core/input/parsed.ts'
 import { readDeletion } from './draft.ts'
 import { selectionText } from './selection.ts'

@@ -2,7 +2,7 @@
 // Rules that need more than one field are here. Pure.
 
 import type { z } from 'zod'
-import type { CreateDeletion, deletionReasons, PreviewDeletion } from '../../../contract/deletion.ts'
+import type { CreateDeletion, deletionReasons, PreviewDeletion } from '../../../contract/deletion/requests.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem } from '../../core/app-error.ts'
 import { isRecord } from '../../core/input/is-record.ts'

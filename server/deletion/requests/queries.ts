@@ -1,7 +1,7 @@
 // Reads deletion requests: those of one organisation for its people, those of all organisations for the
 // worker. Nothing here writes.
 
-import type { DeletionRequest, DeletionStatus } from '../../../contract/deletion.ts'
+import type { DeletionRequest, DeletionStatus } from '../../../contract/deletion/requests.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'

@@ -1,6 +1,6 @@
 // Which requests may be attempted now, and in which order. Pure.
 
-import type { DeletionStatus } from '../../../contract/deletion.ts'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 
 /** The fields of a request that decide about its place. */
 interface Queued {

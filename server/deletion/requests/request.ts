@@ -2,8 +2,12 @@
 // form. Pure.
 
 import type { Selectable } from 'kysely'
-import { type DeletionRequest, DeletionStatus, type deletionReasons } from '../../../contract/deletion.ts'
-import { formatInstant } from '../../../contract/instant.ts'
+import {
+  type DeletionRequest,
+  DeletionStatus,
+  type deletionReasons,
+} from '../../../contract/deletion/requests.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { DeletionRequestsTable } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'

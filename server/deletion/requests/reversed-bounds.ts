@@ -1,7 +1,7 @@
 // The rule that every range in this room's bodies has in common: it ends after it starts. Pure.
 
 import type { ValidationProblem } from '../../../contract/errors.ts'
-import { formatInstant, type Ns } from '../../../contract/instant.ts'
+import { formatInstant, type Ns } from '../../../contract/values/instant.ts'
 import { problem } from '../../core/app-error.ts'
 import { isRecord } from '../../core/input/is-record.ts'
 

@@ -1,7 +1,7 @@
 // What a request selects of an organisation's telemetry: signals and a half-open range of event time, exactly
 // as asked and never clamped to what is stored. Pure.
 
-import { type Ns, nsPerMs } from '../../../contract/instant.ts'
+import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { covers, overlaps, type TimeRange } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion.ts'
+import { deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion/requests.ts'
 import { deletionEvents, hidingStatuses, transitions, workingStatuses } from './states.ts'
 
 describe('the state table', () => {
@@ -32,7 +32,7 @@ describe('the state table', () => {
     })
   }
 
-  test('lets only a restore leave completion, or a state in which the telemetry is visible again', () => {
+  test('allows only a restore to leave completion, or a state in which the telemetry is visible again', () => {
     for (const status of ['completed', 'cancelled', 'rejected', 'expired'] as const) {
       const leaving = deletionEvents.filter((event) => transitions[status][event] !== null)
       assert.deepEqual(leaving, ['reapply'])

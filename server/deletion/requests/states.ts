@@ -2,7 +2,11 @@
 // writers, and the limits of retries and waiting. SPEC.md has the same in words and tables, and tests compare
 // the two. Pure.
 
-import { type DeletionStatus, deletionStatuses, finalDeletionStatuses } from '../../../contract/deletion.ts'
+import {
+  type DeletionStatus,
+  deletionStatuses,
+  finalDeletionStatuses,
+} from '../../../contract/deletion/requests.ts'
 
 export const deletionEvents = [
   'approve',

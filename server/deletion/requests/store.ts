@@ -7,7 +7,7 @@
 // of events.
 
 import type { Updateable } from 'kysely'
-import { formatInstant } from '../../../contract/instant.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { appendAudit, appendLedger } from '../../audit/log.ts'
 import {
@@ -94,7 +94,7 @@ export class RequestStore {
       requester: Actor
       idempotencyKey: string | null
       /**
-       * Throws where the reason for the request no longer holds. Reads in the transaction that writes the
+       * Throws where the reason for the request is no longer given. Reads in the transaction that writes the
        * request.
        */
       precondition?: (trx: ControlTransaction) => Promise<void>

@@ -3,7 +3,7 @@
 // none is ever added.
 
 import type { Selectable } from 'kysely'
-import type { RetentionChange } from '../../../contract/deletion-governance.ts'
+import type { RetentionChange } from '../../../contract/deletion/governance.ts'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, RetentionChangesTable } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'

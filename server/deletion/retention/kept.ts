@@ -1,8 +1,8 @@
 // What retention keeps of each signal, beside the last deletion that it has requested: the rule alone does
 // not say whether it was carried out.
 
-import type { DeletionStatus } from '../../../contract/deletion.ts'
-import { formatInstant } from '../../../contract/instant.ts'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import type { Control } from '../../control/database.ts'
 import { instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'

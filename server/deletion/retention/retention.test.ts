@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nsPerMs } from '../../../contract/instant.ts'
+import { nsPerMs } from '../../../contract/values/instant.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { cutOffMs, retentionDrafts, retentionKey } from './retention.ts'
 

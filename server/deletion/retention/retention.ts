@@ -1,7 +1,7 @@
 // What a retention rule erases on a day: everything of a signal before a UTC midnight, except what is held.
 // Nothing is stored between days, so what a hold keeps today is found again after its release. Pure.
 
-import { nsPerMs } from '../../../contract/instant.ts'
+import { nsPerMs } from '../../../contract/values/instant.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'

@@ -2,7 +2,7 @@
 // means that a part of the change waits and is not in force.
 
 import type { FastifyInstance } from 'fastify'
-import type { PatchRetention } from '../../../contract/deletion-governance.ts'
+import type { PatchRetention } from '../../../contract/deletion/governance.ts'
 import { retentionOperations } from '../../../contract/operations/governance.ts'
 import type { Caller } from '../../core/caller.ts'
 import { serve } from '../../http/serve.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'

@@ -2,7 +2,7 @@
 // policy asks for a second person, fewer days of a signal, also the first ones, wait for another owner or
 // admin, because a shorter rule erases as much as a deletion. More days, or no limit, are in force at once.
 
-import type { PatchRetention, Retention } from '../../../contract/deletion-governance.ts'
+import type { PatchRetention, Retention } from '../../../contract/deletion/governance.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'

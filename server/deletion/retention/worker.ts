@@ -3,7 +3,7 @@
 // is requested.
 
 import type { FastifyBaseLogger } from 'fastify'
-import type { ApprovalRule } from '../../../contract/deletion-governance.ts'
+import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'

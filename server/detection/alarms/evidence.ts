@@ -1,7 +1,7 @@
 // Applies the user's policies on missing and thin data to a series, before anything judges it. Methods then
 // see only values and the alarm layer only kinds of buckets, and neither has to know the policies.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 

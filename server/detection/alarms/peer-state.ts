@@ -2,7 +2,7 @@
 // bucket. The history of the series itself does not matter then; only the number of its peers and the
 // length of their history do.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { peerValuesAt } from '../scoring/peers.ts'
 import { at, type Series } from '../scoring/series.ts'
 import type { DetectorState } from './alarm.ts'

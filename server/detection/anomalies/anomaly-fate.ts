@@ -4,7 +4,7 @@
 // and keeps the fact that something was seen. Time that the run did not read, because it was already erased
 // or hidden, has no effect.
 
-import type { Ns } from '../../../contract/instant.ts'
+import type { Ns } from '../../../contract/values/instant.ts'
 import { overlaps, type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'

@@ -3,9 +3,9 @@
 // 64-bit integers in the database.
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
-import type { Anomaly } from '../../../contract/detection.ts'
-import { type Feedback, Verdict } from '../../../contract/detection-feedback.ts'
-import { formatInstant, type Ns } from '../../../contract/instant.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
+import { type Feedback, Verdict } from '../../../contract/detection/feedback.ts'
+import { formatInstant, type Ns } from '../../../contract/values/instant.ts'
 import { laterActorTextIn } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, ControlTransaction, Database } from '../../control/database.ts'
 import { instantText } from '../../core/clock.ts'

@@ -9,8 +9,8 @@ import {
   type Mute,
   Verdict,
   Weekly,
-} from '../../../contract/detection-feedback.ts'
-import { formatInstant, type Ns, nsPerMs } from '../../../contract/instant.ts'
+} from '../../../contract/detection/feedback.ts'
+import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type {

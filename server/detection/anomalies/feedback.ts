@@ -13,8 +13,8 @@
 // of width 0, and a multiple of 0 is 0, so nothing moves there either; the person who gave the
 // feedback is told what helps.
 
-import type { Verdict } from '../../../contract/detection-feedback.ts'
-import type { Ns } from '../../../contract/instant.ts'
+import type { Verdict } from '../../../contract/detection/feedback.ts'
+import type { Ns } from '../../../contract/values/instant.ts'
 import { highestScore } from '../methods/method.ts'
 import type { MuteRule } from './mute.ts'
 

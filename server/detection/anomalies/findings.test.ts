@@ -10,8 +10,8 @@ import {
   RobustBandParams,
   SeasonalBandParams,
   ThresholdParams,
-} from '../../../contract/detection-methods.ts'
-import { nsPerMinute } from '../../../contract/instant.ts'
+} from '../../../contract/detection/methods.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { buildSeries } from '../scoring/series.ts'
 import { type Finding, findingsOf } from './findings.ts'

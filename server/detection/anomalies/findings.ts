@@ -4,8 +4,8 @@
 // after, each with its own peak. Otherwise the record would claim to have seen erased time, and the next
 // verification would count it.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { type Evaluation, sideOf } from '../alarms/alarm.ts'
 import type { Episode } from '../alarms/episode-tracker.ts'
 import { holidayTest } from '../scoring/holidays.ts'

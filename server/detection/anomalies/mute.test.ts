@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CreateMute, type Weekly } from '../../../contract/detection-feedback.ts'
+import { CreateMute, type Weekly } from '../../../contract/detection/feedback.ts'
 import { readPart } from '../../core/input/parsed.ts'
 import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, mutesFor, readMute } from './mute.ts'
 

@@ -3,9 +3,9 @@
 // with the time of the run: a late or repeated run has the same result. An episode inside a mute is recorded
 // as muted; one that lasts longer than its mute alarms as soon as the mute ends.
 
-import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection-feedback.ts'
+import { type CreateMute, type Weekly, weekdays } from '../../../contract/detection/feedback.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
-import { type Ns, nsPerMs } from '../../../contract/instant.ts'
+import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { problem } from '../../core/app-error.ts'
 import { isRecord } from '../../core/input/is-record.ts'
 import type { Parsed } from '../../core/input/parsed.ts'

@@ -7,7 +7,7 @@
 // minus an hour for late telemetry. A band that is computed from a later window may show an episode far in
 // the past that was not reported at its time; recording it later would only exceed the alarm budget.
 
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { Finding } from './findings.ts'
 
 /** Telemetry that is late by up to this much still raises an alarm about its own time. */

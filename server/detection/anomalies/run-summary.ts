@@ -2,7 +2,7 @@
 // one of all series; the note counts the others. Neither contains telemetry (no names of services, no
 // values), but both are derived from it, so an erasure clears them until the next run.
 
-import type { DetectorStatus } from '../../../contract/detection.ts'
+import type { DetectorStatus } from '../../../contract/detection/detectors.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
 import { formatMinutes } from './reason.ts'
 

@@ -2,8 +2,8 @@
 // decides who may change them, and writes the audit log.
 
 import type { Selectable } from 'kysely'
-import { DetectorScope, DetectorStatus } from '../../../contract/detection.ts'
-import { MethodKey } from '../../../contract/detection-methods.ts'
+import { DetectorScope, DetectorStatus } from '../../../contract/detection/detectors.ts'
+import { MethodKey } from '../../../contract/detection/methods.ts'
 import type { Control, ControlTransaction, DetectorsTable } from '../../control/database.ts'
 import { InvalidInput, problem } from '../../core/app-error.ts'
 import { newId } from '../../core/ids.ts'

@@ -4,7 +4,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { builtInMetrics, CreateDetector, MetricKey, PatchDetector } from '../../../contract/detection.ts'
+import {
+  builtInMetrics,
+  CreateDetector,
+  MetricKey,
+  PatchDetector,
+} from '../../../contract/detection/detectors.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { readPart } from '../../core/input/parsed.ts'
 import { eventSeries } from '../../series/event-series.ts'

@@ -10,8 +10,8 @@ import {
   type DetectorScope,
   type DetectorStatus,
   type PatchDetector,
-} from '../../../contract/detection.ts'
-import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection-methods.ts'
+} from '../../../contract/detection/detectors.ts'
+import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection/methods.ts'
 import type { ValidationProblem } from '../../../contract/errors.ts'
 import { problem, problemsMax } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
@@ -251,7 +251,7 @@ function insideParts(
 ): readonly ValidationProblem[] {
   const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
   const shown = problems.slice(0, problemsMax)
-  // The count of those that are not shown is of the whole body, and holds for the parts where
-  // all the others are theirs.
+  // The count of those that are not shown is of the whole body, and is right for the parts where all the
+  // others are theirs.
   return shown.every(isInside) ? problems : shown.filter(isInside)
 }

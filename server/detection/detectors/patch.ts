@@ -2,7 +2,7 @@
 // the detector as it is then; only where somebody else changes the detector in between is it read again,
 // so that no change is lost.
 
-import type { PatchDetector } from '../../../contract/detection.ts'
+import type { PatchDetector } from '../../../contract/detection/detectors.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import type { Parsed } from '../../core/input/parsed.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly, PatchDetector } from '../../../contract/detection.ts'
+import type { Anomaly, PatchDetector } from '../../../contract/detection/detectors.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
 import { soonerAlarms } from '../../control/migrations/0010-sooner-alarms.ts'
@@ -241,7 +241,7 @@ test('an organisation starts with the system detectors, whose identity and exist
   assert.equal(after.definition.params.k, 8)
 })
 
-test('an old request rate detector becomes the present one where nobody changed it, and stays otherwise', async () => {
+test('an old request rate detector is replaced by the present one where nobody changed it, and stays otherwise', async () => {
   const today = systemDetectors.find(({ metric_key }) => metric_key === 'spans.rate')
   assert(today)
   const old = readDraft({

@@ -7,8 +7,8 @@
 // between the two: it is called inside the transaction, so a run that read something before it was hidden
 // cannot record it afterwards.
 
-import type { Anomaly, AnomalyListQuery } from '../../../contract/detection.ts'
-import type { Ns } from '../../../contract/instant.ts'
+import type { Anomaly, AnomalyListQuery } from '../../../contract/detection/detectors.ts'
+import type { Ns } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import { CallGraph } from './call-graph.ts'
 import { anomalyIdOf, groupAnomalies, type Surroundings } from './grouping.ts'

@@ -5,8 +5,8 @@
 // An incident has the id of its oldest record. Anomalies that are recorded later have later ids, so an
 // incident keeps its id when they join, and two that become one have the older id of the two.
 
-import type { MemberLink } from '../../../contract/incidents.ts'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import type { MemberLink } from '../../../contract/detection/incidents.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import type { CallGraph } from './call-graph.ts'
 import type { TimedAnomaly } from './timed-anomalies.ts'

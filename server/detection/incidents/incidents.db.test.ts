@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { IncidentWithMembers } from '../../../contract/incidents.ts'
+import type { IncidentWithMembers } from '../../../contract/detection/incidents.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -170,7 +170,7 @@ test('failures in three services are one incident, which began where nothing bel
   assert.deepEqual(listed[0]?.incident, item, 'the list says the same')
 })
 
-test('the id of a member that was once an incident of its own leads to the whole', async () => {
+test('the id of a member that was once an incident of its own returns the whole incident', async () => {
   await recordFailure()
   assert.equal((await found('inc_c')).id, 'inc_a')
   assert.equal(await incidents.find(readerOf(), 'inc_nobody', nowNs), null)
@@ -229,7 +229,7 @@ test('an incident is open while an anomaly is, and for half an hour after the la
   assert.deepEqual(await idsOf({ endNs: atNs(400) }), ['inc_a'])
 })
 
-test('an incident of muted anomalies is muted and was not told; one that alarms is told from then on', async () => {
+test('an incident of muted anomalies is muted and has no told_at; with one that alarms it has one', async () => {
   await record(acme, { id: 'a', service: 'payments', from: 0, until: 30, isMuted: true })
   const muted = await found('inc_a')
   assert.deepEqual([muted.muted, muted.told_at], [true, null])
@@ -238,7 +238,7 @@ test('an incident of muted anomalies is muted and was not told; one that alarms 
   assert.deepEqual([told.muted, told.told_at], [false, '2026-09-11T12:40:00.000Z'])
 })
 
-test('an incident of days is whole, from whichever of its anomalies it is asked for', async () => {
+test('an incident of days is complete, whichever of its anomalies is requested', async () => {
   const all = Array.from({ length: 6 }, (_, i) => ({
     id: `d${i}`,
     service: 'payments',
@@ -265,7 +265,7 @@ test('a verdict on an anomaly is said of its incident, and takes it out of the s
   assert.equal((await found('inc_a')).verdict, 'not_an_anomaly')
 })
 
-test('pages go on where the one before ended, and hold each incident once', async () => {
+test('a page continues where the one before ended, and each incident is on one page', async () => {
   const all = Array.from({ length: 7 }, (_, i) => ({ id: `p${i}`, service: `s${i}`, from: i * 70 }))
   await record(acme, ...all.map((one) => ({ ...one, until: one.from + 10 })))
   const ids: string[] = []
@@ -293,7 +293,7 @@ test('what is hidden belongs to no incident, names no origin, and is not kept in
   assert.equal((await found('inc_ga', globex)).anomaly_count, 3, 'the neighbour has its own')
 })
 
-test('spans that are hidden tell nothing more, though the anomalies of logs stay', async () => {
+test('hidden spans are no evidence, while the anomalies of logs stay', async () => {
   await recordFailure()
   await fixture.control
     .updateTable('anomalies')

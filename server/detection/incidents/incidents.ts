@@ -4,9 +4,9 @@
 // Bounded: a list loads a fixed number of anomalies for a page and looks at the spans of a fixed number of
 // incidents; of the others it tells what the anomalies alone say.
 
-import type { Anomaly } from '../../../contract/detection.ts'
-import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/incidents.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
+import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/detection/incidents.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { elapsedMs } from '../../core/clock.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectionStore } from '../detectors/store.ts'
@@ -166,7 +166,7 @@ export class Incidents {
     const isWhole = (group: IncidentGroup) => !isCut || positionOf(group).startedNs > oldestNs + reachNs
     const wanted = groups.filter((group) => before === null || isBefore(positionOf(group), before))
     const whole = wanted.filter(isWhole)
-    // Where one stretch of anomalies is longer than what is loaded at once, it is told in parts.
+    // A sequence of anomalies that is longer than one load is returned in parts.
     const told = whole.length > 0 ? whole : wanted
     const last = told.at(-1)
     return { groups: told, next: isCut && last !== undefined ? positionOf(last) : null }

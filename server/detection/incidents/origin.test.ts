@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import { CallGraph } from './call-graph.ts'
 import type { Clue } from './clues.ts'
@@ -34,7 +34,7 @@ const ranked = (members: readonly TimedAnomaly[], clues: readonly Clue[] | null 
   rankOrigins({ members, traces: clues === null ? null : { clues, graph }, deploys })
 const namesOf = (...given: Parameters<typeof ranked>) => ranked(...given).map(({ service }) => service)
 
-test('without spans the first and farthest deviation leads, and it is said that nothing else is known', () => {
+test('without spans the first and farthest deviation ranks first, and the evidence says that there are no spans', () => {
   assert.deepEqual(namesOf([timed('payments', 0), timed('gateway', 10)]), ['payments', 'gateway'])
   assert.deepEqual(namesOf([timed('payments', 0), timed('gateway', 0, { score: 50 })]), [
     'gateway',
@@ -49,7 +49,7 @@ test('a caller whose callee fails too counts less, also where it was noticed at 
   assert.equal(namesOf(members, [])[0], 'payments')
 })
 
-test('traffic comes from callers, so the first caller leads', () => {
+test('traffic comes from callers, so the first caller ranks first', () => {
   const rate = { metric_key: 'spans.rate' }
   const members = [timed('payments', 0, rate), timed('checkout', 0, rate), timed('gateway', 0, rate)]
   assert.equal(namesOf(members, [])[0], 'gateway')
@@ -62,7 +62,7 @@ test('use of a resource is a service’s own, and is named as what shows the cau
   assert.deepEqual([first?.service, first?.metric_key], ['checkout', 'system.memory.utilization'])
 })
 
-test('what spans say weighs more than who was first', () => {
+test('evidence from spans weighs more than the order of the anomalies', () => {
   const clue = { kind: 'failures', metricKey: 'spans.error_ratio', text: 'said by spans', weight: 1 } as const
   const [first] = ranked([timed('gateway', 0), timed('payments', 10)], [{ ...clue, service: 'payments' }])
   assert.deepEqual([first?.service, first?.why[0]], ['payments', 'said by spans'])

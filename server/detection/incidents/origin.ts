@@ -4,10 +4,10 @@
 // from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its
 // name.
 
-import type { Anomaly } from '../../../contract/detection.ts'
-import type { IncidentOrigin } from '../../../contract/incidents.ts'
-import { candidatesMax } from '../../../contract/incidents.ts'
-import { formatInstant, type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
+import type { IncidentOrigin } from '../../../contract/detection/incidents.ts'
+import { candidatesMax } from '../../../contract/detection/incidents.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import type { CallGraph } from './call-graph.ts'
 import { type Clue, type Hint, weighed } from './clues.ts'

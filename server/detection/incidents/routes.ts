@@ -1,8 +1,8 @@
 // Incidents over HTTP. An id of another organisation answers byte for byte like one that does not exist.
 
 import type { FastifyInstance } from 'fastify'
-import { formatInstant, instantOf, type Moment, parseInstant } from '../../../contract/instant.ts'
 import { incidentOperations } from '../../../contract/operations/incidents.ts'
+import { formatInstant, instantOf, type Moment, parseInstant } from '../../../contract/values/instant.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Caller } from '../../core/caller.ts'
 import type { Clock } from '../../core/clock.ts'

@@ -1,7 +1,7 @@
 // How an incident is told: its title, its state, its timeline and its wire form. Everything comes from its
 // anomalies, its origin and the deploys around it, so what an erasure takes from those is not told. No I/O.
 
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import {
   type Incident,
   type IncidentEvent,
@@ -10,8 +10,8 @@ import {
   type IncidentWithMembers,
   membersMax,
   timelineMax,
-} from '../../../contract/incidents.ts'
-import { formatInstant, type Ns, nsPerMinute } from '../../../contract/instant.ts'
+} from '../../../contract/detection/incidents.ts'
+import { formatInstant, type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import type { IncidentGroup } from './grouping.ts'
 import { latest, nsOf, type TimedAnomaly } from './timed-anomalies.ts'

@@ -2,7 +2,7 @@
 // that tells an incident, so what was read of a time that is over is kept in memory for the next reader.
 // Nothing that is hidden is kept: all of an organisation's is dropped when something of it is hidden.
 
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import { readDeploys } from '../../deploys/read-deploys.ts'
 import { isTooExpensive, type StatementLimits } from '../../telemetry/engine.ts'

@@ -1,7 +1,7 @@
 // Anomalies with their times as numbers and with the service that they are of, which is what relates them.
 
-import type { Anomaly, DetectorScope } from '../../../contract/detection.ts'
-import { type Ns, parseInstant } from '../../../contract/instant.ts'
+import type { Anomaly, DetectorScope } from '../../../contract/detection/detectors.ts'
+import { type Ns, parseInstant } from '../../../contract/values/instant.ts'
 import { idsMax } from '../anomalies/id-list.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 

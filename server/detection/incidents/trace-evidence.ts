@@ -5,7 +5,7 @@
 // Bounded: of many traces a fixed share is looked at, chosen by a hash of their id, so that a trace is whole
 // and the choice is the same each time.
 
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { pairIn } from '../../telemetry/attribute.ts'
 import { isTooExpensive, type StatementLimits } from '../../telemetry/engine.ts'
 import { join, raw, type Sql, sql, uint } from '../../telemetry/sql.ts'
@@ -61,7 +61,7 @@ const callsMax = 300
 /** A person waits for the answer. */
 const limits: StatementLimits = { maxSeconds: 2, maxMemoryBytes: 512 * 1024 * 1024 }
 
-/** Ends before the start of an incident, because its first bucket may hold a part of it. */
+/** Ends before the start of an incident, because its first bucket may contain a part of it. */
 const marginNs = 5n * nsPerMinute
 const comparedNs = 30n * nsPerMinute
 

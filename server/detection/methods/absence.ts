@@ -7,7 +7,7 @@
 // covers standstill: the number of equal values in a row, divided by `flatline_points`. A series that never
 // changed scores 0. A score of 1 is still allowed. Ten nanoseconds per value.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'

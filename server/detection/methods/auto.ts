@@ -17,7 +17,7 @@
 // next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
 // here depends on a particular series, label or unit.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { Reported } from '../scoring/alert-once.ts'
 import { Deviations } from '../scoring/deviations.ts'
 import { LearntEdge } from '../scoring/learnt-edge.ts'

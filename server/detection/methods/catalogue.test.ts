@@ -9,7 +9,7 @@ import {
   type MethodParams,
   methodKeys,
   methodParams,
-} from '../../../contract/detection-methods.ts'
+} from '../../../contract/detection/methods.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { methods, scoreSeries, startScorer } from './catalogue.ts'

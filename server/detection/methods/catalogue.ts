@@ -1,7 +1,7 @@
 // Every detection method by its key. A method is one file, one line here, and its parameters in
-// `contract/detection-methods.ts`.
+// `contract/detection/methods.ts`.
 
-import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodKey, MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { absence } from './absence.ts'
 import { auto } from './auto.ts'

@@ -8,7 +8,7 @@
 // the baseline and the sums restart: one episode per shift. The baseline is the median and MAD of the last
 // `window_points` accepted values. About 1 microsecond per value; the state is two numbers and the window.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'

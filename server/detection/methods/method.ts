@@ -8,7 +8,7 @@
 // depends only on earlier buckets, except for the judged value), tolerates NaN, is finite for every value
 // within ±1e300, and gives the same scores in one piece as in many, and from a copy of its state.
 
-import type { MethodKey, MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodKey, MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import type { ConfirmedStarts } from './confirmed.ts'
 

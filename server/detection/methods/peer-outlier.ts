@@ -17,7 +17,7 @@
 // A series never influences its own band, however long it is off. About one microsecond per value among
 // 12 series, five among 50.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { peerValuesAt } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'

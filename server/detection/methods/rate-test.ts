@@ -10,7 +10,7 @@
 // Gelman et al., Bayesian Data Analysis, sections 2.4 and 2.6. Dispersion beyond the distribution (no
 // telemetry is exactly binomial) is learnt as a factor. About 100 nanoseconds per value.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'

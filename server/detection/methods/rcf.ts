@@ -9,7 +9,7 @@
 // microseconds with 30 trees of 256 points of 8 values. It is several times that where values span so many
 // magnitudes that the trees become lists; a tree is never deeper than its sample size.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { forestScores } from '../scoring/cut-forest.ts'
 import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import type { Series } from '../scoring/series.ts'

@@ -7,7 +7,7 @@
 // Its limit: after one very large spike nothing is a record any more. `decay_days` makes
 // the range shrink with time.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, methodOf, type Scorer, type Scores, scoreOf } from './method.ts'

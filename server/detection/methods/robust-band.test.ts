@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'
 import { highestScore, type Scores } from './method.ts'

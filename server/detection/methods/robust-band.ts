@@ -15,7 +15,7 @@
 //   outside the band cuts the tails off, so the band shrinks and cuts more. Clipping values to the edge lets
 //   the baseline follow a level shift only slowly.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'

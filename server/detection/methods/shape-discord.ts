@@ -8,7 +8,7 @@
 // followed the most similar past of the shortest length. Cost per value: one multiplication and addition per
 // length and value of history, about 20 microseconds at 4,096 values and three lengths.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { leftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'

@@ -8,7 +8,7 @@
 // suits spikes in web metrics and does not notice slow change. One pair of FFTs of `window_points` per value,
 // about 70 microseconds at 256.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { Fourier } from '../scoring/fourier.ts'
 import type { Series } from '../scoring/series.ts'

@@ -10,7 +10,7 @@
 // value, and about as many per value for the fits: 10 to 25 microseconds at 24. It suits smooth metrics with
 // a rhythm; on pure noise it is a slow z-score.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'

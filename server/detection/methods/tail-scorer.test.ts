@@ -1,5 +1,5 @@
-// Scoring a bounded tail again and again: the same as scoring everything while the tail holds everything, and
-// independent of how the series was divided into pieces.
+// Scoring a bounded tail again and again: the same as scoring everything while the tail contains everything,
+// and independent of how the series was divided into pieces.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { eraseFrom, type Series } from '../scoring/series.ts'
@@ -65,7 +65,7 @@ const textbook: Record<string, Textbook> = {
     odd: (_, noise) => 102.5 + noise,
     length: 40,
   },
-  'absence finds a value that stands still': {
+  'absence finds a value that does not change': {
     choice: { method_key: 'absence', params: methodParams.absence.parse({}) },
     usual: flat,
     odd: () => 100,

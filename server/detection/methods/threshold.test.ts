@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { threshold } from './threshold.ts'
 

@@ -7,7 +7,7 @@
 // limit, where the score is
 // 1. In both cases the score says how far the value is beyond the limit.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { blankScores, highestScore, methodOf, type Scorer, type Scores } from './method.ts'

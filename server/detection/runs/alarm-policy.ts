@@ -1,6 +1,6 @@
 // The alarm policy of a detector: its parameters in minutes and weeks, converted to buckets.
 
-import type { MethodParams } from '../../../contract/detection-methods.ts'
+import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { AlarmPolicy } from '../alarms/alarm.ts'
 
 const minutesPerWeek = 7 * 24 * 60

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { formatInstant } from '../../../contract/instant.ts'
+import { formatInstant } from '../../../contract/values/instant.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { InvalidInput } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'

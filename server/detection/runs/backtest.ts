@@ -11,8 +11,8 @@ import type {
   PreviewAnomaly,
   PreviewPoint,
   previewWarnings,
-} from '../../../contract/detection-preview.ts'
-import { formatInstant, type Ns, nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
+} from '../../../contract/detection/preview.ts'
+import { formatInstant, type Ns, nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { replaySeries, type SeriesReplay } from '../../series/series-replay.ts'

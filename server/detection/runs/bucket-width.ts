@@ -1,5 +1,5 @@
 // How wide the buckets of a series should be: the narrowest in which data is dense. Finer buckets have gaps
-// or hold too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
+// or contain too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
 //
 // Only hours in which something arrived count. So an outage, or a service that rests at night, does not make
 // the buckets wider, and an hour is always dense.

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { definitionOf } from '../detection-fixture.ts'
 import { methodChoiceOf } from '../detectors/detector.ts'
 import { BucketWidths } from './bucket-widths.ts'
@@ -50,6 +50,6 @@ test('buckets are the narrowest in which something arrives', async () => {
   assert.equal(await widthOf('spans.rate', 50), 60)
 })
 
-test('buckets of error logs stay narrow however few there are, so that a burst is not told an hour later', async () => {
+test('buckets of error logs stay narrow however few there are, so that a burst is not reported an hour later', async () => {
   assert.equal(await widthOf('logs.error_count', 50), 1)
 })

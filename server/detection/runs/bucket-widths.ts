@@ -3,7 +3,7 @@
 // data and the time only, whoever asks. Where zero is the usual value, as of error logs, few events do not
 // mean few values: the width is the narrowest.
 
-import { nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
+import { nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
 import { countsSomeEvents } from '../../series/event-series.ts'
 import { densestWidth } from './bucket-width.ts'
 import type { CourseRun } from './course-run.ts'

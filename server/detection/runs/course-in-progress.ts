@@ -2,8 +2,8 @@
 // what of it is settled. The course itself is only changed once the whole run has succeeded.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { comparesPeers } from '../../../contract/detection-methods.ts'
-import { type Ns, nsPerMinute, nsPerSecond } from '../../../contract/instant.ts'
+import { comparesPeers } from '../../../contract/detection/methods.ts'
+import { type Ns, nsPerMinute, nsPerSecond } from '../../../contract/values/instant.ts'
 import type { SeriesGroup, SeriesSet } from '../../series/series.ts'
 import { bucketStartNs, largestValue, type Series } from '../scoring/series.ts'
 import { type CourseRun, groupKeyOf, type LearntSpan } from './course-run.ts'

@@ -1,7 +1,7 @@
 // What a run of a detector is given: the definition, where its series are read, and who evaluates for whom.
 // The same for scheduled runs, previews and files, so that all of them do the same.
 
-import type { Ns } from '../../../contract/instant.ts'
+import type { Ns } from '../../../contract/values/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { type GroupBy, labelsOf } from '../../series/series-statement.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'

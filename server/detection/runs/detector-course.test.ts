@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { definitionOf } from '../detection-fixture.ts'
 import { methodChoiceOf } from '../detectors/detector.ts'
@@ -85,7 +85,7 @@ async function judge(courses: DetectorCourses, run: CourseRun): Promise<JudgedRu
 const fresh = (source: SeriesSource, minute: number) =>
   judge(new DetectorCourses(new EvaluationsHere()), runAt(source, minute))
 
-test('a run that goes on gives what a run that begins gives, and reads the last hour only', async () => {
+test('a continued run has the result of a run from the beginning, and reads only the last hour', async () => {
   const source = new Growing()
   const courses = new DetectorCourses(new EvaluationsHere())
   for (let minute = 0; minute <= 120; minute += 5) {
@@ -124,7 +124,7 @@ test('telemetry that is late by less than an hour counts as if it had come in ti
   }
 })
 
-test('after something was hidden a run begins anew, and knows only what it reads then', async () => {
+test('after something was hidden a run starts from the beginning, and uses only what it reads then', async () => {
   const source = new Growing()
   const evaluations = new EvaluationsHere()
   const courses = new DetectorCourses(evaluations)
@@ -154,7 +154,7 @@ test('what was read before something was hidden is not used after it', async () 
   assert.deepEqual((await judge(courses, runAt(source, 10))).groups, (await fresh(source, 10)).groups)
 })
 
-test('another definition, other feedback, or a course that was dropped begins anew', async () => {
+test('with another definition, other feedback or a dropped course, a run starts from the beginning', async () => {
   const source = new Growing()
   const evaluations = new EvaluationsHere()
   const courses = new DetectorCourses(evaluations)

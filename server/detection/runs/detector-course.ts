@@ -6,7 +6,7 @@
 // Courses are learnt from telemetry and live in memory only. They are dropped as soon as anything of the
 // organisation is hidden, and what was read before cannot become a course after it.
 
-import { type Ns, nsPerMinute } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { signalsOf } from '../../series/event-series.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import { BucketWidths } from './bucket-widths.ts'

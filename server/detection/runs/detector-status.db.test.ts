@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type DetectorStatus, detectorStatuses } from '../../../contract/detection.ts'
+import { type DetectorStatus, detectorStatuses } from '../../../contract/detection/detectors.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'

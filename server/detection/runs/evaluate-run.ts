@@ -1,7 +1,7 @@
 // One run of a detector: judges the series that its course (detector-course.ts) has evaluated, and converts
 // their episodes to findings. Scheduled runs, previews and files all use this code.
 
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import type { SeriesRequest, SeriesSet } from '../../series/series.ts'
 import { labelsOf } from '../../series/series-statement.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
+import { methodKeys, methodParams } from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { noises, seededNormal } from '../scoring/seeded-noise.ts'
@@ -334,7 +334,7 @@ test('the alarm layer leaves the edge of a method that learns its own', () => {
   }
 })
 
-test('what people confirmed does not spend the alarm budget: incidents after it are told as well', () => {
+test('confirmed anomalies do not use the alarm budget: later incidents alarm as well', () => {
   const [perDay, days] = [288, 28]
   const incidents = Array.from({ length: days - 5 }, (_, i) => 301 * (i + 5) - 100)
   for (const [method_key, size] of [['auto', 7] as const, ['robust_band', 10] as const]) {

@@ -1,7 +1,7 @@
 // Evaluations of series, each from nothing or from where the last one of the same series ended. Scheduled
 // runs, previews and benchmarks all go through here, so a preview shows what a run will do.
 
-import { comparesPeers } from '../../../contract/detection-methods.ts'
+import { comparesPeers } from '../../../contract/detection/methods.ts'
 import type { Evaluation } from '../alarms/alarm.ts'
 import { evidenceOf } from '../alarms/evidence.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { methodKeys, methodParams } from '../../../contract/detection-methods.ts'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { methodKeys, methodParams } from '../../../contract/detection/methods.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import type { Series } from '../scoring/series.ts'
@@ -155,7 +155,7 @@ describe('a task', () => {
     for (const part of tasks.flatMap(tasksOf)) assert.ok(pointsOf(part) <= 2100, `${pointsOf(part)} points`)
   })
 
-  test('comes to the same result when it is divided', () => {
+  test('has the same result when it is divided', () => {
     const peers = [1, 2, 3].map((seed) => seriesOf(800, seed))
     for (const key of ['auto', 'robust_band', 'threshold', 'peer_outlier'] as const) {
       const group = key === 'peer_outlier' ? peers : [seriesOf(2500, 1)]

@@ -5,7 +5,7 @@
 // What may still change because telemetry arrives late is evaluated on a copy of the course, which is then
 // dropped. So the course itself only ever contains time that is settled.
 
-import { comparesPeers } from '../../../contract/detection-methods.ts'
+import { comparesPeers } from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { copyState, stateBytes } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'

@@ -3,7 +3,7 @@
 // memory. A bucket has the mean of its points and is missing without any, as a gauge of the service.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'

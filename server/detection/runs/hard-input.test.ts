@@ -9,7 +9,7 @@ import {
   type MethodKey,
   methodKeys,
   methodParams,
-} from '../../../contract/detection-methods.ts'
+} from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { seededUniform } from '../scoring/seeded-random.ts'

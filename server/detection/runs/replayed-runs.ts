@@ -2,7 +2,7 @@
 // find is reconciled with what the runs before had found, as in the store but in memory. So the anomalies are
 // exactly those that the detector would have recorded.
 
-import { type Ns, nsPerMs } from '../../../contract/instant.ts'
+import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import type { Finding } from '../anomalies/findings.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { nsPerMinute } from '../../../contract/instant.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { ingestLagMs, narrowestStep, nextRunMs, planRun, stepsMinutes } from './run-plan.ts'
 
 const noon = Date.UTC(2026, 8, 11, 12)
@@ -66,7 +66,7 @@ test('the past is as long as a budget needs, and begins at the same time for fou
   }
 })
 
-test('detectors of other metrics begin anew at other times', () => {
+test('detectors of other metrics start from the beginning at other times', () => {
   const starts = Array.from({ length: 50 }, (_, i) => {
     const timing = planned({ metric_key: `metric.${i}`, params: { alarm_budget_per_week: 1 } })
     return planRun(timing, 1, noon).startNs

@@ -19,7 +19,7 @@
 // its end, because telemetry arrives in batches and an incomplete bucket looks like a dip. Telemetry may be
 // late by an hour and still count: what is not older than that is judged again by the next run.
 
-import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
 import { latenessMinutes } from '../anomalies/reconcile.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
 

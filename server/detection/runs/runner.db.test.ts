@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Anomaly } from '../../../contract/detection.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'

@@ -67,7 +67,7 @@ async function insertQueue(place: TenantPlace): Promise<void> {
   await insertFixture(fixture.engine, place, 'otel_metrics_gauge', rows)
 }
 
-test('incidents after confirmed ones are told in the next run, and not where nobody confirmed any', async () => {
+test('incidents after confirmed ones alarm in the next run, and do not where nobody confirmed any', async () => {
   const gate = new TelemetryGate()
   const middleMs = startMs + 16 * perDay * stepMs
   const clock = new ManualClock(middleMs + 60_000)

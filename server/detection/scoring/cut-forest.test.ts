@@ -92,7 +92,7 @@ test('with two points in the tree the score is the expectation that can be calcu
   assert.ok(Math.abs(third(5) - 0.5 * Math.log2(3)) < 1e-12)
 })
 
-test('a gap interrupts a point, and points begin anew after it', () => {
+test('a gap interrupts a point, and new points begin after it', () => {
   const values = Float64Array.from({ length: 60 }, seededNormal(6)).fill(Number.NaN, 30, 40)
   const scores = forestScores(denseValuesOf(values), { ...shape, shinglePoints: 4 })
   const cut = [...scores].flatMap((score, i) => (Number.isNaN(score) ? [i] : []))

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { methodParams } from '../../../contract/detection-methods.ts'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { evaluateSeries, peersOf } from '../runs/evaluate.ts'
 import { peerValuesAt, summarisePeers } from './peers.ts'
 import { seededNormal } from './seeded-noise.ts'

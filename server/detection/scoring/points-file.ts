@@ -3,7 +3,7 @@
 // to an event that is to be found. A file that is read wrongly gives a wrong result without any sign of it,
 // so every line that cannot be read is an error with its number.
 
-import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/instant.ts'
+import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/values/instant.ts'
 import type { SeriesPoint } from './series.ts'
 
 /**

@@ -1,5 +1,5 @@
-// What the last hours look like: a day that does not rise, a reading that stands still, and a level that
-// flaps are rare, where each value alone is usual.
+// What the last hours look like: a day that does not rise, a constant reading, and a level that flaps are
+// rare, where each value alone is usual.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -40,7 +40,7 @@ test('hours that stay a little below this time of the day are rare, and change a
   assert.ok(restlessness < 3, String(restlessness))
 })
 
-test('a reading that stands still is rare before it is far from this time of the day', () => {
+test('a constant reading is rare before it is far from the usual value of this time of the day', () => {
   const still = 100 + seasonAt(calmDays * perDay)
   const [, , restlessness = 0] = digitsOf(() => still, 30)
   assert.ok(restlessness > 4, String(restlessness))

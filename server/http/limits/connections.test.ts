@@ -134,7 +134,7 @@ describe('requests pipelined on one connection', () => {
     assert.deepEqual(begun, ['1', 'other', '2', '3', '4'])
   })
 
-  test('that are given up with their connection create errors without a stack, and later errors have one', async () => {
+  test('that end with their connection create errors without a stack, and later errors have one', async () => {
     const { dial, http, letGo } = await listen()
     const { accepted, socket } = await dial()
     const failed = new Promise<Error>((resolve) =>
@@ -282,6 +282,21 @@ describe('many connections', () => {
     for (const go of letGo) go()
     for (const { text } of busy) await until(() => text.now().includes('200 OK'))
     assert.deepEqual(connections.totals, { refused: 1, evicted: 0, dropped: 0 })
+  })
+
+  test('of more senders behind one address than its limit end without a reset while idle, and each that connects again is served', async () => {
+    const { connections, dial } = await listen({ total: 100, perAddress: 4 })
+    const errors: Error[] = []
+    const ended: number[] = []
+    for (let i = 0; i < 6; i++) {
+      const { socket, text } = await dial()
+      socket.on('error', (error) => errors.push(error)).on('end', () => ended.push(i))
+      socket.write(post(`/quick/${i}`))
+      await until(() => text.now().includes('200 OK'))
+    }
+    await until(() => ended.length + errors.length === 2)
+    assert.deepEqual([ended, errors], [[0, 1], []])
+    assert.deepEqual(connections.totals, { refused: 0, evicted: 2, dropped: 0 })
   })
 
   test('are limited in all also where they come from a proxy, which the limit of its address does not count', async () => {

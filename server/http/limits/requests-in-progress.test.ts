@@ -134,7 +134,7 @@ describe('requests in progress', () => {
 })
 
 describe('an expensive operation', () => {
-  test('may be used at a rate by an organisation, whoever of it calls, and others are not affected', async () => {
+  test('may be used at a rate by an organisation, whichever of its tokens calls, and others are not affected', async () => {
     const statuses = async (secret: string, times: number) => {
       const all: number[] = []
       for (let i = 0; i < times; i++) all.push((await ask('/dear', secret)).status)

@@ -117,7 +117,7 @@ async function advanceUntil(scene: Scene, isSo: () => boolean): Promise<void> {
   assert.ok(isSo())
 }
 
-test('a response that its client does not read is given up with its connection', async () => {
+test('a response that its client does not read is ended with its connection', async () => {
   const scene = await sceneOf()
   for (const path of ['/large', '/stream']) {
     const { own } = await askAndStop(scene, 'acme', path)
@@ -183,7 +183,7 @@ test('responses that began at once are limited as well', async () => {
   await Promise.all(answers.map(({ body }) => body?.cancel()))
 })
 
-test('where all together have too much, the oldest response of the owner with the most is given up', async () => {
+test('where all together have too much, the oldest response of the owner with the most is ended', async () => {
   const scene = await sceneOf({ ownerBytes: 3 * largeBytes, totalBytes: 3.5 * largeBytes })
   const honest = await askAndStop(scene, 'globex')
   const first = await askAndStop(scene, 'acme')

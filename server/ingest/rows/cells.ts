@@ -1,6 +1,6 @@
-// Holds a record while it is read, in cells that are reused: a decoder reads fields in any order, the row has
-// its own order. Cells contain bytes or offsets and create no objects; a text of a protobuf body stays there
-// until it is copied into the row. Both encodings fill the same cells, so their rows are equal.
+// Contains a record while it is read, in cells that are reused: a decoder reads fields in any order, the row
+// has its own order. Cells contain bytes or offsets and create no objects; a text of a protobuf body stays
+// there until it is copied into the row. Both encodings fill the same cells, so their rows are equal.
 
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { pairMiddle, pairStart } from '../../telemetry/schema/attribute-pairs.ts'

@@ -1,7 +1,7 @@
 // Brings tables of earlier builds up to date where the engine can do it by itself: adds a column that it can
 // fill, rewrites attributes that were stored as maps into texts of pairs, and removes maps that the table
-// computed from such texts, which are in its view. After every step the tables hold the same data, and every
-// step can be repeated: if a start is killed in between, the next start continues. Side tables of an
+// computed from such texts, which are in its view. After every step the tables contain the same data, and
+// every step can be repeated: if a start is killed in between, the next start continues. Side tables of an
 // unfinished erasure end with the name of their table; they are changed too, because only tables with equal
 // columns can be swapped.
 

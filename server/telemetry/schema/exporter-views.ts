@@ -1,5 +1,5 @@
 // The tables of the OpenTelemetry Collector's ClickHouse exporter, as views in their own database: its names,
-// columns, types and order, with attributes as maps. They store nothing and return what the tables hold. No
+// columns, types and order, with attributes as maps. They store nothing and return the rows of the tables. No
 // statement of the service names them, so only users of the views pay for planning and computing maps
 // (docs/decisions/0018).
 

@@ -1,6 +1,6 @@
 // The old and the new count side by side, where the telemetry has changed between the two.
 
-import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Notice } from '../../ui/states.tsx'
 import { bytesText, countOf } from '../../ui/units.ts'

@@ -4,7 +4,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call, Refusal } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'

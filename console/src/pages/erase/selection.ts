@@ -2,7 +2,11 @@
 // be private, and the typed word. Bounds are sent to the service as they stand here.
 
 import type { z } from 'zod'
-import { type CreateDeletion, type DeletionRequest, deletionReasons } from '../../../../contract/deletion.ts'
+import {
+  type CreateDeletion,
+  type DeletionRequest,
+  deletionReasons,
+} from '../../../../contract/deletion/requests.ts'
 import type { AddressState } from '../../ui/address.ts'
 
 export const signalNames = ['metrics', 'logs', 'traces'] as const satisfies DeletionRequest['signals']

@@ -1,9 +1,9 @@
 // The count of what would be erased. It is made again a moment after the selection changed, and the one
-// before is aborted; it is shown until the service says that it no longer holds.
+// before is aborted; it is shown until the service says that it is no longer valid.
 
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
 import { after } from '../../clock.ts'

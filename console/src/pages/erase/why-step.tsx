@@ -1,7 +1,8 @@
-// Why it is erased: a reason, which the address keeps, and a note, which it does not, because it may be private.
+// Why it is erased: a reason, which the address keeps, and a note, which it does not, because it may be
+// private.
 
 import { NativeSelect, TextInput } from '@mantine/core'
-import { deletionReasons } from '../../../../contract/deletion.ts'
+import { deletionReasons } from '../../../../contract/deletion/requests.ts'
 import { useAddress } from '../../ui/address.ts'
 import type { Selection } from './selection.ts'
 

@@ -3,7 +3,7 @@
 
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
-import type { DeletionPreview } from '../../../../contract/deletion.ts'
+import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { HoldLink } from '../../ui/hold-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { dayText } from '../../ui/instants.ts'

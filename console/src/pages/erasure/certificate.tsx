@@ -2,7 +2,7 @@
 // printed or kept as a file.
 
 import { useQuery } from '@tanstack/react-query'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { requestPath } from '../../../../contract/operation.ts'
 import { auditOperations } from '../../../../contract/operations/audit.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'

@@ -2,8 +2,8 @@
 // shown. Neither trusts the other fields of the response.
 
 import canonicalize from 'canonicalize'
-import { type CertificateAnswer, certificateType } from '../../../../contract/certificate.ts'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import { type CertificateAnswer, certificateType } from '../../../../contract/deletion/certificate.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 
 type Check =
   | { readonly kind: 'valid'; readonly keyId: string }

@@ -2,7 +2,7 @@
 // says what happens now.
 
 import type { ReactNode } from 'react'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { dayText, instantText } from '../../ui/instants.ts'
 import { useZone } from '../../ui/preferences.ts'
 import { countOf, durationText } from '../../ui/units.ts'

@@ -4,7 +4,7 @@
 import { TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'

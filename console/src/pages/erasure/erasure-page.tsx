@@ -4,7 +4,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { Refusal } from '../../api/client.ts'
 import { useMay, useMe } from '../../api/session.ts'

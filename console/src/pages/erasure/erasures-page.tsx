@@ -4,7 +4,7 @@
 import { NativeSelect } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type DeletionRequest, deletionStatuses } from '../../../../contract/deletion.ts'
+import { type DeletionRequest, deletionStatuses } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { useMay, useMe } from '../../api/session.ts'
 import { erasuresQuery } from '../../api/storage.ts'

@@ -1,6 +1,6 @@
 // What a request selects, as a line.
 
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { Instant } from '../../ui/instant.tsx'
 
 type Selected = Pick<DeletionRequest, 'scope' | 'range_start' | 'range_end' | 'signals'>

@@ -1,6 +1,6 @@
 // The status of a request as a label; its meaning is in the title.
 
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { statusTexts } from './status-text.ts'
 
 export function StatusBadge({ status }: Pick<DeletionRequest, 'status'>) {

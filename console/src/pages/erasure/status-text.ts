@@ -1,6 +1,6 @@
 // The status of a request in plain words. Nothing is called erased before separate code has counted it.
 
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 
 interface StatusText {
   readonly label: string

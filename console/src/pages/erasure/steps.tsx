@@ -1,7 +1,7 @@
 // The work of an erasure: a bar over its steps, what they did, and the list of them.
 
 import { Button } from '@mantine/core'
-import type { DeletionRequest } from '../../../../contract/deletion.ts'
+import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { Table } from '../../ui/table.tsx'

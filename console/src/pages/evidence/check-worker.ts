@@ -1,5 +1,5 @@
 // The worker that checks a chain while the page stays usable: it reads the export as it arrives and never
-// holds more of it than a line. The session cookie is sent by the browser.
+// keeps more of it than a line. The session cookie is sent by the browser.
 
 import { type ChainCheck, type ChainExpected, checkChain } from './check-chain.ts'
 

@@ -1,8 +1,8 @@
 // One entry of either chain, as both pages list it.
 
 import type { z } from 'zod'
-import type { AuditEntry } from '../../../../contract/audit.ts'
-import type { LedgerEntry } from '../../../../contract/deletion.ts'
+import type { LedgerEntry } from '../../../../contract/deletion/requests.ts'
+import type { AuditEntry } from '../../../../contract/organisation/audit.ts'
 
 export interface ChainEntry {
   readonly seq: number

@@ -1,6 +1,6 @@
 // The ledger: every step of every deletion request, in a hash chain that the reader can verify.
 
-import { deletionStatuses } from '../../../../contract/deletion.ts'
+import { deletionStatuses } from '../../../../contract/deletion/requests.ts'
 import { auditOperations } from '../../../../contract/operations/audit.ts'
 import { call } from '../../api/client.ts'
 import { useMay } from '../../api/session.ts'

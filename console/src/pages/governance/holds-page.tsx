@@ -3,7 +3,7 @@
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
-import type { LegalHold } from '../../../../contract/deletion-governance.ts'
+import type { LegalHold } from '../../../../contract/deletion/governance.ts'
 import { holdOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { holdsQuery } from '../../api/governance.ts'

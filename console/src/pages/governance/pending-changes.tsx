@@ -3,7 +3,7 @@
 import { TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { RetentionChange } from '../../../../contract/deletion-governance.ts'
+import type { RetentionChange } from '../../../../contract/deletion/governance.ts'
 import { retentionOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { useMay, useMe } from '../../api/session.ts'

@@ -1,7 +1,7 @@
 // A change of the retention as a person types it: days by signal, empty for no limit. What becomes shorter
 // erases, and is counted before.
 
-import type { Retention } from '../../../../contract/deletion-governance.ts'
+import type { Retention } from '../../../../contract/deletion/governance.ts'
 import { nowMs } from '../../clock.ts'
 import { dayAfter, dayStart, utcDayOf } from '../../ui/instants.ts'
 

@@ -4,7 +4,7 @@
 import { TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Retention } from '../../../../contract/deletion-governance.ts'
+import type { Retention } from '../../../../contract/deletion/governance.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { retentionOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'

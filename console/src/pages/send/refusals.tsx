@@ -3,7 +3,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { usageOperations } from '../../../../contract/operations/usage.ts'
-import type { Refusal } from '../../../../contract/refusals.ts'
+import type { Refusal } from '../../../../contract/organisation/refusals.ts'
 import { refusalsQuery } from '../../api/sending.ts'
 import { useMay } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'

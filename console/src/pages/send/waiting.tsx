@@ -1,4 +1,5 @@
-// Says what has arrived since the page was opened, by itself and after how long, and leads on when something has.
+// Says what has arrived since the page was opened, by itself and after how long, and leads on when something
+// has.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'

@@ -8,7 +8,7 @@ import {
   type ApprovalRule,
   approvalRules,
   type DeletionPolicy,
-} from '../../../../contract/deletion-governance.ts'
+} from '../../../../contract/deletion/governance.ts'
 import { policyOperations } from '../../../../contract/operations/governance.ts'
 import { call } from '../../api/client.ts'
 import { policyQuery, possibleApproversQuery } from '../../api/organisation.ts'

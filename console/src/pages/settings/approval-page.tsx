@@ -3,7 +3,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { DeletionPolicy } from '../../../../contract/deletion-governance.ts'
+import type { DeletionPolicy } from '../../../../contract/deletion/governance.ts'
 import { policyOperations } from '../../../../contract/operations/governance.ts'
 import { policyQuery } from '../../api/organisation.ts'
 import { useMay, useMe } from '../../api/session.ts'

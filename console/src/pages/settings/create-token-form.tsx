@@ -2,7 +2,7 @@
 
 import { NativeSelect, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import { roles } from '../../../../contract/tenancy.ts'
+import { roles } from '../../../../contract/role.ts'
 import { useMe } from '../../api/session.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'

@@ -11,7 +11,7 @@ test('a choice is a number of days, or the lifetime of the maker, which sends no
   assert.equal(lifetimeDays({ choice: inherited, typed: '12' }), undefined)
 })
 
-test('a text that is no number of days within the limits is told apart from no choice', () => {
+test('a text that is no number of days within the limits differs from no choice', () => {
   for (const typed of ['', '0', '-1', '1.5', '3651', 'ten']) {
     assert.equal(lifetimeDays({ choice: otherDays, typed }), null, typed)
   }

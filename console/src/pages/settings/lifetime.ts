@@ -1,7 +1,7 @@
 // How long a new token works, as a person chooses it: a usual number of days, another one, or as long as the
 // token that makes it.
 
-import type { AccessToken } from '../../../../contract/tenancy.ts'
+import type { AccessToken } from '../../../../contract/organisation/tenancy.ts'
 import { msPerDay } from '../../ui/instants.ts'
 
 export interface Lifetime {

@@ -3,7 +3,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { z } from 'zod'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'
-import type { AccessToken, CreatedAccessToken, Role } from '../../../../contract/tenancy.ts'
+import type { AccessToken, CreatedAccessToken } from '../../../../contract/organisation/tenancy.ts'
+import type { Role } from '../../../../contract/role.ts'
 import { call, Refusal } from '../../api/client.ts'
 import { type Lifetime, lifetimeDays } from './lifetime.ts'
 

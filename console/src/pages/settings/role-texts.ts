@@ -1,6 +1,6 @@
 // What each role may do, in one line.
 
-import type { Role } from '../../../../contract/tenancy.ts'
+import type { Role } from '../../../../contract/role.ts'
 
 export const roleTexts: Readonly<Record<Role, string>> = {
   owner: 'everything, also the approval rule and the end of the organisation',

@@ -2,7 +2,7 @@
 
 import { Button } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import type { AccessToken } from '../../../../contract/tenancy.ts'
+import type { AccessToken } from '../../../../contract/organisation/tenancy.ts'
 import { useMe } from '../../api/session.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'

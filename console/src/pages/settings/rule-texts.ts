@@ -1,6 +1,6 @@
 // The approval rules in plain words.
 
-import type { ApprovalRule } from '../../../../contract/deletion-governance.ts'
+import type { ApprovalRule } from '../../../../contract/deletion/governance.ts'
 
 export const ruleTexts: Readonly<Record<ApprovalRule, { readonly label: string; readonly says: string }>> = {
   none: {

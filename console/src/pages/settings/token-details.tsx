@@ -1,7 +1,7 @@
 // One token in full: where it comes from, what was made with it, and its replacement and end.
 
 import type { ReactNode } from 'react'
-import type { AccessToken } from '../../../../contract/tenancy.ts'
+import type { AccessToken } from '../../../../contract/organisation/tenancy.ts'
 import { useMe } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { countOf } from '../../ui/units.ts'

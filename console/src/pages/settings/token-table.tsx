@@ -1,7 +1,7 @@
 // Access tokens, one line each, which opens to all facts and to what can be done with the token.
 
 import { Fragment } from 'react'
-import type { AccessToken } from '../../../../contract/tenancy.ts'
+import type { AccessToken } from '../../../../contract/organisation/tenancy.ts'
 import { nowMs } from '../../clock.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { agoText } from '../../ui/instants.ts'

@@ -3,7 +3,7 @@
 import { Button } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
-import type { ErasedTime } from '../../../../contract/usage.ts'
+import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
 import { mayCall, rolesText, useMe } from '../../api/session.ts'
 import { useAddress } from '../../ui/address.ts'
 import { DayBars } from '../../ui/chart/day-bars.tsx'

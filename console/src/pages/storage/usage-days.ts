@@ -2,7 +2,7 @@
 // range is the part of the chosen one in which there may be some.
 
 import type { z } from 'zod'
-import type { ServiceStorage, StorageUsage } from '../../../../contract/usage.ts'
+import type { ServiceStorage, StorageUsage } from '../../../../contract/organisation/usage.ts'
 import type { DaySeries } from '../../ui/chart/day-chart.ts'
 import { daysBetween, msPerDay, utcDayOf } from '../../ui/instants.ts'
 

@@ -1,6 +1,6 @@
-// A bar per UTC day, stacked by series, from which days are selected: by dragging, by two clicks, by keys, and
-// by whatever fields stand beside it. Erased time is hatched and links to its request. The same numbers are a
-// table; the address has which of both is shown.
+// A bar per UTC day, stacked by series, from which days are selected: by dragging, by two clicks, by keys,
+// and by whatever fields stand beside it. Erased time is hatched and links to its request. The same numbers
+// are a table; the address has which of both is shown.
 
 import { Button } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
@@ -45,13 +45,7 @@ export function DayBars(props: DayBarsProps) {
           {title}. <span className="muted">{captionOf(days, totals, exact)}</span>
         </figcaption>
         <Legend series={series} hasErased={props.erased.length > 0} />
-        <Button
-          variant="subtle"
-          size="compact-sm"
-          onClick={() => change({ view: isTable ? undefined : 'table' })}
-        >
-          {isTable ? 'As chart' : 'As table'}
-        </Button>
+        <ViewButton isTable={isTable} onChange={(next) => change({ view: next ? 'table' : undefined })} />
       </div>
       {isTable ? (
         <DayTable {...props} totals={totals} />
@@ -83,6 +77,14 @@ export function DayBars(props: DayBarsProps) {
         {cursor === null ? '' : readingOf(props, cursor, totals, at)}
       </p>
     </figure>
+  )
+}
+
+function ViewButton({ isTable, onChange }: { isTable: boolean; onChange: (isTable: boolean) => void }) {
+  return (
+    <Button variant="subtle" size="compact-sm" onClick={() => onChange(!isTable)}>
+      {isTable ? 'As chart' : 'As table'}
+    </Button>
   )
 }
 

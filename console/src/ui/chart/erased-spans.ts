@@ -1,6 +1,6 @@
 // Which days of a chart are hidden or erased, whole or in part, and by which request.
 
-import type { ErasedTime } from '../../../../contract/usage.ts'
+import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
 import { utcDayOf } from '../instants.ts'
 import type { ErasedSpan } from './day-chart.ts'
 

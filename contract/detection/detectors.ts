@@ -3,16 +3,16 @@
 // and `next_run_at` is the time beside `last_run_at`.
 //
 // The schemas of the two bodies leave `params` open, because its content depends on the method. The parameter
-// schemas are in `detection-methods.ts`, and the server reports problems of both in one response.
+// schemas are in `methods.ts`, and the server reports problems of both in one response.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, refuse } from './common.ts'
-import { Feedback } from './detection-feedback.ts'
-import { MethodKey } from './detection-methods.ts'
-import { MomentInput, momentForms } from './instant.ts'
-import { labelMap } from './label-map.ts'
-import { oldRangeNames, withOldNames } from './old-names.ts'
-import { Aggregation } from './telemetry.ts'
+import { Aggregation } from '../telemetry/queries.ts'
+import { cursorQuery, Instant, limitQuery, refuse } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { labelMap } from '../values/label-map.ts'
+import { oldRangeNames, withOldNames } from '../values/old-names.ts'
+import { Feedback } from './feedback.ts'
+import { MethodKey } from './methods.ts'
 
 /** 90 days. */
 const windowMinutesMax = 129_600

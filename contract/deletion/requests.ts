@@ -3,10 +3,10 @@
 // the same request in more detail.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
-import { ErrorBody } from './errors.ts'
-import { InstantInput } from './instant.ts'
-import { oldNameOf } from './old-names.ts'
+import { ErrorBody } from '../errors.ts'
+import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
+import { InstantInput } from '../values/instant.ts'
+import { oldNameOf } from '../values/old-names.ts'
 
 const deletionScopes = ['range', 'all'] as const
 export const DeletionScope = z.enum(deletionScopes).meta({ id: 'DeletionScope' })

@@ -1,8 +1,8 @@
 // A suggestion for a metric, on the wire: a body for creating a detector, and the reasons for it.
 
 import { z } from 'zod'
-import { DetectorScope, MetricKey } from './detection.ts'
-import { MethodKey } from './detection-methods.ts'
+import { DetectorScope, MetricKey } from './detectors.ts'
+import { MethodKey } from './methods.ts'
 
 export const SuggestQuery = z.strictObject({
   metric_key: MetricKey,

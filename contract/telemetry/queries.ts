@@ -2,10 +2,10 @@
 // and every time range is half-open.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from './common.ts'
-import { MomentInput, momentForms } from './instant.ts'
-import { labelMap } from './label-map.ts'
-import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
+import { cursorQuery, Instant, limitQuery, pageOf, queryInt, refuse } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { labelMap } from '../values/label-map.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from '../values/old-names.ts'
 
 const Attributes = labelMap()
 
@@ -333,7 +333,7 @@ export const AttributeNames = z
       .describe('Rows that were read: the newest of the range, so rare names and values may be missing.'),
   })
   .describe(
-    'Names or values of attributes, of records and of their resources, to complete what a person types.',
+    'Names or values of attributes, of records and of their resources, to suggest the rest of what a person types.',
   )
   .meta({ id: 'AttributeNames' })
 

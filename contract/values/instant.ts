@@ -3,7 +3,7 @@
 // error.
 
 import { z } from 'zod'
-import { refuse } from './common.ts'
+import { refuse } from './fields.ts'
 
 /** Nanoseconds since 1970-01-01T00:00:00Z. */
 export type Ns = bigint

@@ -79,7 +79,7 @@ export const violateWithinWindow = {
 }
 
 /**
- * For methods whose alarms are single events: they have learnt by the next bucket what they report at one.
+ * For methods whose alarms are single events: what they report at one bucket, they expect at the next one.
  */
 export const singleBucket = {
   violate_n: alarmParams.violate_n

@@ -4,8 +4,8 @@
 // note of the request.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
-import { DeletionScope, deletionReasons, SignalName } from './deletion.ts'
+import { Instant } from '../values/fields.ts'
+import { DeletionScope, deletionReasons, SignalName } from './requests.ts'
 
 /**
  * `typ` of the signature's header. It prevents that a statement of another kind, signed with the same key, is

@@ -1,21 +1,8 @@
-// Organisations, roles and access tokens on the wire.
+// Organisations and access tokens on the wire.
 
 import { z } from 'zod'
-import { cursorQuery, DisplayName, Instant, limitQuery } from './common.ts'
-
-/** Roles of people and tokens. `ingest` may only write telemetry. */
-export const roles = ['owner', 'admin', 'member', 'viewer', 'ingest'] as const
-export const Role = z.enum(roles).meta({ id: 'Role' })
-export type Role = z.infer<typeof Role>
-
-/** Roles that erase, govern and read evidence. */
-export const administrators = ['owner', 'admin'] as const satisfies readonly Role[]
-/** Roles that change detectors. */
-export const editors = ['owner', 'admin', 'member'] as const satisfies readonly Role[]
-/** Roles that read telemetry and anomalies. */
-export const readers = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[]
-/** Roles that send telemetry. */
-export const senders = ['owner', 'admin', 'member', 'ingest'] as const satisfies readonly Role[]
+import { Role } from '../role.ts'
+import { cursorQuery, DisplayName, Instant, limitQuery } from '../values/fields.ts'
 
 /**
  * Never changes, and short because a person types it to confirm an erasure: 3 to 40 of a-z, 0-9 and hyphen,
@@ -70,7 +57,7 @@ export const OrganisationRemoved = z
   .meta({ id: 'OrganisationRemoved' })
 export type OrganisationRemoved = z.infer<typeof OrganisationRemoved>
 
-/** A use is recorded when the one before is so old: of a busy token one request in many writes. */
+/** A use is recorded when the last recorded use is older than this, so few requests of a busy token write. */
 export const tokenUseMinutes = 5
 
 export const AccessToken = z

@@ -2,10 +2,10 @@
 // erasure, and retention, which erases by the calendar.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
-import { SignalName } from './deletion.ts'
-import { InstantInput } from './instant.ts'
-import { oldNameOf } from './old-names.ts'
+import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
+import { InstantInput } from '../values/instant.ts'
+import { oldNameOf } from '../values/old-names.ts'
+import { SignalName } from './requests.ts'
 
 /** From loosest to strictest. */
 export const approvalRules = ['none', 'full_erasures', 'every_deletion'] as const

@@ -2,7 +2,7 @@
 // the token, which no script and no storage of the browser keeps.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
+import { Instant } from '../values/fields.ts'
 import { Me } from './tenancy.ts'
 
 /** A session without any request ends after this time. */

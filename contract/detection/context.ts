@@ -2,9 +2,9 @@
 // have in common, and links.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
-import { Deploy } from './deploys.ts'
-import { Anomaly } from './detection.ts'
+import { Deploy } from '../telemetry/deploys.ts'
+import { Instant } from '../values/fields.ts'
+import { Anomaly } from './detectors.ts'
 
 const share = z.number().describe('0 to 1.')
 
@@ -41,7 +41,7 @@ export const AnomalyContext = z
   .object({
     similar: z
       .object({
-        count: z.int().describe('At most 500 of the detector are looked through.'),
+        count: z.int().describe('At most 500 of the detector are compared.'),
         latest: z.array(z.object({ id: z.string(), started_at: Instant, reason: z.string() })),
       })
       .describe('Earlier anomalies of the same series.'),
@@ -60,7 +60,7 @@ export const AnomalyContext = z
       })
       .nullable()
       .describe(
-        'Attribute values that are over-represented in its time against before; null for metrics that are not counted from spans or log records, and where it could not be told in time.',
+        'Attribute values that are over-represented in its time against before; null for metrics that are not counted from spans or log records, and where it could not be computed in time.',
       ),
     links: z.object({
       detector: z.string(),
@@ -84,10 +84,10 @@ export const ListedAnomaly = Anomaly.extend({
     .string()
     .nullable()
     .describe(
-      'The incident that it belongs to, as `GET /incidents/{id}` has it. Computed on request; null where it could not be told in time, in long lists of busy days.',
+      'The incident that it belongs to, as `GET /incidents/{id}` has it. Computed on request; null where computing it took too long, in long lists of busy days.',
     ),
   deploy: Deploy.nullable().describe(
-    'The deploy of its service that it began with, at most half an hour after and a quarter before; `reason` names it at its end. Computed on request; null where there was none, where it has no service, and where it could not be told in time.',
+    'The deploy of its service that it began with, at most half an hour after and a quarter before; `reason` names it at its end. Computed on request; null where there was none, where it has no service, and where computing it took too long.',
   ),
 }).meta({ id: 'ListedAnomaly' })
 export type ListedAnomaly = z.infer<typeof ListedAnomaly>

@@ -1,4 +1,4 @@
-// Names of time zones on the wire. Every clock of the service knows a name that passes here.
+// Names of time zones on the wire. A name that is accepted here is valid in every part of the service.
 
 /** Whether the IANA database of the runtime has the name, such as Europe/Berlin or UTC. */
 export function isTimeZone(name: string): boolean {

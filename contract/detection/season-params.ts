@@ -1,10 +1,10 @@
-// The parameters of methods that follow local time and calendars: the time zone, the season (day or
-// week), and the days that differ from their weekday. All of them are params of the detector, so that
-// the same params and the same telemetry always give the same result; a calendar from elsewhere would
-// change with its next edition.
+// The parameters of methods that follow local time and calendars: the time zone, the season (day or week),
+// and the days that differ from their weekday. All of them are params of the detector, so that the same
+// params and the same telemetry always give the same result; a calendar of another party would change with
+// its next edition.
 
 import { z } from 'zod'
-import { isTimeZone } from './time-zone.ts'
+import { isTimeZone } from '../values/time-zone.ts'
 
 export const timezone = z
   .string()

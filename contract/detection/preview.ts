@@ -2,11 +2,11 @@
 // the detector, and the response comes from the code that would run it. Nothing is stored.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
-import { Deploy } from './deploys.ts'
-import { Anomaly, CreateDetector, DetectorStatus } from './detection.ts'
-import { MomentInput, momentForms } from './instant.ts'
-import { oldNameOf, oldRangeNames, withOldNames } from './old-names.ts'
+import { Deploy } from '../telemetry/deploys.ts'
+import { Instant } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { oldNameOf, oldRangeNames, withOldNames } from '../values/old-names.ts'
+import { Anomaly, CreateDetector, DetectorStatus } from './detectors.ts'
 
 const PreviewDetectorFields = z
   .strictObject({

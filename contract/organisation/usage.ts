@@ -1,9 +1,9 @@
 // What an organisation stores, what it has sent, and what was refused, on the wire.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, pageOf, queryInt } from './common.ts'
-import { DeletionStatus, SignalName } from './deletion.ts'
-import { MomentInput, momentForms } from './instant.ts'
+import { DeletionStatus, SignalName } from '../deletion/requests.ts'
+import { cursorQuery, Instant, limitQuery, pageOf, queryInt } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
 
 const Amount = {
   rows: z.int(),

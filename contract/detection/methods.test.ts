@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { comparesPeers, describeMethods, methodKeys, methodParams } from './detection-methods.ts'
+import { comparesPeers, describeMethods, methodKeys, methodParams } from './methods.ts'
 
 const issuesOf = (result: { error?: { issues: { path: PropertyKey[]; message: string }[] } | undefined }) =>
   (result.error?.issues ?? []).map((issue) => [issue.path.join('.'), issue.message])

@@ -7,14 +7,8 @@
 // `server/detection/methods/`; the compiler then reports what else is missing.
 
 import { z } from 'zod'
-import {
-  alarmParams,
-  bandParams,
-  singleBucket,
-  surpriseParams,
-  violateWithinWindow,
-} from './detection-alarm-params.ts'
-import { holidays, season, timezone, timezoneOfShapes } from './detection-season-params.ts'
+import { alarmParams, bandParams, singleBucket, surpriseParams, violateWithinWindow } from './alarm-params.ts'
+import { holidays, season, timezone, timezoneOfShapes } from './season-params.ts'
 
 export const ThresholdParams = z
   .strictObject({
@@ -316,9 +310,7 @@ const AutoParams = z
       ),
   })
   .refine((params) => params.violate_n <= params.window_m, violateWithinWindow)
-  .describe(
-    'The default, where nobody wants to choose: the average of several methods, each calibrated by its own past.',
-  )
+  .describe('The default: the average of several methods, each calibrated by its own past.')
 
 /** Every method by its `method_key`. */
 export const methodParams = {

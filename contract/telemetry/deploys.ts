@@ -2,8 +2,8 @@
 // that a service had not shown before, or a log event that says so. Nothing of them is stored.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, pageOf } from './common.ts'
-import { longestName, rangeQuery } from './telemetry.ts'
+import { cursorQuery, Instant, limitQuery, pageOf } from '../values/fields.ts'
+import { longestName, rangeQuery } from './queries.ts'
 
 export const Deploy = z
   .object({

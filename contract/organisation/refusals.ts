@@ -2,8 +2,8 @@
 // of a body. They help a person who waits for the first telemetry to arrive.
 
 import { z } from 'zod'
-import { Instant } from './common.ts'
-import { type ErrorCode, errorCatalogue } from './errors.ts'
+import { type ErrorCode, errorCatalogue } from '../errors.ts'
+import { Instant } from '../values/fields.ts'
 
 /** Reasons that are not codes of the catalogue, because their refusals have no code. */
 const ownReasons = {

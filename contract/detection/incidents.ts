@@ -1,12 +1,12 @@
 // Incidents on the wire: anomalies of one organisation that belong together. They are computed from the
 // anomalies and spans that are visible at the time of the request. Nothing of them is stored, so an erasure
-// need not visit them.
+// has nothing to remove.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
-import { Anomaly } from './detection.ts'
-import { Verdict } from './detection-feedback.ts'
-import { MomentInput, momentForms } from './instant.ts'
+import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
+import { Anomaly } from './detectors.ts'
+import { Verdict } from './feedback.ts'
 
 /** Why an anomaly belongs to an incident, besides the overlap in time. */
 const memberLinks = ['same_service', 'same_attributes', 'calls', 'same_deploy', 'began_together'] as const
@@ -24,7 +24,9 @@ export const IncidentOrigin = z
     service,
     metric_key: z
       .string()
-      .describe('What shows it best there: the metric of a member, or a built-in metric of the spans.'),
+      .describe(
+        'What shows it most clearly there: the metric of a member, or a built-in metric of the spans.',
+      ),
     score: z
       .number()
       .describe('0 to 1: the share of the evidence that points here. All candidates together have 1.'),
@@ -41,7 +43,7 @@ export const Incident = z
     id: z
       .string()
       .describe(
-        'Stays the same when anomalies join. Where two incidents become one, it has the older id, and the younger id leads to it.',
+        'Stays the same when anomalies join. Where two incidents become one, it has the older id, and a request for the younger id returns it.',
       ),
     title: z.string().describe('What happens and where, in a sentence of at most 200 characters.'),
     state: IncidentState.describe(

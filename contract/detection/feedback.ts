@@ -1,11 +1,11 @@
 // What people tell detectors, on the wire: that an anomaly was none, or was real, and when not to alarm.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery } from './common.ts'
-import { InstantInput } from './instant.ts'
-import { labelMap } from './label-map.ts'
-import { oldNameOf, withOldNames } from './old-names.ts'
-import { isTimeZone } from './time-zone.ts'
+import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
+import { InstantInput } from '../values/instant.ts'
+import { labelMap } from '../values/label-map.ts'
+import { oldNameOf, withOldNames } from '../values/old-names.ts'
+import { isTimeZone } from '../values/time-zone.ts'
 
 export const Verdict = z.enum(['not_an_anomaly', 'real']).meta({ id: 'Verdict' })
 export type Verdict = z.infer<typeof Verdict>
@@ -47,7 +47,7 @@ export const Weekly = z
       .max(100)
       .refine(isTimeZone, { error: 'Name a time zone of the IANA database, such as Europe/Berlin or UTC' }),
   })
-  .describe('Every week, by the clock on the wall.')
+  .describe('Every week, in local time.')
   .meta({ id: 'Weekly' })
 export type Weekly = z.infer<typeof Weekly>
 

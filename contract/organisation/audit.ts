@@ -2,9 +2,9 @@
 // an entry or of the order is noticed; and the public keys that verify signatures.
 
 import { z } from 'zod'
-import { cursorQuery, Instant, limitQuery, pageOf } from './common.ts'
-import { DeletionStatus, LedgerEntry } from './deletion.ts'
-import { MomentInput, momentForms } from './instant.ts'
+import { DeletionStatus, LedgerEntry } from '../deletion/requests.ts'
+import { cursorQuery, Instant, limitQuery, pageOf } from '../values/fields.ts'
+import { MomentInput, momentForms } from '../values/instant.ts'
 
 export const AuditEntry = z
   .object({
