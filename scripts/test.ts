@@ -21,10 +21,10 @@ const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulatio
 const opensControl = (file: string) =>
   /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
 /**
- * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing of the
- * database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite only: on
- * PostgreSQL each rewrites every table. The tests of the loop count who waits for their clock, so they need a
- * database that answers within a turn of the event loop.
+ * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
+ * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
+ * only: on PostgreSQL each rewrites every table. The tests of the loop count who waits for their clock, so
+ * they need a database that answers within a turn of the event loop.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(

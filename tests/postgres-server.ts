@@ -33,8 +33,8 @@ export interface PostgresServer {
   /** Contains the socket, and the files of the server in `data`. */
   readonly folder: string
   /**
-   * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What `work`
-   * puts there belongs to the user of the server.
+   * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What
+   * `work` puts there belongs to the user of the server.
    */
   whileStopped(work: (data: string) => void): Promise<void>
   /** Ends the server and removes its folder. */

@@ -1,5 +1,5 @@
-// Filling an empty database with the control plane of a backup: everything arrives in one transaction, the same
-// backup can come again, and what a database already holds is never touched.
+// Filling an empty database with the control plane of a backup: everything arrives in one transaction, the
+// same backup can come again, and what a database already holds is never touched.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

@@ -23,8 +23,8 @@ export async function assertEmpty(control: Control, name: string): Promise<void>
 }
 
 /**
- * Copies every row of `source` into `target`, which is empty or was filled from the same source before. Brings
- * both to the newest schema. Throws BackupError where the target holds anything else.
+ * Copies every row of `source` into `target`, which is empty or was filled from the same source before.
+ * Brings both to the newest schema. Throws BackupError where the target holds anything else.
  */
 export async function fillDatabase(source: Control, target: Control, name: string): Promise<void> {
   await migrate(source)

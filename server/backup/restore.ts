@@ -2,8 +2,8 @@
 // promises the swap; only then is anything old removed, and the next start completes a promised swap that was
 // interrupted. So a crash leaves the old or the new one, never neither. A control plane of the backup takes
 // the place of a file, or fills a database that is empty. This code does not know what was erased since the
-// backup: the service erases it again before it is ready, by its ledger and by the journal,
-// which is why a control plane older than the journal needs the journal.
+// backup: the service erases it again before it is ready, by its ledger and by the journal, which is why a
+// control plane older than the journal needs the journal.
 
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'

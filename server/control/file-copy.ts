@@ -1,5 +1,5 @@
-// Copies a control plane into a file of SQLite, whatever database it is on, so that a backup has one format and
-// can be restored into either. The copy is as of one moment.
+// Copies a control plane into a file of SQLite, whatever database it is on, so that a backup has one format
+// and can be restored into either. The copy is as of one moment.
 
 import { existsSync } from 'node:fs'
 import { controlTables, copyTable } from './copy.ts'

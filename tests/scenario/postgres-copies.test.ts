@@ -1,7 +1,7 @@
-// Older copies of a control plane on PostgreSQL come back: a dump, the files of the server, and a backup of the
-// service. What was erased after the copy is erased again before anything is served, also the anomalies, which
-// lie in that database; the neighbour's identical rows stay. And a standby is refused with a sentence. Every
-// step is another process; the server belongs to this file, because its files are replaced.
+// Older copies of a control plane on PostgreSQL come back: a dump, the files of the server, and a backup of
+// the service. What was erased after the copy is erased again before anything is served, also the anomalies,
+// which lie in that database; the neighbour's identical rows stay. And a standby is refused with a sentence.
+// Every step is another process; the server belongs to this file, because its files are replaced.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -16,8 +16,8 @@ export function openSqlite(path: string): Control {
 }
 
 /**
- * Creates a file that counts only when it is complete, as in a backup: it is one file, nothing of it is synced,
- * and a crash leaves it broken.
+ * Creates a file that counts only when it is complete, as in a backup: it is one file, nothing of it is
+ * synced, and a crash leaves it broken.
  */
 export function createUnsynced(path: string): Control {
   return open(path, ['journal_mode = MEMORY', 'synchronous = OFF'])

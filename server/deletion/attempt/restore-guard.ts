@@ -1,7 +1,7 @@
 // Hides what a restore from an older copy has brought back, so that the next round erases it again. At each
 // start it compares three records: the requests in the control plane, the completion marks in the engine, and
-// the journal beside the backups. Whatever the newest of them knows as erased must not become readable, neither
-// telemetry nor what an older control plane derived from it.
+// the journal beside the backups. Whatever the newest of them knows as erased must not become readable,
+// neither telemetry nor what an older control plane derived from it.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { deletionStatuses } from '../../../contract/deletion/requests.ts'
