@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openSharedPostgresPlane } from '../../../tests/postgres-plane.ts'
-import { dialectOf, lock } from '../dialect.ts'
+import { lock } from '../dialect.ts'
 import { transact } from '../transaction.ts'
 
 const plane = await openSharedPostgresPlane()
@@ -31,11 +31,4 @@ test('a transaction takes each lock once, and no lock of an organisation beside 
     held.push(await locksNow())
   })
   assert.deepEqual([...held, await locksNow()], [2, 1, 0])
-})
-
-test('a copy into a file is refused with what to do instead', async () => {
-  await assert.rejects(dialectOf(control).copyTo(control, 'copy'), {
-    code: 'storage_unavailable',
-    message: /back up the database with the tools of PostgreSQL/,
-  })
 })
