@@ -21,10 +21,10 @@ const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulatio
 const opensControl = (file: string) =>
   /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
 /**
- * Tests of one database do not depend on the one that was chosen for the others; a backup of the service
- * copies the file of SQLite. Whole erasures run on SQLite only: on PostgreSQL each rewrites every table. The
- * tests of the loop count who waits for their clock, so they need a database that answers within a turn of
- * the event loop.
+ * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
+ * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
+ * only: on PostgreSQL each rewrites every table. The tests of the loop count who waits for their clock, so
+ * they need a database that answers within a turn of the event loop.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
@@ -34,7 +34,7 @@ const isOfOne = (file: string) =>
     file,
   )
 const needsServer = (file: string) =>
-  /^(?:server\/control\/postgres|tests\/races)\/.*\.db\.test\.ts$/.test(file)
+  /\/(?:postgres-plane|race)\.ts'$/m.test(readFileSync(join(root, file), 'utf8'))
 const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
 const kind = kinds[wanted[0] ?? '']
 const files = kind !== undefined ? all.filter(kind) : wanted.length > 0 ? wanted : all

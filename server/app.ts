@@ -22,9 +22,7 @@ import { SigningKeys } from './audit/signing.ts'
 import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
-import { migrate } from './control/migrate.ts'
-import { assertUsable } from './control/move-mark.ts'
-import { openControlAt } from './control/place.ts'
+import { openUsable } from './control/open.ts'
 import type { Actor } from './core/actor.ts'
 import type { Caller } from './core/caller.ts'
 import { type Clock, elapsedMs } from './core/clock.ts'
@@ -155,14 +153,17 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     },
   })
   try {
-    const control = openControlAt(config.control)
-    await migrate(control)
-    await assertUsable(control)
-    const folderSecret = readFolderSecret(config.dataDir)
-    await assertSameFolder(control, folderSecret)
-    await endLeasesOfOlderVersion(control, folderSecret)
-    const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
-    return await wireRooms(options, { engine, control, disk, keys })
+    const control = await openUsable(config.control)
+    return await orClose(
+      () => control.destroy(),
+      async () => {
+        const folderSecret = readFolderSecret(config.dataDir)
+        await assertSameFolder(control, folderSecret)
+        await endLeasesOfOlderVersion(control, folderSecret)
+        const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
+        return wireRooms(options, { engine, control, disk, keys })
+      },
+    )
   } catch (error) {
     await engine.close()
     throw error

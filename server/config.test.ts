@@ -2,8 +2,10 @@
 // the correction, and never a secret.
 
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { ConfigError, readConfig } from './config.ts'
 import { newTokenSecret } from './tenancy/tenancy.ts'
@@ -61,12 +63,54 @@ test('the key of the signing keys has one source, is long enough, and is not amo
   }
 })
 
+describe('the password of PostgreSQL in a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-config-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  const url = { LETHE_CONTROL_URL: 'postgres://lethe@localhost/lethe' }
+  const given = (content: string) => {
+    const path = join(folder, 'password')
+    writeFileSync(path, content)
+    return { LETHE_CONTROL_PASSWORD_FILE: path }
+  }
+  const passwordIn = (env: Record<string, string>) => {
+    const { control } = readConfig(env)
+    return control.kind === 'postgres' ? control.server.password : control.kind
+  }
+
+  test('is used, without the end of its line, and by PostgreSQL alone', () => {
+    for (const ending of ['', '\n', '\r\n']) {
+      assert.equal(passwordIn({ ...url, ...given(`p@ss word${ending}`) }), 'p@ss word')
+    }
+    assert.equal(passwordIn(given('s3cr3t')), 'sqlite')
+    assert.equal(passwordIn({ ...url, LETHE_CONTROL_PASSWORD_FILE: '' }), undefined)
+  })
+
+  test('is refused where it can’t be read or is not one line, and beside another one', () => {
+    const missing = join(folder, 'missing')
+    for (const [env, refusal] of [
+      [{ LETHE_CONTROL_PASSWORD_FILE: missing }, `names ${missing}, which can't be read (ENOENT).`],
+      [{ LETHE_CONTROL_PASSWORD_FILE: folder }, `names ${folder}, which can't be read (EISDIR).`],
+    ] as const) {
+      assert.equal(refusalOf({ ...url, ...env }), `LETHE_CONTROL_PASSWORD_FILE ${refusal}`)
+    }
+    for (const content of ['', '\n', 's3cr3t\nmore\n', 's3cr3t\n\n', 's3cr3t\0']) {
+      const refusal = refusalOf({ ...url, ...given(content) })
+      assert.match(refusal, /^LETHE_CONTROL_PASSWORD_FILE names .*, which must have one line and has not\.$/)
+      assert.ok(!refusal.includes('s3cr3t'))
+    }
+    const both = { LETHE_CONTROL_URL: 'postgres://lethe:other@localhost/lethe', ...given('s3cr3t') }
+    assert.match(refusalOf(both), /^LETHE_CONTROL_PASSWORD_FILE and LETHE_CONTROL_URL both have a password/)
+    assert.ok(!/s3cr3t|other/.test(refusalOf(both)))
+  })
+})
+
 test('an empty setting counts as absent', () => {
   const names = [
     'HOST',
     'PORT',
     'DATA_DIR',
     'CONTROL_URL',
+    'CONTROL_PASSWORD_FILE',
     'TELEMETRY_URL',
     'BACKUP_DIR',
     'KEY_FILE',

@@ -6,7 +6,7 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { connectionsPerAddressDefault, grpcPortDefault, Settings } from './config/settings.ts'
-import type { ControlPlace } from './control/place.ts'
+import { type ControlPlace, hasPassword, withPassword } from './control/place.ts'
 import type { ProxyHeader } from './http/limits/client-address.ts'
 import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
@@ -134,7 +134,7 @@ function toConfig(settings: SettingValues): Config {
         settings.LETHE_CONNECTIONS_PER_ADDRESS ?? Math.min(connectionsPerAddressDefault, connections),
     },
     dataDir,
-    control: settings.LETHE_CONTROL_URL ?? { kind: 'sqlite', path: join(dataDir, 'control.db') },
+    control: controlOf(settings, dataDir),
     keySource: {
       secret: settings.LETHE_KEY_SECRET,
       file: resolve(settings.LETHE_KEY_FILE ?? join(dataDir, 'signing.key')),
@@ -156,6 +156,14 @@ function toConfig(settings: SettingValues): Config {
     bootstrap: { tenantId: settings.LETHE_BOOTSTRAP_ORG, token: settings.LETHE_BOOTSTRAP_TOKEN },
     restarts: { crashed: settings.LETHE_RESTARTS_CRASHED, hung: settings.LETHE_RESTARTS_HUNG },
   }
+}
+
+function controlOf(
+  { LETHE_CONTROL_PASSWORD_FILE: password, LETHE_CONTROL_URL: place }: SettingValues,
+  dataDir: string,
+): ControlPlace {
+  if (place === undefined) return { kind: 'sqlite', path: join(dataDir, 'control.db') }
+  return password === null ? place : withPassword(place, password)
 }
 
 /**
@@ -188,6 +196,11 @@ function findContradictions(
       keySource.secret !== null && settings.LETHE_KEY_FILE !== undefined,
       'LETHE_KEY_SECRET',
       'and LETHE_KEY_FILE both name the key; set one of them.',
+    ],
+    [
+      settings.LETHE_CONTROL_PASSWORD_FILE !== null && hasPassword(settings.LETHE_CONTROL_URL),
+      'LETHE_CONTROL_PASSWORD_FILE',
+      'and LETHE_CONTROL_URL both have a password; take it out of the address.',
     ],
     // A key beside the backups would open what is in them.
     [

@@ -21,17 +21,25 @@ const template = 'lethe_template'
  */
 const connections = Number(process.env.LETHE_TEST_CONTROL_CONNECTIONS ?? 4)
 
+/** A machine that runs all tests at once takes its time to open a connection. */
+const connectMs = 30_000
+
 let opened = 0
 
 /** The number in the name of the server's socket. */
 const socketPort = 5432
 
-function openDatabase(host: string, database: string, port = socketPort): Control {
-  return openPostgres({ host, port, user: role, database }, { ...defaultLimits, connections })
+/** The address of a database of the server in that folder, as settings have it. */
+export function urlOf(folder: string, database: string): string {
+  return `postgres://${role}@localhost/${database}?host=${encodeURIComponent(folder)}`
+}
+
+export function openDatabase(host: string, database: string, port = socketPort): Control {
+  return openPostgres({ host, port, user: role, database }, { ...defaultLimits, connectMs, connections })
 }
 
 /** Runs statements on the server, in its own database. */
-async function administer(folder: string, ...statements: string[]): Promise<void> {
+export async function administer(folder: string, ...statements: string[]): Promise<void> {
   const server = openDatabase(folder, 'postgres')
   try {
     for (const statement of statements) await server.executeQuery(CompiledQuery.raw(statement))
@@ -55,6 +63,8 @@ export async function openPostgresPlane(isMigrated: boolean): Promise<TestContro
 /** Opens several handles, also through another address, such as that of a proxy. */
 interface PostgresPlane extends SharedTestControl {
   readonly socketPath: string
+  /** Its address, as settings have it. */
+  readonly url: string
   by(address: { readonly host: string; readonly port: number }): Control
 }
 
@@ -76,6 +86,7 @@ async function openShared(source: string): Promise<PostgresPlane> {
   return {
     control,
     another,
+    url: urlOf(folder, database),
     socketPath: join(folder, `.s.PGSQL.${socketPort}`),
     by: ({ host, port }) => kept(openDatabase(host, database, port)),
     shell: postgresShell(control),

@@ -3,7 +3,16 @@
 // by the rules of a language, so that a query that relies on byte order without asking for it fails a test.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -11,15 +20,23 @@ import process from 'node:process'
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
 
-/** Its only role. Only this user of the machine can open the socket, so it has no password. */
+/** The role of tests. Only this user of the machine can open the socket, so it has no password. */
 export const role = 'lethe'
+
+/** A role that a test may create, and that has to give its password. */
+export const roleWithPassword = 'lethe_with_password'
 
 /** Where Debian installs the programs of each version. */
 const debianFolder = '/usr/lib/postgresql'
 
-interface PostgresServer {
+export interface PostgresServer {
   /** Contains the socket, and the files of the server in `data`. */
   readonly folder: string
+  /**
+   * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What
+   * `work` puts there belongs to the user of the server.
+   */
+  whileStopped(work: (data: string) => void): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
 }
@@ -74,21 +91,34 @@ export async function startPostgres(
     { cwd: folder, ...user, encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const logins = join(data, 'pg_hba.conf')
+  writeFileSync(logins, `local all ${roleWithPassword} scram-sha-256\n${readFileSync(logins, 'utf8')}`)
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
-  const child = spawn(
-    programOf('postgres'),
-    ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
+  const words = ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  let child: ChildProcess | undefined
+  const begin = async () => {
+    child = spawn(programOf('postgres'), words, { cwd: folder, ...user, stdio: ['ignore', 'ignore', 'pipe'] })
+    await untilReady(child)
+  }
   const stop = async () => {
-    await end(child)
+    if (child !== undefined) await end(child)
     rmSync(folder, { recursive: true, force: true })
   }
-  await untilReady(child).catch(async (error) => {
-    await stop()
-    throw error
-  })
-  return { folder, stop }
+  const orStop = (error: unknown) =>
+    stop().then(() => {
+      throw error
+    })
+  await begin().catch(orStop)
+  return {
+    folder,
+    stop,
+    async whileStopped(work) {
+      if (child !== undefined) await end(child)
+      work(data)
+      if (user !== undefined) spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data])
+      await begin().catch(orStop)
+    },
+  }
 }
 
 /** Resolves when the server logs that it accepts connections. */
@@ -97,7 +127,7 @@ function untilReady(child: ChildProcess): Promise<void> {
     let said = ''
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       said = `${said}${text}`.slice(-10_000)
-      if (said.includes('ready to accept connections')) resolve()
+      if (/ready to accept (?:read-only )?connections/.test(said)) resolve()
     })
     child.once('error', reject)
     child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)))

@@ -1,5 +1,5 @@
-// Wires what a backup needs: the engine, the control plane's file, the register and the journal beside the
-// backups. It runs in the deletion loop, see backup/backups.ts.
+// Wires what a backup needs: the engine, the control plane, the register and the journal beside the backups.
+// It runs in the deletion loop, see backup/backups.ts.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { Backups } from '../backup/backups.ts'
@@ -8,6 +8,7 @@ import type { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { copyToFile } from '../control/file-copy.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/attempt/side-tables.ts'
@@ -42,7 +43,7 @@ export function wireBackups(needs: BackupNeeds): Backups {
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
     controlBytes: () => dialectOf(control).sizeBytes(control),
-    copyControl: (path) => dialectOf(control).copyTo(control, path),
+    copyControl: (path) => copyToFile(control, path),
     sideTables: () => sideTables(engine),
     whileNothingErases: (signal, work) =>
       underLease(signal, (lease) => locks.attempts.exclusively(everywhere, work, lease)),

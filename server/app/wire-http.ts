@@ -67,7 +67,8 @@ export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): 
     clock,
     addresses: addressesOf(config),
     authenticate: byCredential({
-      ofToken: (secret) => tenancy.findCaller(secret),
+      ofToken: (secret, { storesTelemetry }) =>
+        storesTelemetry === true ? tenancy.findSender(secret) : tenancy.findCaller(secret),
       ofSession: (secret) => sessions.findCaller(secret),
       ofSignInCode: (code) => sessions.findCallerOfCode(code),
     }),

@@ -73,7 +73,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     bufferBytes: config.ingestBufferBytes,
     faultBehind: (error) => disk.faultBehind(error),
   })
-  const quotas = new IngestQuotas({ store: new QuotaStore(control, config.quota), clock, logger })
+  const quotas = new IngestQuotas({ store: new QuotaStore(control, clock, config.quota), clock, logger })
   const budget = new BodyBudget(config.ingestBufferBytes, clock)
   let onExport: IntakeOptions['onExport'] = () => {}
   // Decoding has a queue of its own. In one queue with the other steps of requests, acknowledgements wait

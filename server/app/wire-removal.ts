@@ -13,6 +13,7 @@ import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { Fences } from '../telemetry/fences.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
+import type { TenancyStore } from '../tenancy/store.ts'
 
 interface RemovalNeeds {
   readonly control: Control
@@ -20,6 +21,7 @@ interface RemovalNeeds {
   readonly clock: Clock
   readonly engine: TelemetryEngine
   readonly fences: Fences
+  readonly tenancy: Pick<TenancyStore, 'forgetSendersOf'>
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
 }
 
@@ -32,11 +34,13 @@ export function wireRemoval({
   fences,
   keys,
   logger,
+  tenancy,
 }: RemovalNeeds): OrganisationRemoval {
   const fence = { id: 'organisation-removal', ...everything }
   return new OrganisationRemoval({
     control,
     clock,
+    forgetSenders: (tenantId) => tenancy.forgetSendersOf(tenantId),
     async closeToWriters(tenantId) {
       const reopen = async () => {
         await fences.publish([{ kind: 'fenced', tenantId, end: fence.id }])

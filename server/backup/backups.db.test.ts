@@ -20,6 +20,7 @@ import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { copyToFile } from '../control/file-copy.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -90,7 +91,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
     serviceVersion: '1.2.3',
     migration: '0004-quiet',
     controlBytes: () => dialectOf(control).sizeBytes(control),
-    copyControl: (path) => dialectOf(control).copyTo(control, path),
+    copyControl: (path) => copyToFile(control, path),
     sideTables: async () => [],
     whileNothingErases: (_signal, work) => work(),
     failpoint: async () => {},
@@ -167,7 +168,7 @@ test('ingest continues while the engine is copied', async () => {
     copyControl: async (path) => {
       await insertRows(engine, acme, batchOf('otel_logs', [3n * 10n ** 18n]))
       inserted++
-      await dialectOf(control).copyTo(control, path)
+      await copyToFile(control, path)
     },
   })
   await insertRows(engine, acme, batchOf('otel_logs', [4n * 10n ** 18n]))

@@ -1,21 +1,23 @@
 // Restores a backup into a data folder. The new engine is built beside the old one and renamed to a name that
 // promises the swap; only then is anything old removed, and the next start completes a promised swap that was
-// interrupted. So a crash leaves the old or the new one, never neither. This code does not know what was
-// erased since the backup: the service erases it again before it is ready, by its ledger and by the journal,
-// which is why a control plane older than the journal needs the journal.
+// interrupted. So a crash leaves the old or the new one, never neither. A control plane of the backup takes
+// the place of a file, or fills a database that is empty. This code does not know what was erased since the
+// backup: the service erases it again before it is ready, by its ledger and by the journal, which is why a
+// control plane older than the journal needs the journal.
 
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
-import { type ControlPlace, mayHaveControl, nameOfPlace, openControlAt } from '../control/place.ts'
+import { type ControlPlace, nameOfPlace, openControlAt } from '../control/place.ts'
 import { logsOf } from '../control/sqlite/sqlite.ts'
 import { instanceOf } from '../core/process/instance.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { restoreEngine } from './engine-copy.ts'
 import { findDifference, findLackOfSpace, renameSynced, syncPath, syncTree } from './files.ts'
+import { assertEmpty, fillDatabase, isEmptyDatabase } from './fill-database.ts'
 import { ErasureJournal } from './journal.ts'
 import {
   BackupError,
@@ -85,9 +87,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   try {
     await settleRestore(options)
     const folderSecret = await assertSameInstance(options, manifest)
-    const isControlKept = mayHaveControl(options.control) && !options.isControlReplaced
-    if (!isControlKept) assertReplaceable(options.control)
-    else await assertControlOf(options.control, folderSecret)
+    const isControlKept = !options.isControlReplaced && (await hasControl(options.control))
+    if (isControlKept) await assertControlOf(options.control, folderSecret)
+    else await assertReplaceable(options.control)
     const difference = await findDifference(backup, manifest.files, (path) => path !== manifestFile)
     if (difference !== null)
       throw new BackupError(`The backup ${backup} ${difference}; it can't be restored.`)
@@ -120,17 +122,23 @@ export async function settleRestore(
   const { engine, building, instance, promised, telemetry } = placesOf(dataDir)
   await rm(building, { recursive: true, force: true })
   if (!existsSync(promised)) return
+  const copy = join(promised, controlFile)
+  const hasCopy = existsSync(copy)
+  // First, because a database that refuses it leaves the old engine in place.
+  if (hasCopy && control.kind === 'postgres') {
+    await fillFrom(copy, control)
+    await failpoint('restore database filled')
+  }
   if (existsSync(join(promised, engineFolder))) {
     await rm(engine, { recursive: true, force: true })
     await failpoint('restore old engine removed')
     await renameSynced(join(promised, engineFolder), engine)
   }
-  if (existsSync(join(promised, controlFile))) {
-    const { path } = assertReplaceable(control)
+  if (hasCopy && control.kind === 'sqlite') {
     // The log belongs to the file that is being replaced; it would corrupt another file.
-    for (const log of logsOf(path)) await rm(log, { force: true })
+    for (const log of logsOf(control.path)) await rm(log, { force: true })
     await failpoint('restore old log removed')
-    await place(join(promised, controlFile), path)
+    await place(copy, control.path)
   }
   if (existsSync(join(promised, instanceFile))) await place(join(promised, instanceFile), instance)
   await failpoint('restore in place')
@@ -172,16 +180,33 @@ async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest:
   )
 }
 
-/** A backup has a control plane as a file, which takes the place of another file only. */
-function assertReplaceable(control: ControlPlace): Extract<ControlPlace, { kind: 'sqlite' }> {
-  if (control.kind === 'sqlite') return control
-  throw new BackupError(
-    `The control plane is ${nameOfPlace(control)}, which a backup can't replace; restore that database with the tools of PostgreSQL and run this without --control-plane from-backup.`,
-  )
+/** Whether the place has a control plane, which may be of another installation. */
+async function hasControl(control: ControlPlace): Promise<boolean> {
+  if (control.kind === 'sqlite') return existsSync(control.path)
+  return !(await withControlAt(control, isEmptyDatabase))
+}
+
+/** A file is replaced. A database is only filled, because others may use it. */
+async function assertReplaceable(place: ControlPlace): Promise<void> {
+  if (place.kind === 'sqlite') return
+  await withControlAt(place, (control) => assertEmpty(control, nameOfPlace(place)))
+}
+
+/** Brings the control plane of a promised restore into a database. */
+async function fillFrom(copy: string, place: ControlPlace): Promise<void> {
+  await withControlAt({ kind: 'sqlite', path: copy }, (source) =>
+    withControlAt(place, (target) => fillDatabase(source, target, nameOfPlace(place))),
+  ).catch((error: unknown) => {
+    if (!(error instanceof BackupError)) throw error
+    throw new BackupError(
+      `${error.message} The restore goes on at the next start; to give it up, remove ${dirname(copy)}.`,
+      { cause: error },
+    )
+  })
 }
 
 async function assertControlOf(place: ControlPlace, folderSecret: string): Promise<void> {
-  const value = await readControl(place, async (control) => {
+  const value = await withControlAt(place, async (control) => {
     const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
     return (await query.executeTakeFirst())?.value
   }).catch((cause: unknown) => {
@@ -234,7 +259,7 @@ async function build(options: RestoreOptions, isControlKept: boolean): Promise<R
   if (!isControlKept) {
     const path = join(building, controlFile)
     await copyFile(join(backup, controlFile), path)
-    control = await readControl({ kind: 'sqlite', path }, countAccess)
+    control = await withControlAt({ kind: 'sqlite', path }, countAccess)
     await writeFile(join(building, instanceFile), await readFile(join(backup, instanceFile)), { mode: 0o600 })
   }
   await syncTree(building)
@@ -254,10 +279,10 @@ async function countAccess(control: Control): Promise<{ organisations: number; l
   return { organisations: Number(organisations.rows), liveTokens: Number(tokens.rows) }
 }
 
-async function readControl<T>(place: ControlPlace, read: (control: Control) => Promise<T>): Promise<T> {
+async function withControlAt<T>(place: ControlPlace, work: (control: Control) => Promise<T>): Promise<T> {
   const control = openControlAt(place)
   try {
-    return await read(control)
+    return await work(control)
   } finally {
     await control.destroy()
   }

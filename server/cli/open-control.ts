@@ -3,9 +3,8 @@
 
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
-import { migrate } from '../control/migrate.ts'
-import { assertUsable } from '../control/move-mark.ts'
-import { mayHaveControl, nameOfPlace, openControlAt } from '../control/place.ts'
+import { openUsable } from '../control/open.ts'
+import { mayHaveControl, nameOfPlace } from '../control/place.ts'
 import { operatorActor } from '../core/actor.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
@@ -38,10 +37,8 @@ export async function withControl<T>(config: Config, work: (control: Control) =>
 
 /** As {@link withControl}, but creates the database where there is none. */
 export async function openAndWork<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
-  const control = openControlAt(config.control)
+  const control = await openUsable(config.control)
   try {
-    await migrate(control)
-    await assertUsable(control)
     return await work(control)
   } finally {
     await control.destroy()

@@ -1,6 +1,6 @@
-// Limits on what an organisation may send, set by the operator. A running service reads them at each request,
-// so a change needs no restart. The counts of the current day may be a little behind, because the service
-// writes them with a delay.
+// Limits on what an organisation may send, set by the operator. A running service notices a change, at once
+// on SQLite and within seconds on PostgreSQL, and needs no restart. The counts of the current day may be a
+// little behind, because the service writes them with a delay.
 
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -27,7 +27,7 @@ export async function setQuota(config: Config, options: QuotaOptions): Promise<v
     ...(bytesPerDay !== undefined && { bytesPerDay }),
   }
   await withQuotas(config, options.org, async (store) => {
-    await store.setLimits(options.org, change, operator, systemClock)
+    await store.setLimits(options.org, change, operator)
     const limits = await limitsOf(store, options.org)
     if (options.json) printJson({ tenant_id: options.org, limits })
     else printLimits(limits)
@@ -89,6 +89,6 @@ async function withQuotas(
 ): Promise<void> {
   await withControl(config, async (control: Control) => {
     await requireOrganisation(new TenancyStore(control, systemClock), tenantId)
-    await work(new QuotaStore(control, config.quota))
+    await work(new QuotaStore(control, systemClock, config.quota))
   })
 }

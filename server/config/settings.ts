@@ -2,6 +2,7 @@
 // docs/operating.md. A problem is worded to follow the name of its variable, and says what to change. It
 // repeats the refused value, unless that may contain a secret.
 
+import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { TenantId } from '../../contract/organisation/tenancy.ts'
 import { AddressProblem } from '../control/address-problem.ts'
@@ -144,6 +145,29 @@ function secret(absent: string, description: string) {
     .register(settingDescriptions, { description, default: absent, values: `secret of ${length} characters` })
 }
 
+/** A file whose one line is a secret, which no problem repeats. Null where the setting is absent. */
+function secretFile(description: string) {
+  return z
+    .string()
+    .transform((path, context) => {
+      const refuse = (message: string) => {
+        context.issues.push({ code: 'custom', input: undefined, message })
+        return z.NEVER
+      }
+      let text: string
+      try {
+        text = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+      } catch (error) {
+        const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+        return refuse(`names ${path}, which can't be read (${reason}).`)
+      }
+      return /^[^\0\r\n]+$/.test(text) ? text : refuse(`names ${path}, which must have one line and has not.`)
+    })
+    .nullable()
+    .default(null)
+    .register(settingDescriptions, { description, default: 'none', values: 'path' })
+}
+
 /** Addresses of stores may contain a password, so their problems don't repeat them. */
 function storeAddress(scheme: string) {
   return z
@@ -246,6 +270,9 @@ export const Settings = z.object({
     default: '`control.db` in the data folder',
     values: '`sqlite:` and a path, or `postgres://user:password@host:5432/database`',
   }),
+  LETHE_CONTROL_PASSWORD_FILE: secretFile(
+    'file with the password for PostgreSQL, in place of one in `LETHE_CONTROL_URL`; SQLite has none',
+  ),
   LETHE_TELEMETRY_URL: storeAddress('chdb:')
     .refine((path) => path === '', { error: 'takes no path: the engine’s files are in LETHE_DATA_DIR.' })
     .default('')

@@ -59,9 +59,15 @@ export interface ControlDialect {
    * erasing their bytes.
    */
   rewrite(control: Control): Promise<void>
-  /** Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. */
-  copyTo(control: Control, path: string): Promise<void>
-  /** What a copy takes at most, bytes. */
+  /**
+   * Writes a consistent copy to the file `path`, which must not exist. Deleted rows are not in it. Null where
+   * the database is not a file; file-copy.ts then copies its rows.
+   */
+  readonly copyTo: ((control: Control, path: string) => Promise<void>) | null
+  /**
+   * What a copy in a file takes, bytes: at most, or an estimate where the database compresses what the file
+   * does not.
+   */
   sizeBytes(control: Control): Promise<number>
   /** The column, written so that a condition on it uses no index. */
   unindexed(column: string): RawBuilder<unknown>
@@ -94,12 +100,13 @@ export interface SchemaDialect {
 }
 
 /**
- * Kysely's adapter of a control plane, which makes the dialect and its figures available to every handle and
- * transaction.
+ * Kysely's adapter of a control plane, which makes what belongs to its handle available to every transaction.
  */
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
   readonly figures: ControlFigures
+  /** See {@link outsideWritesOf}. */
+  readonly outsideWrites: () => number | null
 }
 
 /** {@link ControlDialect.lock} in the transaction's own database. */
@@ -115,6 +122,15 @@ export function dialectOf(db: Pick<Control, 'getExecutor'>): ControlDialect {
 /** Returns what a handle has counted since it was opened. */
 export function figuresOf(db: Pick<Control, 'getExecutor'>): ControlFigures {
   return adapterOf(db).figures
+}
+
+/**
+ * Returns a number that is another one once another process may have written to the database of a handle
+ * since the last call; null where only reading can tell. Writes of the handle itself don't change it. Sends
+ * no statement.
+ */
+export function outsideWritesOf(db: Pick<Control, 'getExecutor'>): number | null {
+  return adapterOf(db).outsideWrites()
 }
 
 function adapterOf(db: Pick<Control, 'getExecutor'>): ControlAdapter {

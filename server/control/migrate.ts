@@ -21,6 +21,7 @@ import { sessions } from './migrations/0012-sessions.ts'
 import { tokenUse } from './migrations/0013-token-use.ts'
 import { sameSchema } from './migrations/0014-same-schema.ts'
 import { moves } from './migrations/0015-moves.ts'
+import { oddTexts } from './migrations/0016-odd-texts.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -38,6 +39,7 @@ const migrations = {
   '0013-token-use': tokenUse,
   '0014-same-schema': sameSchema,
   '0015-moves': moves,
+  '0016-odd-texts': oddTexts,
 }
 
 /** Names of all migrations of this program, oldest first. */

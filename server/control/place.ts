@@ -30,6 +30,16 @@ export function readControlPlace(text: string): ControlPlace | undefined {
 
 const sqliteScheme = 'sqlite:'
 
+/** Whether an address had a password in it. */
+export function hasPassword(place: ControlPlace | undefined): boolean {
+  return place?.kind === 'postgres' && place.server.password !== undefined
+}
+
+/** The same place, reached with a password; a file has none. */
+export function withPassword(place: ControlPlace, password: string): ControlPlace {
+  return place.kind === 'postgres' ? { ...place, server: { ...place.server, password } } : place
+}
+
 /** Opens the control plane; creates the file of SQLite where there is none, with its folder. */
 export function openControlAt(place: ControlPlace): Control {
   if (place.kind === 'postgres') return openPostgres(place.server)

@@ -5,7 +5,20 @@ import { randomBytes } from 'node:crypto'
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
-type IdKind = 'del' | 'det' | 'ano' | 'tok' | 'run' | 'req' | 'prv' | 'hld' | 'bak' | 'mut' | 'rch' | 'ses'
+type IdKind =
+  | 'cnt'
+  | 'del'
+  | 'det'
+  | 'ano'
+  | 'tok'
+  | 'run'
+  | 'req'
+  | 'prv'
+  | 'hld'
+  | 'bak'
+  | 'mut'
+  | 'rch'
+  | 'ses'
 
 /** Returns a new id such as `del_01kb2m…`: 10 characters of milliseconds, 16 of randomness (80 bits). */
 export function newId(kind: IdKind, nowMs: number): string {

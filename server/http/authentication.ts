@@ -19,6 +19,8 @@ export interface RequestHead {
   readonly takesBasic: boolean
   /** Whether the operation also accepts a one-time sign-in code as a bearer token. */
   readonly takesSignInCode?: boolean
+  /** Whether the operation stores telemetry; every other one wants the state of its token as it is stored. */
+  readonly storesTelemetry?: boolean
 }
 
 /**
@@ -37,12 +39,15 @@ export function hasCredential({ headers }: RequestHead): boolean {
  * Authentication by the access token in the Authorization header. `findCaller` returns
  * null for an unknown secret.
  */
-export function byAccessToken(findCaller: (secret: string) => Promise<Caller | null>): Authenticate {
-  return async ({ headers: { authorization = '' }, takesBasic }) => {
+export function byAccessToken(
+  findCaller: (secret: string, request: RequestHead) => Promise<Caller | null>,
+): Authenticate {
+  return async (request) => {
+    const { authorization = '' } = request.headers
     if (authorization.trim() === '') throw new AppError('unauthenticated')
-    const secret = bearerSecret(authorization) ?? (takesBasic ? basicSecret(authorization) : null)
+    const secret = bearerSecret(authorization) ?? (request.takesBasic ? basicSecret(authorization) : null)
     if (secret === null) throw new AppError('token_malformed')
-    return findCaller(secret)
+    return findCaller(secret, request)
   }
 }
 

@@ -5,14 +5,14 @@
 import { signInCodePrefix } from '../../contract/organisation/session.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import { type Authenticate, byAccessToken } from './authentication.ts'
+import { type Authenticate, byAccessToken, type RequestHead } from './authentication.ts'
 import { refuseOtherPages, requireOwnPage, sessionSecret } from './session-cookie.ts'
 
 /**
  * Each returns null for an unknown secret, and throws `token_expired` or `token_revoked` for an ended token.
  */
 interface CallerSources {
-  ofToken(secret: string): Promise<Caller | null>
+  ofToken(secret: string, request: RequestHead): Promise<Caller | null>
   ofSession(secret: string): Promise<Caller | null>
   ofSignInCode(code: string): Promise<Caller | null>
 }

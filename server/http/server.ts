@@ -161,13 +161,15 @@ function limitsOf({ answers, authenticate, clock, connections, turns: shared }: 
 }
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
-  const { access, isUnmetered, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
+  const { access, isUnmetered, operation, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
   const head = {
     method: request.method,
     headers: request.headers,
     address: clients.addressOf(request.raw),
     takesBasic: takesBasic === true,
     takesSignInCode: takesSignInCode === true,
+    // Operations with a protocol of their own are exports of telemetry.
+    storesTelemetry: operation?.protocol !== undefined,
   }
   if (access === undefined || access === 'public') {
     if (isUnmetered !== true) await clients.admit(head)

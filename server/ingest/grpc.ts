@@ -194,7 +194,7 @@ export class GrpcIngest {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
     const { clients } = this.#options
     const address = clients.addressOf({ socket: session?.socket, headers })
-    return clients.identify({ method: 'POST', headers, address, takesBasic: true })
+    return clients.identify({ method: 'POST', headers, address, takesBasic: true, storesTelemetry: true })
   }
 
   async #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {

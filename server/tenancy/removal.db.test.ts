@@ -41,6 +41,7 @@ const removal = wireRemoval({
   engine,
   fences: new ProcessFences(gate),
   keys,
+  tenancy: store,
   logger: silent,
 })
 const http = createHttp({

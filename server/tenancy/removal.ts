@@ -20,6 +20,8 @@ interface RemovalDeps {
    * Ends all writing for the organisation and waits for running writes. Returns the function that undoes it.
    */
   readonly closeToWriters: (tenantId: string) => Promise<() => Promise<void>>
+  /** Called after its tokens may have been removed, and before anything else is done. */
+  readonly forgetSenders: (tenantId: string) => void
   /** Counts rows of telemetry in every store, including hidden ones. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
   /** Makes removed control-plane rows leave the disk as soon as possible. */
@@ -102,7 +104,7 @@ export class OrganisationRemoval {
     try {
       const rows = await this.#deps.countTelemetry(tenantId)
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
-      await this.#removeRows(tenantId, actor, nowMs)
+      await this.#removeRows(tenantId, actor, nowMs).finally(() => this.#deps.forgetSenders(tenantId))
     } catch (error) {
       // Where it may be removed it stays closed, until it is removed or not once this is repeated.
       if (!isOutcomeUnknown(error)) await reopen()

@@ -1,17 +1,19 @@
 // The store of organisations, and of the caller of each secret: a look-up by hash is an indexed read that
-// begins after the request has arrived, so a revoked token stops working with the next request. What
-// tokens.ts does with tokens runs here in its transactions.
+// begins after the request has arrived, so a revoked token stops working with the next request. Callers that
+// send telemetry are remembered for a moment, and forgotten by what ends them here. What tokens.ts does with
+// tokens runs here in its transactions.
 
 import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { lock } from '../control/dialect.ts'
+import { lock, outsideWritesOf } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { Gathered } from '../core/gathered.ts'
+import { Remembered } from '../core/remembered.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
@@ -33,14 +35,21 @@ export class TenancyStore {
   readonly #clock: Clock
   readonly #uses: TokenUses
 
-  /** Every request asks it, with the hash of its secret. */
+  /** By the hash of the secret. */
   readonly #callers: Gathered<CallerOfHash>
+  readonly #senders: Remembered<CallerOfHash>
 
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
     this.#uses = new TokenUses(control)
-    this.#callers = new Gathered((hashes) => readCallers(control, hashes))
+    const lookUp = (hashes: readonly string[]) => readCallers(control, hashes)
+    this.#callers = new Gathered(lookUp)
+    this.#senders = new Remembered({
+      lookUp,
+      steadyMs: () => clock.steady().ms,
+      outsideWrites: () => outsideWritesOf(control),
+    })
   }
 
   /**
@@ -179,9 +188,13 @@ export class TenancyStore {
   }
 
   /** See {@link revokeTokens}. Revoking again returns the first revocation. */
-  revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
+  async revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
     const nowMs = this.#clock.nowMs()
-    return transact(this.#control, (trx) => revokeTokens(trx, revocation, nowMs))
+    try {
+      return await transact(this.#control, (trx) => revokeTokens(trx, revocation, nowMs))
+    } finally {
+      this.forgetSendersOf(revocation.tenantId)
+    }
   }
 
   /**
@@ -190,11 +203,32 @@ export class TenancyStore {
    */
   async findCaller(secret: string): Promise<Caller | null> {
     const row = await this.#callers.get(hashSecret(secret))
+    return row === undefined ? null : (await this.#callerOf(row)).caller
+  }
+
+  /**
+   * As {@link findCaller}, for a request that sends telemetry, without a statement where the secret was
+   * looked up a moment ago ({@link rememberedMs}). What another process has ended since is noticed at once on
+   * SQLite, and at that age on PostgreSQL.
+   */
+  async findSender(secret: string): Promise<Caller | null> {
+    const hash = hashSecret(secret)
+    const row = await this.#senders.get(hash)
     if (row === undefined) return null
+    const { caller, isUseWritten } = await this.#callerOf(row)
+    if (isUseWritten) this.#senders.forget(hash)
+    return caller
+  }
+
+  /** Looks the senders of an organisation up again, after a write that ends their tokens. */
+  forgetSendersOf(tenantId: string): void {
+    this.#senders.forgetWhere((row) => row.tenant_id === tenantId)
+  }
+
+  async #callerOf(row: CallerOfHash): Promise<{ caller: Caller; isUseWritten: boolean }> {
     const nowMs = this.#clock.nowMs()
     const caller = callerIn(row, nowMs)
-    await this.#uses.note(row, nowMs)
-    return caller
+    return { caller, isUseWritten: await this.#uses.note(row, nowMs) }
   }
 }
 

@@ -21,10 +21,13 @@ export class TokenUses {
     this.#control = control
   }
 
-  /** Where the database refuses the write, as on a full disk, the token keeps its earlier use. */
-  async note({ last_used_at_ms, token_id }: UsedToken, nowMs: number): Promise<void> {
-    if (last_used_at_ms !== null && nowMs - last_used_at_ms < writtenEveryMs) return
-    if (this.#writing.has(token_id)) return
+  /**
+   * Returns whether it was written. Where the database refuses the write, as on a full disk, the token keeps
+   * its earlier use.
+   */
+  async note({ last_used_at_ms, token_id }: UsedToken, nowMs: number): Promise<boolean> {
+    if (last_used_at_ms !== null && nowMs - last_used_at_ms < writtenEveryMs) return false
+    if (this.#writing.has(token_id)) return false
     this.#writing.add(token_id)
     try {
       await this.#control
@@ -33,8 +36,10 @@ export class TokenUses {
         .where('id', '=', token_id)
         .where('revoked_at_ms', 'is', null)
         .execute()
+      return true
     } catch (error) {
       if (!(error instanceof AppError)) throw error
+      return false
     } finally {
       this.#writing.delete(token_id)
     }

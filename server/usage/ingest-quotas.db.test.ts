@@ -2,16 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { openControlPlane } from '../../tests/control-planes.ts'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
+import { figuresOf, outsideWritesOf } from '../control/dialect.ts'
 import { operatorActor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { rememberedMs } from '../core/remembered.ts'
 import { IngestQuotas } from './ingest-quotas.ts'
 import { QuotaStore } from './quota-store.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
-const { control, close } = await openControlPlane()
+const { another, control, close } = await openSharedControlPlane()
+const beside = another()
 after(close)
 
 let organisations = 0
@@ -21,7 +24,7 @@ let quotas: IngestQuotas
 let tenant: string
 beforeEach(async () => {
   clock = new ManualClock(noon)
-  store = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null })
+  store = new QuotaStore(control, clock, { rowsPerSecond: null, bytesPerDay: null })
   quotas = open()
   tenant = await newOrganisation()
 })
@@ -40,7 +43,7 @@ async function newOrganisation(): Promise<string> {
 }
 
 const allow = (tenantId: string, rowsPerSecond: number | null, bytesPerDay: number | null) =>
-  store.setLimits(tenantId, { rowsPerSecond, bytesPerDay }, operatorActor('test'), clock)
+  store.setLimits(tenantId, { rowsPerSecond, bytesPerDay }, operatorActor('test'))
 
 /** Sends a request through a quota. */
 async function send(bytes: number, rows = 1, to = quotas, tenantId = tenant): Promise<void> {
@@ -161,6 +164,28 @@ describe('rows a second', () => {
   })
 })
 
+describe('limits', () => {
+  test('are read once for many requests', async () => {
+    await quotas.admit(tenant, 1)
+    const before = figuresOf(control).statements
+    for (let i = 0; i < 50; i++) await quotas.admit(tenant, 1)
+    assert.equal(figuresOf(control).statements - before, 0)
+    await clock.advance(rememberedMs)
+    await quotas.admit(tenant, 1)
+    assert.equal(figuresOf(control).statements - before, 1)
+  })
+
+  test('that another process lowers apply to the next request where that is noticed, and soon elsewhere', async () => {
+    const theirs = new QuotaStore(beside, clock, { rowsPerSecond: null, bytesPerDay: null })
+    await send(100)
+    await theirs.setLimits(tenant, { bytesPerDay: 150 }, operatorActor('test'))
+    if (outsideWritesOf(control) !== null) await refusedFor(send(60))
+    await clock.advance(rememberedMs)
+    await refusedFor(send(60))
+    await send(50)
+  })
+})
+
 describe('between organisations', () => {
   test('an organisation over its quota takes nothing from another', async () => {
     const other = await newOrganisation()
@@ -173,7 +198,7 @@ describe('between organisations', () => {
   })
 
   test('the default of the settings applies where nothing is set, and can be lifted for one organisation', async () => {
-    store = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: 10 })
+    store = new QuotaStore(control, clock, { rowsPerSecond: null, bytesPerDay: 10 })
     quotas = open()
     await send(10)
     await refusedFor(send(1))
@@ -224,7 +249,7 @@ describe('usage', () => {
   })
 
   test('what can not be written is written with the next counts, and nothing is refused for it', async () => {
-    const broken = new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null })
+    const broken = new QuotaStore(control, clock, { rowsPerSecond: null, bytesPerDay: null })
     const add = broken.add.bind(broken)
     let fails = 1
     broken.add = async (deltas) => (fails-- > 0 ? Promise.reject(new Error('disk full')) : add(deltas))
@@ -234,6 +259,42 @@ describe('usage', () => {
     assert.equal((await here.usageOf(tenant)).today.bytes, 10)
     await send(5, 1, here)
     assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 15)
+  })
+
+  test('a batch that is sent twice is counted once, and the next one is counted', async () => {
+    const counts = { tenantId: tenant, day: '2026-03-01', bytes: 7, rowsAccepted: 1 }
+    const batch = store.batchOf([{ ...counts, rowsRejected: 2, requestsRefused: 3 }])
+    await store.add(batch)
+    await store.add(batch)
+    const once = { bytes: 7, rowsAccepted: 1, rowsRejected: 2, requestsRefused: 3 }
+    assert.deepEqual(await store.countsOf(tenant, '2026-03-01'), once)
+    await store.add(store.batchOf(batch.deltas))
+    assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 14)
+  })
+
+  test('one day that is there twice, after a clock went over midnight and back, is counted as a whole', async () => {
+    const admission = await quotas.admit(tenant, 10)
+    await clock.advance(86_400_000)
+    await send(1)
+    await clock.advance(-86_400_000)
+    const later = await quotas.admit(tenant, 5)
+    await Promise.all([admission.count(1, 0), later.count(1, 0)])
+    assert.equal((await store.countsOf(tenant, '2026-03-01')).bytes, 15)
+  })
+
+  test('thousands of organisations are counted at once', async () => {
+    const many = Array.from({ length: 1_100 }, (_, i) => `many-${i}`)
+    await control
+      .insertInto('organisations')
+      .values(many.map((id) => ({ tenant_id: id, name: id, placement: 0, created_at_ms: 0 })))
+      .execute()
+    const counts = { day: '2026-03-01', bytes: 1, rowsAccepted: 1, rowsRejected: 0, requestsRefused: 0 }
+    const before = figuresOf(control).statements
+    await store.add(store.batchOf(many.map((tenantId) => ({ tenantId, ...counts }))))
+    assert.ok(figuresOf(control).statements - before < 12)
+    for (const id of [many[0] ?? '', many.at(-1) ?? '']) {
+      assert.equal((await store.countsOf(id, '2026-03-01')).bytes, 1)
+    }
   })
 
   test('nothing is recorded about an organisation that was removed', async () => {

@@ -6,9 +6,16 @@
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { AppError } from '../core/app-error.ts'
+import { AppError, isOutcomeUnknown } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
-import { type DayCounts, type DayDelta, type IngestLimits, noCounts, type QuotaStore } from './quota-store.ts'
+import {
+  addCounts,
+  type CountsBatch,
+  type DayCounts,
+  type IngestLimits,
+  noCounts,
+  type QuotaStore,
+} from './quota-store.ts'
 import { TokenBucket } from './token-bucket.ts'
 
 /**
@@ -53,6 +60,8 @@ export class IngestQuotas {
   readonly #days = new Map<string, Promise<Day>>()
   /** Days with counts that wait. */
   readonly #dirty = new Set<Day>()
+  /** What may be stored or not, because the answer to its commit was lost. */
+  #inDoubt: CountsBatch | null = null
   #writing: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
 
@@ -89,7 +98,7 @@ export class IngestQuotas {
   }> {
     const limits = await this.#store.limitsOf(tenantId)
     const day = await this.#today(tenantId)
-    const today = { day: day.day, ...sum(day.stored, day.waiting) }
+    const today = { day: day.day, ...addCounts(day.stored, day.waiting) }
     const others = (await this.#store.daysOf(tenantId)).filter((other) => other.day !== day.day)
     const isEmpty = today.bytes + today.rowsAccepted + today.rowsRejected + today.requestsRefused === 0
     return {
@@ -168,7 +177,7 @@ export class IngestQuotas {
   }
 
   #wait(day: Day, counts: DayCounts): void {
-    day.waiting = sum(day.waiting, counts)
+    day.waiting = addCounts(day.waiting, counts)
     this.#dirty.add(day)
   }
 
@@ -177,7 +186,7 @@ export class IngestQuotas {
    * collects.
    */
   #persist(): Promise<void> {
-    if (this.#dirty.size === 0) return this.#writing
+    if (this.#dirty.size === 0 && this.#inDoubt === null) return this.#writing
     this.#next ??= this.#writing
       .then(() => turn())
       .then(() => {
@@ -190,29 +199,40 @@ export class IngestQuotas {
 
   /**
    * Counts that can't be written wait for the next try: the telemetry is committed, and a refusal now would
-   * make the client store it twice.
+   * make the client store it twice. A batch that may be stored is sent again as it is, before any other.
    */
   async #write(): Promise<void> {
-    const days = [...this.#dirty]
-    this.#dirty.clear()
-    const deltas = days.map((day): DayDelta => ({ tenantId: day.tenantId, day: day.day, ...day.waiting }))
-    for (const day of days) day.waiting = noCounts
     try {
-      await this.#store.add(deltas)
-      for (const [i, day] of days.entries()) day.stored = sum(day.stored, deltas[i] ?? noCounts)
+      if (this.#inDoubt !== null) await this.#store.add(this.#inDoubt)
+      this.#inDoubt = null
+      await this.#writeWaiting()
     } catch (err) {
       this.#logger.error({ err }, 'what was sent could not be counted on disk; it is tried again')
-      for (const [i, day] of days.entries()) this.#wait(day, deltas[i] ?? noCounts)
     }
   }
-}
 
-function sum(a: DayCounts, b: DayCounts): DayCounts {
-  return {
-    bytes: a.bytes + b.bytes,
-    rowsAccepted: a.rowsAccepted + b.rowsAccepted,
-    rowsRejected: a.rowsRejected + b.rowsRejected,
-    requestsRefused: a.requestsRefused + b.requestsRefused,
+  async #writeWaiting(): Promise<void> {
+    const sent = [...this.#dirty].map((day) => ({ day, counts: day.waiting }))
+    if (sent.length === 0) return
+    const batch = this.#store.batchOf(
+      sent.map(({ counts, day }) => ({ tenantId: day.tenantId, day: day.day, ...counts })),
+    )
+    this.#dirty.clear()
+    for (const { day } of sent) day.waiting = noCounts
+    let isStored = true
+    try {
+      await this.#store.add(batch)
+    } catch (error) {
+      // A batch in doubt is sent until it is stored, so it counts as stored.
+      isStored = isOutcomeUnknown(error)
+      if (isStored) this.#inDoubt = batch
+      throw error
+    } finally {
+      for (const { counts, day } of sent) {
+        if (isStored) day.stored = addCounts(day.stored, counts)
+        else this.#wait(day, counts)
+      }
+    }
   }
 }
 

@@ -24,6 +24,9 @@ import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { OrganisationRemoval } from '../../server/tenancy/removal.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { IngestQuotas } from '../../server/usage/ingest-quotas.ts'
+import { QuotaStore } from '../../server/usage/quota-store.ts'
+import { silent } from '../fixtures.ts'
 import { openSharedPostgresPlane } from '../postgres-plane.ts'
 import { type CommitCut, openCuttingProxy } from './cutting-proxy.ts'
 import { startMs } from './race.ts'
@@ -237,6 +240,24 @@ for (const cut of cuts) {
       assert.equal(findBreak(await readChain(control, 'audit_entries', tenantId)), null)
     })
 
+    test('of what was sent: it is counted once, with what is sent after it', async () => {
+      const tenantId = await organise()
+      const noLimits = { rowsPerSecond: null, bytesPerDay: null }
+      const store = new QuotaStore(cuttable, clock, noLimits)
+      const quotas = new IngestQuotas({ store, clock, logger: silent })
+      const send = async () => (await quotas.admit(tenantId, 100)).count(1, 0)
+      await send()
+      proxy.cutNextCommit(cut)
+      await send()
+      assert.equal((await quotas.usageOf(tenantId)).today.bytes, 200)
+      const [day] = await store.daysOf(tenantId)
+      assert.equal(day?.bytes, isStored ? 200 : 100)
+      await send()
+      const [counted] = await new QuotaStore(control, clock, noLimits).daysOf(tenantId)
+      assert.deepEqual([counted?.bytes, counted?.rowsAccepted], [300, 3])
+      await quotas.close()
+    })
+
     test('of the removal of an organisation: all of it is removed, or nothing is and writers continue', async () => {
       const tenantId = await organise()
       const gate = new TelemetryGate()
@@ -256,6 +277,7 @@ for (const cut of cuts) {
             isClosed = false
           }
         },
+        forgetSenders: () => {},
         countTelemetry: async () => 0,
         flushControl: async () => {},
         signCheckpoint: async () => '',

@@ -346,17 +346,19 @@ testStatementRace('two processes that count what was sent lose nothing, in whate
     .insertInto('organisations')
     .values({ tenant_id: other, name: other, placement: 0, created_at_ms: 0 })
     .execute()
+  const storeOf = (control: Control) =>
+    new QuotaStore(control, scene.clock, { rowsPerSecond: null, bytesPerDay: null })
   const counts = { day: '2026-01-05', bytes: 1, rowsAccepted: 2, rowsRejected: 3, requestsRefused: 4 }
-  const add = (tenants: readonly string[]) => (control: Control) =>
-    new QuotaStore(control, { rowsPerSecond: null, bytesPerDay: null }).add(
-      tenants.map((tenantId) => ({ tenantId, ...counts })),
-    )
+  const add = (tenants: readonly string[]) => (control: Control) => {
+    const store = storeOf(control)
+    return store.add(store.batchOf(tenants.map((tenantId) => ({ tenantId, ...counts }))))
+  }
   return {
     first: add([scene.tenantId, other]),
     second: add([other, scene.tenantId]),
     check: async (outcomes) => {
       assert.equal(summaryOf(outcomes).fulfilled, 2)
-      const store = new QuotaStore(scene.control, { rowsPerSecond: null, bytesPerDay: null })
+      const store = storeOf(scene.control)
       for (const tenantId of [scene.tenantId, other]) {
         assert.deepEqual(await store.countsOf(tenantId, counts.day), {
           bytes: 2,

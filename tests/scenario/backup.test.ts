@@ -20,7 +20,6 @@ import { restoreBackup } from '../../server/backup/restore.ts'
 import {
   acme,
   ask,
-  type BackupDirs,
   backupDirsOf,
   beginLethe,
   bodiesOf,
@@ -33,7 +32,6 @@ import {
   lethe,
   madeOnce,
   newBackupDirs,
-  type Process,
   readDeletion,
   requestErasure,
   send,
@@ -41,31 +39,18 @@ import {
   serveReady,
   takeBackup,
 } from './backup-dirs.ts'
+import {
+  assertGuarded,
+  type ErasedSince,
+  erasedHours,
+  kept,
+  populated,
+  restored,
+  rows,
+  sendRows,
+} from './erased-since.ts'
 
 after(cleanUp)
-
-/** A row each hour of ten days, so that there are two partitions. */
-const rows = Array.from({ length: 240 }, (_, hour) => `row-${String(hour).padStart(3, '0')}`)
-/** Inside the second week: the first week is dropped, the second rewritten. */
-const erasedHours = 200
-const kept = rows.slice(erasedHours)
-
-async function sendRows(service: Process): Promise<void> {
-  for (const organisation of [acme, globex]) assert.equal(await send(service, organisation, rows), 200)
-}
-
-/** A service that was started once, has the rows, and runs. */
-async function populated(dirs: BackupDirs): Promise<Process> {
-  const service = await serveReady(dirs, { organisations: [acme, globex] })
-  await sendRows(service)
-  return service
-}
-
-interface ErasedSince {
-  readonly dirs: BackupDirs
-  readonly backupId: string
-  readonly requestId: string
-}
 
 /** A stopped service with a backup from before an erasure of acme's, which was completed. */
 const erasedSinceBackup = madeOnce(async (): Promise<ErasedSince> => {
@@ -78,35 +63,6 @@ const erasedSinceBackup = madeOnce(async (): Promise<ErasedSince> => {
   await service.terminate()
   return { dirs, backupId, requestId: request_id }
 })
-
-async function restored(dirs: BackupDirs, ...words: string[]): Promise<string> {
-  const { code, err, out } = await lethe(dirs, 'backup', 'restore', ...words)
-  assert.equal(code, 0, err)
-  return out
-}
-
-/** Starts the service and checks that nothing is served until the guard has erased what came back. */
-async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Promise<Process> {
-  const service = await serve(dirs, { standStill: 'before partition step' })
-  const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
-  await Promise.race([service.standing, tooEarly])
-  for (const path of ['/telemetry/logs', '/usage/storage', `/usage/storage/deletions/${requestId}`, '/me']) {
-    assert.equal((await ask(service, acme.secret, path)).status, 503, path)
-    assert.equal((await ask(service, globex.secret, path)).status, 503, path)
-  }
-  assert.equal(await send(service, acme, ['too early']), 503)
-  assert.equal((await fetch(`${service.address}/readyz`)).status, 503)
-  tooEarly.catch(() => {})
-  service.goOn()
-  await service.ready
-  assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
-  assert.deepEqual(await bodiesOf(service, acme), kept)
-  assert.deepEqual(await bodiesOf(service, globex), rows)
-  const request = await readDeletion(service, requestId)
-  assert.equal(request.status, 'completed')
-  assert.ok(Number(request.detail.rows_erased) >= erasedHours)
-  return service
-}
 
 describe('telemetry erased after a backup', () => {
   test('is erased again before anything can be read, because the kept control plane has its request', async () => {

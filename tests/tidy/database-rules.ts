@@ -47,6 +47,7 @@ const exceptions: Readonly<Record<string, string>> = {
 /** Files that choose or open the database, and so import the folder. */
 const doors = new Set([
   'server/backup/restore.ts',
+  'server/control/file-copy.ts',
   'server/control/place.ts',
   'tests/control-planes.ts',
   'tests/postgres-plane.ts',

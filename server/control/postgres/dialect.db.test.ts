@@ -34,13 +34,6 @@ test('a transaction takes each lock once, and no lock of an organisation beside 
   assert.deepEqual([...held, await locksNow()], [2, 1, 0])
 })
 
-test('a copy into a file is refused with what to do instead', async () => {
-  await assert.rejects(dialectOf(control).copyTo(control, 'copy'), {
-    code: 'storage_unavailable',
-    message: /back up the database with the tools of PostgreSQL/,
-  })
-})
-
 test('a flush fails while a snapshot that never read the table keeps its deleted rows, and succeeds after it', async () => {
   const { flushErased, snapshot } = dialectOf(control)
   // Random, because PostgreSQL compresses long texts and a search of its files would miss them.

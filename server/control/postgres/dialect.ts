@@ -11,7 +11,6 @@ import {
   type PostgresDialectConfig,
   sql,
 } from 'kysely'
-import { AppError } from '../../core/app-error.ts'
 import type { Control, ControlTransaction } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import type { ControlFigures } from '../figures.ts'
@@ -51,12 +50,8 @@ const dialect: ControlDialect = {
 
   rewrite: flushErased,
 
-  async copyTo() {
-    throw new AppError('storage_unavailable', {
-      sentence:
-        'A control plane on PostgreSQL is not copied into a backup of the service; back up the database with the tools of PostgreSQL.',
-    })
-  },
+  // Its files belong to the server, which may be on another machine.
+  copyTo: null,
 
   async sizeBytes(control) {
     const { rows } = await sql<{ bytes: number }>`
@@ -168,6 +163,8 @@ const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
 class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  /** A server is asked, and nothing else tells. */
+  readonly outsideWrites = () => null
 
   constructor(figures: ControlFigures) {
     super()

@@ -1,6 +1,6 @@
 // What an error of PostgreSQL or of the connection means for a caller, by its code alone: a refusal to
-// repeat, a full disk, a database that can't be written or reached. Every other error, such as a constraint
-// that is violated, is our own and stays what it is.
+// repeat, a full disk, a database that can't be written or reached, or that refuses the login. Every other
+// error of a statement, such as a constraint that is violated, is our own and stays what it is.
 
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 
@@ -16,6 +16,9 @@ const diskFullCode = '53100'
 const endingCodes = new Set(['25P03', '57P01', '57P02', '57P03', '57P05'])
 
 const readOnlyCode = '25006'
+
+/** The login, or what it may do there: a wrong password, no such role or database, no right to connect. */
+const loginCodes = new Set(['28000', '28P01', '3D000'])
 
 /** Its disk fails. */
 const diskCodes = new Set(['58030', '58000'])
@@ -49,7 +52,10 @@ export function refusalOf(error: unknown, asked: Asked): unknown {
   if (busyCodes.has(code)) return overloaded(error)
   if (code === diskFullCode) return new AppError('storage_full', { cause: error })
   if (code === readOnlyCode) return readOnly(error)
+  if (loginCodes.has(code)) return loginRefused(error)
   if (diskCodes.has(code)) return unreachable(error)
+  // As a certificate that is not trusted.
+  if (asked === 'connect') return unreachable(error)
   if (!endsConnection(error)) return error
   return asked === 'commit' ? outcomeUnknown(error) : unreachable(error)
 }
@@ -74,6 +80,15 @@ function unreachable(cause: unknown): AppError {
 function readOnly(cause: unknown): AppError {
   return new AppError('storage_unavailable', {
     sentence: 'The control-plane database is read-only: it is a standby, or its operator has closed it.',
+    retryAfterSeconds: storageRetrySeconds,
+    cause,
+  })
+}
+
+/** What the server says names the role and the database, which concern the operator alone. */
+function loginRefused(cause: Error): AppError {
+  return new AppError('storage_unavailable', {
+    sentence: 'The control-plane database refuses the login of the service; its operator has to look at it.',
     retryAfterSeconds: storageRetrySeconds,
     cause,
   })

@@ -77,16 +77,24 @@ const columnTypes = { int4: 'bigint', text: 'text collate "C"' } as const
 /** Indexes and conditions share it, because only equal expressions match. */
 export function jsonTextOf(column: string, field: string): string {
   assert(/^[a-z_]+$/.test(`${column}${field}`), 'Names in a statement are our own')
-  return `entry_field(${column}, '${field}')`
+  return `(entry_field(${column}, '${field}') collate "C")`
 }
 
 /**
  * Text that is no JSON has no fields: a damaged entry is found by the check of its chain, and stops neither
- * reading nor writing.
+ * reading nor writing. PostgreSQL reads no field of an object in which any text has NUL, so NUL and U+0001
+ * become what values.ts makes of them; equal texts are then found.
  */
-const entryField = `create or replace function entry_field(entry text, field text) returns text
-  language plpgsql immutable parallel safe as
-  $$ begin return entry::json ->> field; exception when others then return null; end $$`
+const entryField = String.raw`create or replace function entry_field(entry text, field text) returns text
+  language plpgsql immutable parallel safe as $$
+  begin
+    if position('\u' in entry) > 0 then
+      entry := regexp_replace(entry, '(?<!\\)((?:\\\\)*)\\u0001', '\1\\u00011', 'g');
+      entry := regexp_replace(entry, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\u00010', 'g');
+    end if;
+    return entry::json ->> field;
+  exception when others then return null;
+  end $$`
 
 const heldAnomaliesStay = `create or replace function keep_held_anomaly() returns trigger language plpgsql as $$
   begin

@@ -8,6 +8,9 @@ import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import type { ControlFigures } from '../figures.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 
+/** Begins a transaction that only reads. */
+export const beginSnapshot = 'begin deferred'
+
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
 export const busyTimeoutMs = 5000
 
@@ -22,7 +25,7 @@ const dialect: ControlDialect = {
 
   snapshot(control, read) {
     return control.connection().execute(async (connection) => {
-      await sql`begin deferred`.execute(connection)
+      await sql`${sql.raw(beginSnapshot)}`.execute(connection)
       try {
         return await read(connection)
       } finally {
@@ -82,10 +85,12 @@ async function flushErased(control: Control): Promise<void> {
 class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  readonly outsideWrites: () => number
 
-  constructor(figures: ControlFigures) {
+  constructor({ figures, outsideWrites }: SqliteHandle) {
     super()
     this.figures = figures
+    this.outsideWrites = outsideWrites
   }
 
   /** SQLite can; Kysely runs migrations without a transaction where this is not said. */
@@ -94,16 +99,22 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   }
 }
 
+/** What belongs to an open file and not to SQLite in general. */
+interface SqliteHandle {
+  readonly figures: ControlFigures
+  readonly outsideWrites: () => number
+}
+
 /** Kysely's dialect of SQLite, which brings ours along. */
 export class SqliteControlDialect extends SqliteDialect {
-  readonly #figures: ControlFigures
+  readonly #handle: SqliteHandle
 
-  constructor(config: SqliteDialectConfig, figures: ControlFigures) {
+  constructor(config: SqliteDialectConfig, handle: SqliteHandle) {
     super(config)
-    this.#figures = figures
+    this.#handle = handle
   }
 
   override createAdapter(): SqliteControlAdapter {
-    return new SqliteControlAdapter(this.#figures)
+    return new SqliteControlAdapter(this.#handle)
   }
 }

@@ -15,6 +15,7 @@ import { operatorActor } from '../../core/actor.ts'
 import { actorValues } from '../actor-columns.ts'
 import type { Control } from '../database.ts'
 import { dialectOf } from '../dialect.ts'
+import { copyToFile } from '../file-copy.ts'
 import { migrate, migrationNames } from '../migrate.ts'
 import { migrationsIn } from '../migration-history.ts'
 import { openSqlite } from './sqlite.ts'
@@ -55,12 +56,12 @@ test('a copy has what is stored, nothing deleted, and at most the announced size
   await control.deleteFrom('instance').where('key', '=', 'deleted').execute()
   const path = join(copies, 'copy')
   const maxBytes = await dialectOf(control).sizeBytes(control)
-  await dialectOf(control).copyTo(control, path)
+  await copyToFile(control, path)
   const bytes = readFileSync(path)
   assert.ok(bytes.includes('stays-in-a-copy'))
   assert.ok(!bytes.includes('never-in-a-copy'))
   assert.ok(statSync(path).size <= maxBytes, `${statSync(path).size} of ${maxBytes}`)
-  await assert.rejects(dialectOf(control).copyTo(control, path), 'an existing file is not replaced')
+  await assert.rejects(copyToFile(control, path), 'an existing file is not replaced')
   assert.ok(existsSync(path))
   rmSync(copies, { recursive: true, force: true })
 })

@@ -8,15 +8,26 @@ import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
 import { ControlFigures } from '../figures.ts'
-import { busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
+import { beginSnapshot, busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
+  return open(path, ['journal_mode = WAL', 'synchronous = FULL'])
+}
+
+/**
+ * Creates a file that counts only when it is complete, as in a backup: it is one file, nothing of it is
+ * synced, and a crash leaves it broken.
+ */
+export function createUnsynced(path: string): Control {
+  return open(path, ['journal_mode = MEMORY', 'synchronous = OFF'])
+}
+
+function open(path: string, durability: readonly string[]): Control {
   const database = new DatabaseSync(path)
   for (const pragma of [
     `busy_timeout = ${busyTimeoutMs}`,
-    'journal_mode = WAL',
-    'synchronous = FULL',
+    ...durability,
     'foreign_keys = ON',
     'secure_delete = ON',
     // Without this a row that "insert or replace" removes fires no delete trigger, and the ledger
@@ -27,7 +38,8 @@ export function openSqlite(path: string): Control {
     refusing(() => database.exec(`pragma ${pragma}`))
   }
   const figures = new ControlFigures(() => ({ open: 1, waiting: 0 }))
-  return new Kysely({ dialect: new SqliteControlDialect({ database: driverOf(database, figures) }, figures) })
+  const driver = driverOf(database, figures)
+  return new Kysely({ dialect: new SqliteControlDialect({ database: driver }, { figures, ...driver }) })
 }
 
 /** Files beside the database at `path` that belong to it: they would corrupt another in its place. */
@@ -38,9 +50,16 @@ export function logsOf(path: string): string[] {
 /** Kysely's dialect expects the interface of better-sqlite3; this is that interface over node:sqlite. */
 function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const kept = new Map<string, Prepared>()
+  const version = database.prepare('pragma data_version')
+  let isSnapshot = false
+  let unsure = 0
   return {
     close: () => database.close(),
+    // In a snapshot the version is that of its beginning, so that others may have written.
+    outsideWrites: () =>
+      isSnapshot && database.isTransaction ? --unsure : refusing(() => Number(version.get()?.data_version)),
     prepare(text: string): Prepared {
+      if (text.startsWith('begin')) isSnapshot = text === beginSnapshot
       const known = kept.get(text)
       if (known !== undefined) return known
       const prepared = prepare(database, text, figures)

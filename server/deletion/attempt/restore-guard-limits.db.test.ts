@@ -10,6 +10,7 @@ import { newId } from '../../core/ids.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from '../deletion-fixture.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from '../governed-fixture.ts'
+import type { DeletionDraft } from '../requests/draft.ts'
 import { CompletionMarks } from './completion-marks.ts'
 import { sideTables } from './side-tables.ts'
 
@@ -22,17 +23,23 @@ after(() => stores.close())
 const firstWeek = between(null, monday + weekNs)
 const never = new AbortController().signal
 
-/** An erasure of everything that only the journal knows. */
-function journalled(scene: GovernedScene, createdAtMs = startMs - minuteMs): string {
+/** An erasure that only the journal knows; of everything where `what` is absent. */
+function journalled(
+  scene: GovernedScene,
+  createdAtMs = startMs - minuteMs,
+  what: DeletionDraft = all,
+): string {
   const requestId = newId('del', createdAtMs)
   const { tenantId } = scene.own
   const foundingHash = scene.founded.hash
   scene.journal.push({
-    ...all,
+    ...what,
     requestId,
     tenantId,
     requestedBy: tokenNamed('ada'),
     createdAtMs,
+    refuseLate: false,
+    reason: null,
     foundingHash,
   })
   return requestId
@@ -92,7 +99,81 @@ test('an erasure whose journal entry does not identify its organisation is erase
   }
 })
 
-test('an erasure of the journal that this engine has completed is recorded and erases nothing', async () => {
+/** The organisations of the scene that have an anomaly about that time. */
+async function anomaliesAt({ neighbour, own }: GovernedScene, startNs: bigint): Promise<string[]> {
+  const found = await stores.control
+    .selectFrom('anomalies')
+    .select('tenant_id')
+    .where('tenant_id', 'in', [own.tenantId, neighbour.tenantId])
+    .where('started_at_ns', '=', String(startNs))
+    .execute()
+  return found.map(({ tenant_id }) => (tenant_id === own.tenantId ? 'own' : 'neighbour')).sort()
+}
+
+async function insertAnomalies({ neighbour, own }: GovernedScene, startNs: bigint): Promise<void> {
+  for (const { tenantId } of [own, neighbour]) {
+    await stores.control
+      .insertInto('anomalies')
+      .values({
+        id: newId('ano', startMs),
+        tenant_id: tenantId,
+        detector_id: 'det_1',
+        group_key: '{"service":"checkout"}',
+        metric_key: 'logs.rate',
+        signal: 'logs',
+        started_at_ns: String(startNs),
+        ended_at_ns: String(startNs + 1n),
+        seen_until_ns: String(startNs + 1n),
+        peak_at_ns: String(startNs),
+        value: 1,
+        expected: 0,
+        lower: 0,
+        upper: 0,
+        score: 3,
+        reason: 'r',
+        read_from_ns: String(startNs),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+      })
+      .execute()
+  }
+}
+
+/** An erasure of the first week that the engine has completed and the control plane doesn't have. */
+async function doneElsewhere(scene: GovernedScene): Promise<string> {
+  const id = journalled(scene, startMs, firstWeek)
+  await new CompletionMarks(stores.engine).mark(id, startMs)
+  return id
+}
+
+test('what an older control plane derived before an erasure is removed, although the engine has completed it', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = await doneElsewhere(scene)
+  const laterNs = monday + weekNs + hourNs
+  await insertAnomalies(scene, monday)
+  await insertAnomalies(scene, laterNs)
+  assert.deepEqual(await anomaliesAt(scene, monday), ['neighbour', 'own'])
+  const { worker } = scene.restarted()
+  await worker.restore()
+  assert.equal((await scene.status(id)).status, 'completed')
+  assert.deepEqual(await anomaliesAt(scene, monday), ['neighbour'])
+  assert.deepEqual(await anomaliesAt(scene, laterNs), ['neighbour', 'own'], 'of another time')
+  await assertRows(scene, times.length)
+})
+
+test('where a hold keeps what an older control plane derived, its erasure is not recorded as completed', async () => {
+  const scene = await governedSceneOf(stores)
+  const id = await doneElsewhere(scene)
+  await insertAnomalies(scene, monday)
+  await scene.hold({ startNs: monday, endNs: monday + hourNs })
+  const { worker } = scene.restarted()
+  await worker.restore()
+  await worker.eraseWhatCameBack(never)
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.deepEqual(await anomaliesAt(scene, monday), ['neighbour', 'own'])
+})
+
+test('an erasure of the journal that this engine has completed is recorded and erases no telemetry', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
   await new CompletionMarks(stores.engine).mark(id, startMs)

@@ -1,10 +1,12 @@
 // Hides what a restore from an older copy has brought back, so that the next round erases it again. At each
 // start it compares three records: the requests in the control plane, the completion marks in the engine, and
-// the journal beside the backups. Whatever the newest of them knows as erased must not become readable.
+// the journal beside the backups. Whatever the newest of them knows as erased must not become readable,
+// neither telemetry nor what an older control plane derived from it.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { deletionStatuses } from '../../../contract/deletion/requests.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { RequestQueries } from '../requests/queries.ts'
 import type { RecordedErasure, StoredDeletion } from '../requests/request.ts'
@@ -12,6 +14,7 @@ import { hasBegun } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { restoreGuardActor } from '../requests/system-actors.ts'
 import type { CompletionMarks } from './completion-marks.ts'
+import { flushUntilEmpty } from './removed-parts.ts'
 
 export interface RestoreGuardDeps {
   readonly requestStore: RequestStore
@@ -26,6 +29,9 @@ export interface RestoreGuardDeps {
   readonly journalled: () => Promise<readonly RecordedErasure[]>
   /** Returns the hash of the organisation's first audit entry; null where there is none. */
   readonly foundingHash: (tenantId: string) => Promise<string | null>
+  readonly derivedStores: readonly DerivedStore[]
+  /** Removes the bytes of deleted control-plane rows from the disk. */
+  readonly flushControl: () => Promise<void>
 }
 
 /**
@@ -64,9 +70,10 @@ export class RestoreGuard {
         'The telemetry store does not know this erasure; it was restored from an older copy',
       )
     }
+    const unknown: RecordedErasure[] = []
     for (const erasure of await journalled()) {
       const known = await requests.find(erasure.requestId)
-      if (known === null) await this.#takeUp(erasure, done.get(erasure.requestId) ?? null)
+      if (known === null) unknown.push(erasure)
       else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
         await this.#reapply(
           known,
@@ -74,6 +81,7 @@ export class RestoreGuard {
         )
       }
     }
+    await this.#takeUpAll(unknown, done)
   }
 
   async #reapply(request: StoredDeletion, reason: string): Promise<void> {
@@ -98,21 +106,50 @@ export class RestoreGuard {
   }
 
   /**
+   * Records erasures that this control plane does not have. One that the engine has completed is recorded as
+   * completed, because telemetry that arrived since is new; but all that this control plane derived from the
+   * selection is older than the erasure, so it is removed first. Where a legal hold keeps a part of that, the
+   * erasure is carried out like one that is not done.
+   */
+  async #takeUpAll(unknown: readonly RecordedErasure[], done: ReadonlyMap<string, number>): Promise<void> {
+    const { clock, flushControl, requestStore } = this.#deps
+    const taken: { erasure: RecordedErasure; doneAtMs: number | null }[] = []
+    for (const erasure of unknown) {
+      if (!(await this.#isOfHere(erasure))) continue
+      const doneAtMs = done.get(erasure.requestId) ?? null
+      const isDone = doneAtMs !== null && (await this.#removeDerived(erasure))
+      taken.push({ erasure, doneAtMs: isDone ? doneAtMs : null })
+    }
+    // Before any of them is recorded: the next start would no longer look at it.
+    const isRemoved = taken.some(({ doneAtMs }) => doneAtMs !== null)
+    if (isRemoved) await flushUntilEmpty({ clock, flushControl }, new AbortController().signal)
+    for (const { doneAtMs, erasure } of taken) await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
+  }
+
+  /** Returns whether nothing is left of what was derived from the selection. */
+  async #removeDerived(erasure: RecordedErasure): Promise<boolean> {
+    let left = 0
+    for (const store of this.#deps.derivedStores) {
+      await store.remove(erasure.tenantId, erasure)
+      left += await store.count(erasure.tenantId, erasure, [])
+    }
+    return left === 0
+  }
+
+  /**
    * An organisation of this name with another first audit entry is another organisation. Where one of the two
    * entries isn't known, the organisation counts as the one that asked.
    */
-  async #takeUp(erasure: RecordedErasure, doneAtMs: number | null): Promise<void> {
-    const { findPlace, foundingHash, logger, requestStore } = this.#deps
-    const founded = await foundingHash(erasure.tenantId)
-    const isOther = founded !== null && erasure.foundingHash !== null && founded !== erasure.foundingHash
-    if ((await findPlace(erasure.tenantId)) === null || isOther) {
-      logger.error(
-        { requestId: erasure.requestId },
-        'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
-      )
-      return
-    }
-    await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
+  async #isOfHere({ foundingHash: recorded, requestId, tenantId }: RecordedErasure): Promise<boolean> {
+    const { findPlace, foundingHash, logger } = this.#deps
+    const founded = await foundingHash(tenantId)
+    const isOther = founded !== null && recorded !== null && founded !== recorded
+    if ((await findPlace(tenantId)) !== null && !isOther) return true
+    logger.error(
+      { requestId },
+      'the journal has an erasure of an organisation that is unknown here; nothing of it can be stored',
+    )
+    return false
   }
 
   /**

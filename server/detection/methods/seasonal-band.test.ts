@@ -1,5 +1,5 @@
-// The seasonal band on holidays: which buckets are on a holiday, what they are compared with, and that they
-// do not change what is expected of other days.
+// The seasonal band while one week is known, and on holidays: which buckets are on a holiday, what they are
+// compared with, and that they do not change what is expected of other days.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -74,6 +74,16 @@ function alarmsIn(series: Series, holidays: readonly string[]) {
     .filter(({ startIndex }) => startIndex >= 35 * 24)
     .map(({ kind, startIndex }) => ({ kind, at: timeOf(series, startIndex) }))
 }
+
+test('an office that closes at weekends does not alarm at its second weekend, and hears of a lost Thursday', () => {
+  const series = office(28, [])
+  const from = hourOf(series, '2026-10-01T10:00')
+  series.values.fill(130, from, from + 5)
+  const params = paramsWith({ ...{ warmup_points: 168, k: 3 }, alarm_budget_per_week: 0.25 })
+  const { episodes } = evaluateSeries(series, { method_key: 'seasonal_band', params })
+  const found = episodes.map(({ kind, startIndex }) => ({ kind, at: timeOf(series, startIndex) }))
+  assert.deepEqual(found, [{ kind: 'low', at: '2026-10-01T10:00' }])
+})
 
 /** A Wednesday and a Thursday, in the seventh and the eighth week. */
 const [first, second] = ['2026-10-21', '2026-10-29']

@@ -4,9 +4,11 @@
 //
 // The season of a series is measured, not configured: each season (day and week) predicts the next value from
 // its own past, and the one with the smaller faded absolute error is used. The daily season is known after
-// two days, the weekly one after two weeks; until then nothing is judged. A value far from usual still enters
-// the history of its moment, where the median outvotes it. So a new level is usual after half of the kept
-// seasons. About a microsecond per value at one value per minute.
+// two days, the weekly one after two weeks; until then nothing is judged. While only one week is known, its
+// value at this time is expected as well: otherwise an office that closes at weekends alarms at its second
+// weekend, and such an alarm moves the edge out for weeks. A value far from usual still enters the history of
+// its moment, where the median outvotes it. So a new level is usual after half of the kept seasons. About a
+// microsecond per value at one value per minute.
 //
 // Holidays, where they are listed, have a history of their own (holidays.ts): no season learns from
 // them, and none judges them.
@@ -67,7 +69,9 @@ class SeasonalScorer implements Scorer {
       const isWeek = byWeek !== null && (byDay === null || week.error < day.error)
       const usual = isWeek ? byWeek : byDay
       if (usual !== null && this.seen >= warmup_points) {
-        draw(scores, i, value, isOff ? holidayBand(holidays.estimatesAt(local, usual), k) : bandOf(usual, k))
+        const band = isOff ? holidayBand(holidays.estimatesAt(local, usual), k) : bandOf(usual, k)
+        const isFirstWeek = season === 'auto' && byWeek === null
+        draw(scores, i, value, isFirstWeek ? reaching(band, week.past.centreAt(local.minuteOfWeek)) : band)
       }
       if (Number.isNaN(value)) continue
       this.seen++
@@ -85,6 +89,13 @@ class SeasonalScorer implements Scorer {
     }
     return scores
   }
+}
+
+/** The band, as far around another value as around the expected one; as it is where that value is NaN. */
+function reaching(band: Band, other: number): Band {
+  const { above, below, expected } = band
+  if (other > expected) return { ...band, above: above + (other - expected) }
+  return other < expected ? { ...band, below: below + (expected - other) } : band
 }
 
 function draw(scores: Scores, i: number, value: number, { above, below, expected }: Band): void {

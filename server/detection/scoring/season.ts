@@ -54,7 +54,7 @@ export class SeasonalPast {
 
   /** What is usual at a moment; null where too few seasons or too few values were seen. */
   usualAt(minuteOfSeason: number): Usual | null {
-    const pool = this.poolAround(this.momentOf(minuteOfSeason))
+    const pool = this.poolAround(this.momentOf(minuteOfSeason), this.fewestSeasons)
     if (pool === null) return null
     const centre = medianOf(pool)
     const distances = pool
@@ -64,20 +64,26 @@ export class SeasonalPast {
     return { centre, sigma: mad > 0 ? sigmaPerMad * mad : (distances.find((each) => each > 0) ?? 0) }
   }
 
+  /** The median at a moment in the seasons so far, also in one; NaN without any. */
+  centreAt(minuteOfSeason: number): number {
+    const pool = this.poolAround(this.momentOf(minuteOfSeason), 1)
+    return pool === null ? Number.NaN : medianOf(pool)
+  }
+
   private momentOf(minuteOfSeason: number): number {
     return Math.min(this.moments - 1, Math.floor(minuteOfSeason / this.stepMinutes))
   }
 
-  private poolAround(moment: number): Float64Array | null {
+  private poolAround(moment: number, fewest: number): Float64Array | null {
     const least = Math.min(this.depth, this.counts[moment] ?? 0)
-    if (least < this.fewestSeasons) return null
+    if (least < fewest) return null
     let size = 0
     for (let shift = -this.neighbours; shift <= this.neighbours; shift++) {
       const other = (moment + shift + this.moments) % this.moments
       const kept = Math.min(this.depth, this.counts[other] ?? 0)
       for (let i = 0; i < kept; i++) this.pool[size++] = at(this.values, other * this.depth + i)
     }
-    const needed = this.fewestSeasons < fewestSeasons ? 1 : fewestValues
+    const needed = fewest < fewestSeasons ? 1 : fewestValues
     return size < needed ? null : this.pool.subarray(0, size).sort()
   }
 }
