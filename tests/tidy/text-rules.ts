@@ -55,8 +55,8 @@ export function findMachinePaths(files: readonly { path: string; text: string }[
 const pageWordsMax = 560
 
 /**
- * Decisions that are longer than a page. `longer` has the words of those that were longer when the rule began;
- * they may not grow.
+ * Decisions that are longer than a page. `longer` has the words of those that were longer when the rule
+ * began, and they may not grow.
  */
 export function findLongDecisions(
   files: readonly { path: string; text: string }[],
