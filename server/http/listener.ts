@@ -74,7 +74,10 @@ export function answerUnreadable(
   socket: Socket,
   connections: Connections,
 ): void {
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return endSilent(socket)
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) {
+    endSilent(socket)
+    return
+  }
   if (error.code !== 'ECONNRESET' && socket.writable && connections.canAnswer(socket)) {
     refuseConnection(socket, unreadable[error.code ?? ''] ?? 'bad_request')
   }
