@@ -26,7 +26,8 @@ export class ResidualScale {
   /** Median size of the residuals by slot. */
   private readonly slots: BucketRing
   private slot = Number.NEGATIVE_INFINITY
-  private inSlot: number[] = []
+  private readonly inSlot: number[] = []
+  private readonly known: number[] = []
   private atThisTime = Number.NaN
 
   constructor(stepMinutes: number) {
@@ -54,9 +55,10 @@ export class ResidualScale {
     const slot = Math.floor(minute / this.slotMinutes)
     if (slot === this.slot) return
     if (this.inSlot.length > 0) this.slots.set(this.slot, medianOfSizes(this.inSlot))
-    this.inSlot = []
+    this.inSlot.length = 0
     this.slot = slot
-    const known: number[] = []
+    const { known } = this
+    known.length = 0
     for (let day = 1; day <= days; day++) {
       for (let shift = -1; shift <= 1; shift++) {
         const size = this.slots.get(slot - day * this.slotsPerDay + shift)
@@ -67,9 +69,15 @@ export class ResidualScale {
   }
 }
 
+/** Sorts the sizes. They are two dozen at most, so insertion is quicker than the sort of the language. */
 function medianOfSizes(sizes: number[]): number {
-  const sorted = sizes.sort((a, b) => a - b)
-  return (sorted[(sorted.length - 1) >> 1] ?? 0) / 2 + (sorted[sorted.length >> 1] ?? 0) / 2
+  for (let i = 1; i < sizes.length; i++) {
+    const size = sizes[i] ?? 0
+    let place = i
+    for (; place > 0 && (sizes[place - 1] ?? 0) > size; place--) sizes[place] = sizes[place - 1] ?? 0
+    sizes[place] = size
+  }
+  return (sizes[(sizes.length - 1) >> 1] ?? 0) / 2 + (sizes[sizes.length >> 1] ?? 0) / 2
 }
 
 export class Residual {
