@@ -219,6 +219,17 @@ export const benches: readonly Bench[] = [
     smallest: ['--rows', '10000'],
   },
   {
+    name: 'console/chart',
+    measures: 'the console’s chart of days, from its data to the painted frame',
+    reading:
+      'The built console in Chromium, without a graphics card, on its page Storage. The time includes the work of the page and three frames, which take 50 ms at 60 a second. ' +
+      'The least number of points is the baseline. The console itself has 62,000 points at most, three signals a day since 1970. Bar: 100,000 points in 300 ms.',
+    minutes: 1,
+    args: [],
+    smallest: ['--points', '1200', '--repeat', '1'],
+    wants: 'Chromium from Debian',
+  },
+  {
     name: 'neighbours',
     measures: 'how 53 attacks by one organisation affect an honest one',
     reading:
