@@ -1,6 +1,6 @@
 // A handle with one connection: what asks the database beside its own transaction or connection waits for
-// itself, and fails. The handle of SQLite has one connection always, so the suites of all stores show the same
-// of the stores; this is about what only PostgreSQL does.
+// itself, and fails. The handle of SQLite has one connection always, so the suites of all stores show the
+// same of the stores; this is about what only PostgreSQL does.
 
 import assert from 'node:assert/strict'
 import { dirname } from 'node:path'
