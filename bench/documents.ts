@@ -24,6 +24,7 @@ const rooms: Readonly<Record<string, string>> = {
   query: 'Reading',
   detection: 'Detection',
   storage: 'Storage',
+  control: 'Control plane',
   neighbours: 'Neighbours',
 }
 
