@@ -219,7 +219,6 @@ export const benches: readonly Bench[] = [
     smallest: ['--rows', '10000'],
   },
   {
-<<<<<<< HEAD
     name: 'console/chart',
     measures: 'the console’s chart of days, from its data to the painted frame',
     reading:
@@ -229,7 +228,8 @@ export const benches: readonly Bench[] = [
     args: [],
     smallest: ['--points', '1200', '--repeat', '1'],
     wants: 'Chromium from Debian',
-=======
+  },
+  {
     name: 'control',
     measures:
       'the same load on a control plane on SQLite and on PostgreSQL, and the statements of each request',
@@ -241,7 +241,6 @@ export const benches: readonly Bench[] = [
     args: [],
     smallest: ['--seconds', '0.3', '--rounds', '1', '--detectors', '8'],
     wants: 'PostgreSQL from Debian',
->>>>>>> bench3
   },
   {
     name: 'neighbours',

@@ -24,11 +24,8 @@ const rooms: Readonly<Record<string, string>> = {
   query: 'Reading',
   detection: 'Detection',
   storage: 'Storage',
-<<<<<<< HEAD
   console: 'Console',
-=======
   control: 'Control plane',
->>>>>>> bench3
   neighbours: 'Neighbours',
 }
 

@@ -1,7 +1,8 @@
-// The same load on a service whose control plane is on SQLite and on one with PostgreSQL: both run beside each
-// other, each on its own folder, and the rounds of a load alternate between them. PostgreSQL is Debian's, on
-// the same disk, reached by a socket: a network adds its own time to each statement. Statements are those that
-// a service counts, with those that begin and end transactions, less those that it sends without clients.
+// The same load on a service whose control plane is on SQLite and on one with PostgreSQL: both run beside
+// each other, each on its own folder, and the rounds of a load alternate between them. PostgreSQL is
+// Debian's, on the same disk, reached by a socket: a network adds its own time to each statement. Statements
+// are those that a service counts, with those that begin and end transactions, less those that it sends
+// without clients.
 //
 //   npm run bench -- control [--seconds 4] [--rounds 3] [--detectors 200] [--only REGEXP] [--root /tmp]
 
