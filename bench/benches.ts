@@ -219,6 +219,30 @@ export const benches: readonly Bench[] = [
     smallest: ['--rows', '10000'],
   },
   {
+    name: 'console/chart',
+    measures: 'the console’s chart of days, from its data to the painted frame',
+    reading:
+      'The built console in Chromium, without a graphics card, on its page Storage. The time includes the work of the page and three frames, which take 50 ms at 60 a second. ' +
+      'The least number of points is the baseline. The console itself has 62,000 points at most, three signals a day since 1970. Bar: 100,000 points in 300 ms.',
+    minutes: 1,
+    args: [],
+    smallest: ['--points', '1200', '--repeat', '1'],
+    wants: 'Chromium from Debian',
+  },
+  {
+    name: 'control',
+    measures:
+      'the same load on a control plane on SQLite and on PostgreSQL, and the statements of each request',
+    reading:
+      'Two services beside each other, each on a folder of its own; the rounds of a load alternate between them. PostgreSQL is on the same disk and reached by a socket; a network adds its time to each statement. ' +
+      'Clients send in a closed loop, and a commit of telemetry waits 50 ms for others. Statements include those that begin and end transactions, and not those that a service sends without clients. ' +
+      'What was sent is counted once for all requests that are acknowledged together. Erasures have almost no telemetry to remove. Aim: no look-up for a request that sends telemetry.',
+    minutes: 5,
+    args: [],
+    smallest: ['--seconds', '0.3', '--rounds', '1', '--detectors', '8'],
+    wants: 'PostgreSQL from Debian',
+  },
+  {
     name: 'neighbours',
     measures: 'how 53 attacks by one organisation affect an honest one',
     reading:

@@ -24,6 +24,8 @@ const rooms: Readonly<Record<string, string>> = {
   query: 'Reading',
   detection: 'Detection',
   storage: 'Storage',
+  console: 'Console',
+  control: 'Control plane',
   neighbours: 'Neighbours',
 }
 

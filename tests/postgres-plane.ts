@@ -34,8 +34,8 @@ export function urlOf(folder: string, database: string): string {
   return `postgres://${role}@localhost/${database}?host=${encodeURIComponent(folder)}`
 }
 
-export function openDatabase(host: string, database: string, port = socketPort): Control {
-  return openPostgres({ host, port, user: role, database }, { ...defaultLimits, connectMs, connections })
+export function openDatabase(host: string, database: string, port = socketPort, user = role): Control {
+  return openPostgres({ host, port, user, database }, { ...defaultLimits, connectMs, connections })
 }
 
 /** Runs statements on the server, in its own database. */
@@ -60,11 +60,13 @@ export async function openPostgresPlane(isMigrated: boolean): Promise<TestContro
   return openShared(isMigrated ? template : 'template1')
 }
 
-/** Opens several handles, also through another address, such as that of a proxy. */
+/** Opens several handles, also through another address, such as that of a proxy, or as another role. */
 interface PostgresPlane extends SharedTestControl {
   readonly socketPath: string
   /** Its address, as settings have it. */
   readonly url: string
+  readonly database: string
+  as(role: string): Control
   by(address: { readonly host: string; readonly port: number }): Control
 }
 
@@ -87,6 +89,8 @@ async function openShared(source: string): Promise<PostgresPlane> {
     control,
     another,
     url: urlOf(folder, database),
+    database,
+    as: (user) => kept(openDatabase(folder, database, socketPort, user)),
     socketPath: join(folder, `.s.PGSQL.${socketPort}`),
     by: ({ host, port }) => kept(openDatabase(host, database, port)),
     shell: postgresShell(control),

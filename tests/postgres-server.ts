@@ -2,7 +2,7 @@
 // and no port. It does not sync, because no test needs its data after a power loss. Its databases sort text
 // by the rules of a language, so that a query that relies on byte order without asking for it fails a test.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import {
   chownSync,
   existsSync,
@@ -16,6 +16,7 @@ import {
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import { promisify } from 'node:util'
 
 /** The folder of the run's server: scripts/test.ts sets it for the tests. */
 export const folderVariable = 'LETHE_TEST_POSTGRES'
@@ -119,6 +120,20 @@ export async function startPostgres(
       await begin().catch(orStop)
     },
   }
+}
+
+const runFile = promisify(execFile)
+
+/** Runs statements as a superuser, outside every control plane. Returns what they print, without headings. */
+export async function askServer(
+  folder: string,
+  database: string,
+  ...statements: readonly string[]
+): Promise<string> {
+  const commands = statements.flatMap((statement) => ['-c', statement])
+  const options = ['-v', 'ON_ERROR_STOP=1', '-Atq', '-h', folder, '-U', role, '-d', database]
+  const { stdout } = await runFile(programOf('psql'), [...options, ...commands])
+  return stdout.trim()
 }
 
 /** Resolves when the server logs that it accepts connections. */

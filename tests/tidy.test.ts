@@ -26,7 +26,13 @@ import {
 } from './tidy/import-rules.ts'
 import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.ts'
 import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
-import { findLeftovers, findMachinePaths, findMuteFiles, findUnusedCodes } from './tidy/text-rules.ts'
+import {
+  findLeftovers,
+  findLongDecisions,
+  findMachinePaths,
+  findMuteFiles,
+  findUnusedCodes,
+} from './tidy/text-rules.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -53,6 +59,11 @@ const texts = globSync(
 )
   .filter((path) => path !== 'package-lock.json')
   .map((path) => ({ path, text: read(path) }))
+
+/** Words of the decisions that were longer than a page when the rule began. */
+const longDecisions: Readonly<Record<string, number>> = {
+  'docs/decisions/0038-four-views.md': 1096,
+}
 
 function holds(rule: string, violations: readonly Violation[]): void {
   test(rule, () => {
@@ -86,6 +97,7 @@ describe('the repository', () => {
   holds('every file opens with a comment that says what it is', findMuteFiles(sources))
   holds('comments fit the width of the code', findWideComments(sources, lineWidth))
   holds('no text has a path of one machine', findMachinePaths(texts))
+  holds('a decision fits a page', findLongDecisions(texts, longDecisions))
   holds(
     'every code of the catalogue is returned somewhere',
     findUnusedCodes(sources, Object.keys(errorCatalogue)),
@@ -472,6 +484,22 @@ describe('the rules of words', () => {
       findMachinePaths([{ path: 'a.md', text: 'See /v1/logs and https://x.example/home/a.' }]),
       [],
     )
+  })
+
+  test('find a decision that is longer than a page, or one of the long ones that has grown', () => {
+    const page = (path: string, words: number) => ({ path, text: 'word\n'.repeat(words) })
+    const files = [
+      page('docs/decisions/0001-a.md', 560),
+      page('docs/decisions/0002-b.md', 561),
+      page('docs/decisions/0003-c.md', 700),
+      page('docs/decisions/0004-d.md', 701),
+      page('docs/decisions/README.md', 2_000),
+    ]
+    const longer = { 'docs/decisions/0003-c.md': 700, 'docs/decisions/0004-d.md': 700 }
+    assert.deepEqual(places(findLongDecisions(files, longer)), [
+      'docs/decisions/0002-b.md',
+      'docs/decisions/0004-d.md',
+    ])
   })
 
   test('find a code that nothing returns', () => {

@@ -123,7 +123,11 @@ export const DeletionCertificate = z
       stores: z.record(z.string(), z.literal(0)).describe('Rows found per store by the read-back.'),
     }),
     backups: z.array(CoveredBackup).describe('Known backups that may hold a copy.'),
-    exclusions: z.array(z.string()).describe('What the certificate does not cover.'),
+    exclusions: z
+      .array(z.string())
+      .describe(
+        'What the certificate does not cover, a sentence each. Where the control plane is on PostgreSQL, also its write-ahead log, archives, standbys, dumps and log files.',
+      ),
     late_data: z.looseObject({
       rule: z.enum(['accepted_as_new', 'refused']),
       meaning: z.string(),

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { derivedTables } from '../control/derived-tables.ts'
 import { tables as telemetryTables } from '../telemetry/schema/tables.ts'
 import { derivedStores } from './derived-stores.ts'
 
@@ -44,6 +45,14 @@ test('each derived store has the tables that SPEC.md says, and each table one st
   assert.deepEqual(coded.toSorted(), written.toSorted())
   const claimed = stores.flatMap(({ tables }) => tables)
   assert.equal(new Set(claimed).size, claimed.length)
+})
+
+test('the bytes of each table of a derived store are removed from the disk', () => {
+  const flushed = new Set(derivedTables)
+  assert.deepEqual(
+    stores.flatMap(({ tables }) => tables).filter((table) => !flushed.has(table)),
+    [],
+  )
 })
 
 test('SPEC.md describes each derived store, and none has the name of a telemetry table', () => {

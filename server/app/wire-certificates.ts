@@ -4,6 +4,7 @@
 import type { SigningKeys } from '../audit/signing.ts'
 import type { BackupRegister } from '../backup/register.ts'
 import type { Control } from '../control/database.ts'
+import { dialectOf } from '../control/dialect.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { CertificateStore } from '../deletion/certificate/store.ts'
@@ -28,6 +29,7 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
     control,
     keys,
     derivedStores: derivedStores(control).map(({ name }) => name),
+    placesNotErased: dialectOf(control).placesNotErased,
     findBackups: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceSha256: certificateIssuer,

@@ -6,7 +6,8 @@ import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
 import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
-import { dialectOf } from '../control/dialect.ts'
+import { derivedTables } from '../control/derived-tables.ts'
+import { erasedFlushOf } from '../control/erased-flush.ts'
 import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
@@ -226,7 +227,7 @@ function createWorker(
     journalled: async () => journal.read().map(erasureOf),
     derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
-    flushControl: () => dialectOf(control).flushErased(control),
+    flushControl: () => erasedFlushOf(control).flush(derivedTables),
   })
 }
 

@@ -6,7 +6,7 @@ import { signCheckpoint } from '../audit/export.ts'
 import { chainTables, readHead } from '../audit/log.ts'
 import type { SigningKeys } from '../audit/signing.ts'
 import type { Control } from '../control/database.ts'
-import { dialectOf } from '../control/dialect.ts'
+import { erasedFlushOf } from '../control/erased-flush.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/attempt/verifier.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
@@ -60,11 +60,11 @@ export function wireRemoval({
       const { rowsLeft } = await readBack(engine, [], tenantId, target)
       return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
     },
-    async flushControl() {
+    async flushControl(tables) {
       try {
-        await dialectOf(control).flushErased(control)
+        await erasedFlushOf(control).flush(tables)
       } catch (err) {
-        logger.warn({ err }, 'removed rows of an organisation leave the log with the next erasure')
+        logger.warn({ err }, 'removed rows of an organisation leave the disk with the next erasure')
       }
     },
     async signCheckpoint(chain, tenantId) {

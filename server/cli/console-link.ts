@@ -11,13 +11,19 @@ export async function signInLink(app: App, address: string, secret: string, acto
 }
 
 /**
- * Opens the link in the person's browser, where the output is a terminal on a desktop. Where that fails
- * nothing happens: the link was printed.
+ * Opens the link in the person's browser, where the output is a terminal on a desktop. Returns whether a
+ * program to open it was started. Where there is none nothing else happens: the link was printed.
  */
-export function openInBrowser(link: string, env: NodeJS.ProcessEnv): void {
+export async function openInBrowser(
+  link: string,
+  env: NodeJS.ProcessEnv,
+  isTerminal = process.stdout.isTTY === true,
+): Promise<boolean> {
   const hasDesktop = (env.DISPLAY ?? env.WAYLAND_DISPLAY ?? '') !== ''
-  if (!hasDesktop || process.stdout.isTTY !== true) return
-  spawn('xdg-open', [link], { stdio: 'ignore', detached: true })
-    .on('error', () => undefined)
-    .unref()
+  if (!hasDesktop || !isTerminal) return false
+  const opener = spawn('xdg-open', [link], { env, stdio: 'ignore', detached: true })
+  opener.unref()
+  return new Promise((resolve) => {
+    opener.on('spawn', () => resolve(true)).on('error', () => resolve(false))
+  })
 }

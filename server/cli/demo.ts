@@ -84,7 +84,7 @@ export async function demo(env: NodeJS.ProcessEnv): Promise<void> {
     { colour: output.isTerminal },
   )
   process.stdout.write(`\n${guide}\nThe shop runs until you press Ctrl-C.\n`)
-  openInBrowser(consoleLink, env)
+  void openInBrowser(consoleLink, env)
   await runLive({
     endpoint,
     token: ingestToken,

@@ -38,7 +38,7 @@ export async function serveUntilStopped(config: Config, options: JsonOption): Pr
   if (options.json) printJsonLine(startedForm(address, app, welcome, link))
   else if (welcome !== null && link !== null) {
     process.stdout.write(firstSteps({ address, reference, grpcAddress: app.grpcAddress(), link }, welcome))
-    openInBrowser(link, process.env)
+    void openInBrowser(link, process.env)
   }
   await prepareConsole(app, logger)
 }

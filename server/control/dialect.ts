@@ -50,10 +50,13 @@ export interface ControlDialect {
    */
   snapshot<T>(control: Control, read: (snapshot: Control) => Promise<T>): Promise<T>
   /**
-   * Removes deleted and overwritten bytes from the disk. After it resolves, no file of the database contains
-   * them. Throws where another reader prevents that, and doesn't wait for it.
+   * Removes from the disk what was deleted from these tables or overwritten in them. After it resolves, no
+   * file of the database has it, except for {@link placesNotErased}. Throws ErasedBytesKept where another use
+   * of the database prevents that, or a right that its role lacks; waits for others for seconds at most.
    */
-  flushErased(control: Control): Promise<void>
+  flushErased(control: Control, tables: readonly string[]): Promise<void>
+  /** Where the database may still have erased bytes after a flush: sentences of a certificate. */
+  readonly placesNotErased: readonly string[]
   /**
    * Rewrites the whole database, so that nothing is left of rows that an older version deleted without
    * erasing their bytes.

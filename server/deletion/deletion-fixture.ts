@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
 import { derivedStores as derivedStoresOf } from '../app/derived-stores.ts'
 import type { Control } from '../control/database.ts'
+import { derivedTables } from '../control/derived-tables.ts'
 import { dialectOf } from '../control/dialect.ts'
 import type { Actor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
@@ -109,7 +110,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,
       derivedStores,
-      flushControl: () => dialectOf(stores.control).flushErased(stores.control),
+      flushControl: () => dialectOf(stores.control).flushErased(stores.control, derivedTables),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,

@@ -74,8 +74,25 @@ export function answerUnreadable(
   socket: Socket,
   connections: Connections,
 ): void {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) {
+    endSilent(socket)
+    return
+  }
   if (error.code !== 'ECONNRESET' && socket.writable && connections.canAnswer(socket)) {
     refuseConnection(socket, unreadable[error.code ?? ''] ?? 'bad_request')
   }
   socket.destroy()
+}
+
+/**
+ * Ends a connection that has sent nothing, without a response: browsers open connections before they need
+ * them, and would take a refusal for the response to their next request. If the event loop was busy, a
+ * request may have arrived and not been read; after two turns it has been read, and is served.
+ */
+function endSilent(socket: Socket): void {
+  setImmediate(() => {
+    setImmediate(() => {
+      if (socket.bytesRead === 0) socket.destroy()
+    })
+  })
 }

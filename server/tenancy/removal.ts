@@ -24,8 +24,8 @@ interface RemovalDeps {
   readonly forgetSenders: (tenantId: string) => void
   /** Counts rows of telemetry in every store, including hidden ones. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
-  /** Makes removed control-plane rows leave the disk as soon as possible. */
-  readonly flushControl: () => Promise<void>
+  /** Makes the removed rows of these tables leave the disk as soon as possible. */
+  readonly flushControl: (tables: readonly string[]) => Promise<void>
   readonly signCheckpoint: (chain: ChainName, tenantId: string) => Promise<string>
 }
 
@@ -111,7 +111,7 @@ export class OrganisationRemoval {
       throw error
     }
     // It stays closed: a request that was admitted before its token was removed must not store anything.
-    await flushControl()
+    await flushControl(removedTables)
     return {
       tenant_id: tenantId,
       removed_at: instantText(nowMs),

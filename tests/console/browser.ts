@@ -12,7 +12,7 @@ import AxeBuilder from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
 import type { Role } from '../../contract/role.ts'
-import type { Service, Tenant } from '../scenario/service.ts'
+import { type Service, type Tenant, waitFor } from '../scenario/service.ts'
 
 const executablePath = 'chromium'
 
@@ -29,11 +29,19 @@ export const schemes: readonly Scheme[] = ['light', 'dark']
 /** Wide enough for everything, and the smallest width that WCAG requires. */
 const widths = { wide: 1280, narrow: 375 } as const
 
+export interface Look {
+  readonly scheme: Scheme
+  readonly width: number
+}
+
 /** Both colour schemes and both widths in two runs of a flow. */
 export const looks = [
   { scheme: 'light', width: widths.wide },
   { scheme: 'dark', width: widths.narrow },
 ] as const
+
+/** What 400 % zoom leaves of 1,280 px: nothing may be cut off. */
+export const zoomedWidth = widths.wide / 4
 
 /** Returns a path in the folder that git ignores. */
 export function screenshotPath(name: string): string {
@@ -59,6 +67,8 @@ export async function openBrowser(): Promise<Browser> {
 export interface Visitor {
   readonly page: Page
   readonly context: BrowserContext
+  /** Shows the same page in another scheme and at another width. */
+  look(look: Look): Promise<void>
   /** Writes a screenshot to the folder that git ignores, where screenshots are wanted. */
   shoot(name: string): Promise<void>
   /** Returns how much of the page has moved without an input: the score of Cumulative Layout Shift. */
@@ -100,12 +110,26 @@ export async function visit(
   page.on('request', (request) => {
     if (!request.url().startsWith(address) && !request.url().startsWith('data:')) faults.push(request.url())
   })
+  let shown: Look = { scheme, width }
   return {
     page,
     context,
+    async look(look) {
+      shown = look
+      await page.emulateMedia({ colorScheme: look.scheme })
+      await page.setViewportSize({ width: look.width, height: 900 })
+      await page.locator(`html[data-mantine-color-scheme=${look.scheme}]`).waitFor()
+      // A chart measures its place again, and then the page does not scroll sideways.
+      // Asked from here, because the policy of the page permits no polling inside it.
+      await waitFor(
+        () => page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+        (hidden) => Number(hidden) <= 0,
+      )
+    },
     async shoot(name) {
       if (!hasScreenshots) return
-      await page.screenshot({ path: screenshotPath(`${name}-${scheme}-${width}`), fullPage: true })
+      const path = screenshotPath(`${name}-${shown.scheme}-${shown.width}`)
+      await page.screenshot({ path, fullPage: true })
     },
     async layoutShift() {
       const sum: unknown = await page.evaluate(`new Promise((resolve) => {
@@ -121,7 +145,8 @@ export async function visit(
       // While a button loads, its label has too little contrast.
       await page.locator('button[data-loading]').first().waitFor({ state: 'detached' })
       const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
-      const { violations } = await new AxeBuilder({ page }).withTags(tags).analyze()
+      // The pages have no frames, so axe needs no page of its own to join what it found.
+      const { violations } = await new AxeBuilder({ page }).withTags(tags).setLegacyMode().analyze()
       const found = violations.map(
         ({ help, id, nodes }) => `${id}: ${help}\n  ${nodes.map((one) => one.html).join('\n  ')}`,
       )

@@ -3,16 +3,32 @@
 // second person and a preview that is stale.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { LegalHold } from '../../contract/deletion/governance.ts'
+import { StorageUsage } from '../../contract/organisation/usage.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { eraseCompletely, type Service } from '../scenario/service.ts'
-import { arrive, hasChromium, looks, openBrowser, schemes, screenshotPath, type Visitor } from './browser.ts'
+import { checkCertificate } from '../../server/deletion/certificate/check.ts'
+import { eraseCompletely, type Service, waitFor } from '../scenario/service.ts'
+import {
+  arrive,
+  hasChromium,
+  looks,
+  openBrowser,
+  type Scheme,
+  schemes,
+  screenshotPath,
+  type Visitor,
+  zoomedWidth,
+} from './browser.ts'
 import { startShop } from './shop.ts'
 
 const [msPerHour, msPerDay] = [3_600_000, 86_400_000]
+
+/** The engine removes old files when it comes to it, which takes minutes on a busy machine. */
+const erasingMs = 5 * 60_000
 
 describe('erasing in the console', { skip: !hasChromium }, () => {
   let service: Service
@@ -42,22 +58,51 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     }
   }
 
-  /** The engine removes old files in the background, which takes minutes on a busy machine. */
   const untilVerified = (page: Page) =>
     page
       .getByText('Hidden, removed, and counted again: nothing of it is left.')
-      .waitFor({ timeout: 5 * 60_000 })
+      .waitFor({ timeout: erasingMs })
 
-  /** As on a phone, and as with 400 % zoom on a screen: nothing is cut off, and axe finds nothing. */
-  async function checkNarrow(visitor: Visitor, name: string): Promise<void> {
-    const { page } = visitor
-    const before = page.viewportSize() ?? assert.fail('no viewport')
-    await page.setViewportSize({ width: 320, height: 800 })
-    // The chart measures its width again; after that the page has no horizontal scroll.
-    await page.waitForFunction('document.documentElement.scrollWidth === 320')
+  /** As with 400 % zoom on a screen: nothing is cut off, and axe finds nothing. */
+  async function checkZoomed(visitor: Visitor, scheme: Scheme, name: string): Promise<void> {
+    await visitor.look({ scheme, width: zoomedWidth })
     await visitor.checkAccess()
     await visitor.shoot(name)
-    await page.setViewportSize(before)
+    await visitor.look({ scheme, width: looks[0].width })
+  }
+
+  /**
+   * The certificate as a page, on paper, and as a file that is valid with the file of the keys, both without
+   * the service.
+   */
+  async function keepCertificate({ context, page }: Visitor): Promise<void> {
+    const requestId = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+    const opens = async (act: Promise<void>) => {
+      const [opened] = await Promise.all([context.waitForEvent('page'), act])
+      await opened.getByText(requestId).first().waitFor()
+      return opened
+    }
+    await (await opens(page.getByRole('link', { name: 'View' }).click())).close()
+    await context.addInitScript(`window.print = () => { document.title = 'printed' }`)
+    const printed = await opens(page.getByRole('button', { name: 'Print' }).click())
+    // The policy of the page permits no polling inside it.
+    await waitFor(
+      () => printed.title(),
+      (title) => title === 'printed',
+    )
+    await printed.close()
+    const download = async (name: string) => {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name }).click(),
+      ])
+      return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') }
+    }
+    const certificate = await download('Download (JSON)')
+    const keys = await download('Download the keys')
+    assert.deepEqual([certificate.name, keys.name], [`${requestId}.certificate.json`, 'lethe-jwks.json'])
+    const checked = await checkCertificate(certificate.text, JSON.parse(keys.text))
+    assert.equal(checked.certificate.request.request_id, requestId)
   }
 
   const typeWord = (page: Page, word: string) => page.getByLabel('Type acme to erase').fill(word)
@@ -76,7 +121,6 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       const visitor = await arrive(browser, service, 'storage', { scheme, width })
       const { page } = visitor
       await page.getByRole('heading', { name: 'By signal' }).waitFor()
-      await visitor.checkAccess()
       await visitor.shoot('storage')
       await page.getByRole('button', { name: 'As table' }).click()
       const rows = page.getByRole('region', { name: 'Stored bytes, as a table' }).getByRole('row')
@@ -92,7 +136,6 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.getByText('Erasing is for owner or admin; you are signed in as viewer.').waitFor()
     await page.getByRole('link', { name: 'Erase', exact: false }).first().click()
     await page.getByText('Your role does not permit erasing telemetry').waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('erase-forbidden')
     await visitor.leave()
   })
@@ -157,7 +200,6 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.getByText('It could not be counted').waitFor()
     await page.getByText('Input is outside what can be stored').waitFor()
     await page.getByText(/req_[0-9a-z]+/).waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('erase-refused')
     await page.getByLabel('To', { exact: true }).fill(midnight(1))
     await page.keyboard.press('Enter')
@@ -248,7 +290,6 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.getByLabel('To', { exact: true }).fill(midnight(3, 7))
     await page.getByRole('button', { name: 'Place the hold' }).click()
     await page.getByRole('rowheader', { name: '2026-17' }).waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('holds')
     await page.goto(`${service.address}/console/acme/erase?from=${midnight(3)}&to=${midnight(2)}`)
     await page.getByText(/The legal hold .* keeps what it covers/).waitFor()
@@ -331,7 +372,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await page.getByText('Nobody else has to approve it.').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erase')
-      await checkNarrow(visitor, 'erase-narrow')
+      await checkZoomed(visitor, scheme, 'erase')
       const erase = page.getByRole('button', { name: /^Erase [\d,]+ rows$/ })
       await typeWord(page, 'acne')
       await erase.click()
@@ -343,15 +384,15 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await page.getByText('checked in this browser').waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erasure-completed')
+      if (scheme === 'light') await keepCertificate(visitor)
       await page.getByRole('button', { name: 'Show the steps' }).click()
       await page.getByRole('button', { name: 'Count again' }).click()
       await page.getByText(/: 0 rows left in \d+ stores\./).waitFor()
       await visitor.checkAccess()
       await visitor.shoot('erasure-steps')
-      await checkNarrow(visitor, 'erasure-narrow')
+      await checkZoomed(visitor, scheme, 'erasure-steps')
       await page.getByRole('link', { name: 'Erasures' }).first().click()
       await page.getByRole('cell', { name: 'completed' }).first().waitFor()
-      await visitor.checkAccess()
       await visitor.shoot('erasures')
       await page.getByRole('link', { name: 'Storage' }).first().click()
       await page.getByText('erased', { exact: true }).first().waitFor()
@@ -360,7 +401,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     })
   }
 
-  test('what needs a second person waits for one, who approves it at the same address', async () => {
+  test('what needs a second person waits for one, and a hold that is placed meanwhile keeps its part until its release', async () => {
     const policy = { approval: 'every_deletion' }
     const set = await service.send('PUT', '/usage/storage/deletion-policy', { json: policy })
     assert.equal(set.status, 200, set.text)
@@ -374,15 +415,30 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await asking.checkAccess()
     await asking.shoot('erasure-awaits')
     const requestId = new URL(page.url()).pathname.split('/').at(-1)
+    const hold = { case_ref: '2026-18', signals: ['logs'] }
+    const placed = await service.send('POST', '/usage/storage/holds', { json: hold })
+    assert.equal(placed.status, 201, placed.text)
     const deciding = await arrive(browser, service, `erasures/${requestId}`, { role: 'admin' })
     await deciding.page.getByText(/^It would erase [\d,]+ rows/).waitFor()
+    await deciding.page
+      .getByText(/The legal hold hld_\w+ keeps what it covers: that part is erased after its release\./)
+      .waitFor()
     await deciding.page.getByRole('button', { name: 'Reject' }).click()
     await deciding.page.getByText('Say why.').waitFor()
     await deciding.checkAccess()
     await deciding.shoot('erasure-to-approve')
     await deciding.page.getByRole('button', { name: 'Approve' }).click()
+    for (const person of [deciding, asking]) {
+      await person.page.getByText('A legal hold keeps a part of it.').waitFor({ timeout: erasingMs })
+    }
+    await asking.checkAccess()
+    await asking.shoot('erasure-held')
+    const readable = await service.read('/usage/storage', StorageUsage)
+    assert.equal(readable.rows, 0, 'what a hold keeps is hidden too')
+    await page.getByRole('link', { name: /^hld_/ }).click()
+    await page.getByRole('button', { name: 'Release: 2026-18' }).click()
+    await page.getByRole('button', { name: 'Release now: 2026-18' }).click()
     await untilVerified(deciding.page)
-    await untilVerified(page)
     await page.getByRole('link', { name: 'Storage' }).first().click()
     await page.getByText('Nothing is stored').waitFor()
     await asking.shoot('storage-all-erased')

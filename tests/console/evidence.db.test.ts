@@ -40,7 +40,6 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       const { page } = visitor
       await entriesOf(page).first().waitFor()
       assert.equal(await entriesOf(page).count(), 50)
-      await visitor.checkAccess()
       await visitor.shoot('audit')
       await page.getByRole('button', { name: 'Show older entries' }).click()
       await page.getByText('These are all.').waitFor()
@@ -161,7 +160,6 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     await page.getByRole('link', { name: 'Ledger' }).click()
     const failure = page.getByRole('alert').filter({ hasText: 'The service is busy.' })
     await failure.getByText('req_busy').waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('ledger-error')
     await failure.getByRole('button', { name: 'Retry', exact: true }).click()
     await entriesOf(page).first().waitFor()
@@ -193,7 +191,6 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
   test('a viewer sees which roles may read evidence', async () => {
     const visitor = await arrive(browser, service, 'ledger', { role: 'viewer' })
     await visitor.page.getByText('Your role does not permit reading the ledger').waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('ledger-forbidden')
     await visitor.leave()
   })

@@ -170,7 +170,6 @@ scrape_configs:
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('Your role does not permit reading refusals').waitFor()
     await page.getByText('Creating a token is for owner or admin').waitFor()
-    await visitor.checkAccess()
     await visitor.shoot('send-viewer')
     await visitor.leave()
   })

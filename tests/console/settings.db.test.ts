@@ -124,14 +124,12 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       const visitor = await arrive('settings', { scheme, width })
       const { page } = visitor
       await page.getByText('You type it to confirm an erasure.').waitFor()
-      await visitor.checkAccess()
       await visitor.shoot('settings')
       await page.getByRole('link', { name: 'Signing keys' }).click()
       await page
         .getByRole('link', { name: 'Open as JSON' })
         .or(page.getByText('Nothing was signed yet'))
         .waitFor()
-      await visitor.checkAccess()
       await visitor.shoot('settings-keys')
       await page.getByRole('link', { name: 'Approval' }).click()
       await page.getByLabel('for large erasures').check()

@@ -305,6 +305,7 @@ testRace('a certificate is issued once', async (scene) => {
       clock: scene.clock,
       keys: new SigningKeys(scene.control, scene.clock, new KeySeal('a sealing key that only this test has')),
       derivedStores: [],
+      placesNotErased: [],
       findBackups: async () => [],
       issuer: async () => ({
         instanceSha256: 'x',

@@ -1,4 +1,5 @@
-// Text of a file: its opening comment, leftover notes, and the codes of the catalogue that it names.
+// Text of a file: its opening comment, leftover notes, the codes of the catalogue that it names, and the
+// length of a decision.
 
 import { Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -48,6 +49,26 @@ export function findMachinePaths(files: readonly { path: string; text: string }[
       reason: 'a path of one machine; compute it or leave it out',
     })),
   )
+}
+
+/** Words of a page in print. The limit of decisions, so that a reader gets to the end of each. */
+const pageWordsMax = 560
+
+/**
+ * Decisions that are longer than a page. `longer` has the words of those that were longer when the rule
+ * began, and they may not grow.
+ */
+export function findLongDecisions(
+  files: readonly { path: string; text: string }[],
+  longer: Readonly<Record<string, number>>,
+): Violation[] {
+  return files
+    .filter(({ path }) => /^docs\/decisions\/\d/.test(path))
+    .flatMap(({ path, text }) => {
+      const words = text.split(/\s+/).filter((word) => word !== '').length
+      const most = longer[path] ?? pageWordsMax
+      return words <= most ? [] : [{ path, reason: `${words} words, at most ${most}; keep what decides` }]
+    })
 }
 
 /** Codes of the catalogue that no production file names, so no client can ever get them. */

@@ -5,7 +5,8 @@ import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/reac
 import { type DeletionRequest, finalDeletionStatuses } from '../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
-import { dayAfter, dayStart } from '../ui/instants.ts'
+import { serviceDaysMax } from '../../../contract/organisation/usage.ts'
+import { dayAfter, dayStart, daysApart } from '../ui/instants.ts'
 import { call } from './client.ts'
 import { pagedQuery } from './cursor-pages.ts'
 
@@ -23,22 +24,29 @@ export const erasedQuery = queryOptions({
 })
 
 /** Services of the table; the chart shows fewer. */
-const servicesListed = '20'
+const servicesListed = 20
 
-/** What services store, with the days from the first to the last one, UTC, both included. */
+/**
+ * What services store, with the days from the first to the last one, UTC, both included. The service limits
+ * days times services: a range of years lists fewer services, and one of decades has its last days only.
+ */
 export function servicesQuery(firstDay: string, lastDay: string) {
   return queryOptions({
     queryKey: ['storage', 'services', firstDay, lastDay],
-    queryFn: ({ signal }) =>
-      call(usageOperations.byService, {
+    queryFn: ({ signal }) => {
+      const earliest = dayAfter(lastDay, 1 - serviceDaysMax)
+      const rangeDays = Math.min(serviceDaysMax, daysApart(firstDay, lastDay) + 1)
+      return call(usageOperations.byService, {
         query: {
-          range_start: dayStart(firstDay),
+          range_start: dayStart(firstDay < earliest ? earliest : firstDay),
           range_end: dayStart(dayAfter(lastDay)),
-          limit: servicesListed,
+          limit: String(Math.min(servicesListed, Math.floor(serviceDaysMax / rangeDays))),
         },
         signal,
-      }),
+      })
+    },
     placeholderData: keepPreviousData,
+    enabled: lastDay !== '',
   })
 }
 

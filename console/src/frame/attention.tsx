@@ -1,5 +1,6 @@
 // What can't wait, in the bar of every page, each linked to where it is decided: erasures that failed,
-// telemetry that the quota refused, and what waits for a second person.
+// telemetry that the quota refused, and what waits for a second person. Where the bar has no room it is at
+// the lower edge of the window, so that the page does not move when it appears.
 
 import { Link } from '@tanstack/react-router'
 import { useMe } from '../api/session.ts'
@@ -11,7 +12,7 @@ export function Attention() {
   const { erasures, failed, isQuotaRefused, retention } = useWaiting()
   const params = { organisation }
   return (
-    <>
+    <div className="attention-list">
       {failed > 0 && (
         <Link
           to="/$organisation/erasures"
@@ -38,6 +39,6 @@ export function Attention() {
           {erasures + retention} to approve
         </Link>
       )}
-    </>
+    </div>
   )
 }

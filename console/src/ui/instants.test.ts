@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { agoText, dayAfter, daysBetween, instantText, offsetText, parseTyped } from './instants.ts'
+import { agoText, dayAfter, daysApart, daysBetween, instantText, offsetText, parseTyped } from './instants.ts'
 
 describe('a typed bound', () => {
   test('is a day, a time, a second or a fraction, with an offset or in the zone of the reader', () => {
@@ -46,6 +46,7 @@ test('UTC days follow each other over the ends of months and years', () => {
   assert.equal(dayAfter('2028-02-28'), '2028-02-29')
   assert.equal(dayAfter('2026-03-01', -1), '2026-02-28')
   assert.deepEqual(daysBetween('2026-01-02', '2026-01-01'), [])
+  assert.deepEqual([daysApart('2026-12-30', '2027-01-02'), daysApart('2026-03-01', '2026-02-28')], [3, -1])
 })
 
 test('times near now are words', () => {

@@ -119,9 +119,15 @@ export function dayAfter(day: string, days = 1): string {
   return utcDayOf(new Date(Date.parse(dayStart(day)) + days * msPerDay).toISOString())
 }
 
+/** How many days the second UTC day is after the first. */
+export function daysApart(first: string, second: string): number {
+  return Math.round((Date.parse(dayStart(second)) - Date.parse(dayStart(first))) / msPerDay)
+}
+
 /** UTC days from the first to the last, both included. */
 export function daysBetween(first: string, last: string): string[] {
-  const days: string[] = []
-  for (let day = first; day <= last; day = dayAfter(day)) days.push(day)
-  return days
+  const startMs = Date.parse(dayStart(first))
+  return Array.from({ length: Math.max(0, daysApart(first, last) + 1) }, (_, day) =>
+    new Date(startMs + day * msPerDay).toISOString().slice(0, 10),
+  )
 }

@@ -11,15 +11,38 @@ import { after } from '../clock.ts'
 /** Shorter waits show nothing, because a flash is noise. */
 const skeletonAfterMs = 150
 
+/** Returns whether something loads for so long that it should be told. */
+export function useIsSlow(): boolean {
+  const [isSlow, setSlow] = useState(false)
+  useEffect(() => after(skeletonAfterMs, () => setSlow(true)), [])
+  return isSlow
+}
+
 /** A place of the final size while something loads. */
 export function Loading({ height, label }: { readonly height: number; readonly label: string }) {
-  const [isShown, setShown] = useState(false)
-  useEffect(() => after(skeletonAfterMs, () => setShown(true)), [])
+  const isSlow = useIsSlow()
   return (
     <div role="status" aria-label={label} style={{ height }}>
-      {isShown && <Skeleton height={height} radius="sm" />}
+      {isSlow && <Skeleton height={height} radius="sm" />}
     </div>
   )
+}
+
+/**
+ * Returns whether something was read, from the first time on. What stands below a list of unknown length is
+ * shown when the list is, so that it does not move, and then it stays: somebody may type in it.
+ */
+export function useOnceRead({
+  data,
+  error,
+}: {
+  readonly data: unknown
+  readonly error: Error | null
+}): boolean {
+  const [wasRead, setRead] = useState(false)
+  const isRead = wasRead || data !== undefined || error !== null
+  if (isRead && !wasRead) setRead(true)
+  return isRead
 }
 
 interface NoticeProps {

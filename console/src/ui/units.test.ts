@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { axisSteps, indexAt, spanOf } from './chart/scale.ts'
+import { axisSteps, indexAt, peaksIn, spanOf } from './chart/scale.ts'
 import { bytesText, countOf, durationText, shareText, shortCountText } from './units.ts'
 
 test('bytes have three digits in units of 1000, and never 1000 of a unit', () => {
@@ -46,4 +46,17 @@ test('an axis begins at zero, has round steps and reaches the largest value', ()
 test('a pointer outside the plot is over its nearest bar, and a span is in order', () => {
   assert.deepEqual([indexAt(-5, 100, 4), indexAt(30, 100, 4), indexAt(500, 100, 4)], [0, 1, 3])
   assert.deepEqual(spanOf(5, 2), { first: 2, last: 5 })
+})
+
+test('where more bars than pixels are drawn, each pixel has the greatest of its neighbours, in order', () => {
+  assert.deepEqual(peaksIn([3, 1, 2], 3), [0, 1, 2])
+  assert.deepEqual(peaksIn([3, 1, 2, 9, 4], 2), [0, 3])
+  const values = Array.from({ length: 100_000 }, (_, i) => (i === 70_001 ? 1_000 : (i * 7) % 13))
+  const peaks = peaksIn(values, 1_137)
+  assert.equal(peaks.length, 1_137)
+  assert.ok(peaks.includes(70_001), 'a peak of one bar is kept')
+  for (const [column, peak] of peaks.entries()) {
+    assert.equal(Math.floor((peak * 1_137) / values.length), column, 'it stands where the pointer finds it')
+  }
+  assert.deepEqual(peaksIn([], 0), [])
 })

@@ -11,9 +11,10 @@ import {
   type PostgresDialectConfig,
   sql,
 } from 'kysely'
-import type { Control, ControlTransaction } from '../database.ts'
+import type { ControlTransaction } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import type { ControlFigures } from '../figures.ts'
+import { flushErased, placesNotErased, rewriteAll } from './erased-rows.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
 import { isConflict } from './refusals.ts'
 import { jsonTextOf, postgresSchema } from './schema.ts'
@@ -48,7 +49,9 @@ const dialect: ControlDialect = {
 
   flushErased,
 
-  rewrite: flushErased,
+  placesNotErased,
+
+  rewrite: rewriteAll,
 
   // Its files belong to the server, which may be on another machine.
   copyTo: null,
@@ -76,85 +79,6 @@ const locksHeld = new WeakMap<ControlTransaction, Set<string>>()
 /** 64 bits of a hash: the same number in every process, and two names have two numbers. */
 function lockNumber(name: string): string {
   return createHash('sha256').update(`lethe ${name}`).digest().readBigInt64BE().toString()
-}
-
-/** How long rewriting a table waits for its readers, and then they for it, milliseconds. */
-const rewriteLockMs = 1_000
-
-/**
- * Deleted and overwritten rows stay in the files of their table and its indexes until it is written anew,
- * which needs the table alone for that time. Rewriting keeps rows that an older transaction or snapshot may
- * still read, and reports no error, so each table is checked after it.
- */
-async function flushErased(control: Control): Promise<void> {
-  await withUpkeep(control, async (connection) => {
-    await run(connection, `set lock_timeout = ${rewriteLockMs}`)
-    try {
-      const xid = await newTransactionId(connection)
-      for (const { name } of await control.introspection.getTables()) {
-        await sql`vacuum (full, analyze) ${sql.table(name)}`.execute(connection)
-        await assertRewritten(connection, name, xid)
-      }
-      // What the planner knew of values that were there.
-      await run(connection, 'vacuum full pg_catalog.pg_statistic')
-    } finally {
-      await run(connection, 'reset lock_timeout')
-    }
-  })
-}
-
-/** How often a flush looks whether the transactions before it have ended, and how long it pauses, seconds. */
-const [endedTries, endedPause] = [40, 0.05]
-
-/**
- * Returns the number of a transaction of its own, once every transaction of the server that began before it
- * has ended. Rewriting would keep what those may still read, also those of other databases, because its own
- * snapshot goes back to the oldest of all. Those that don't end in two seconds are left to
- * {@link assertRewritten}.
- */
-async function newTransactionId(connection: Control): Promise<string> {
-  const { rows } = await sql<{ xid: string }>`select pg_current_xact_id()::text as xid`.execute(connection)
-  const [begun] = rows
-  if (begun === undefined) throw new Error('The control plane gives no number of a transaction.')
-  for (let tries = 0; tries < endedTries; tries++) {
-    const oldest = await sql<{ is_later: number }>`
-      select pg_snapshot_xmin(pg_current_snapshot()) > ${begun.xid}::text::xid8 as is_later`.execute(
-      connection,
-    )
-    if (oldest.rows[0]?.is_later === 1) break
-    await sql`select pg_sleep(${endedPause})`.execute(connection)
-  }
-  return begun.xid
-}
-
-/**
- * Throws unless the table was written anew without any row that was deleted before the transaction `xid`. The
- * oldest transaction that the rewriting respected is in `relfrozenxid` of the table and of its TOAST table.
- * It is older where another transaction, snapshot or prepared transaction kept rows, and where the role may
- * not rewrite the table, which is only a warning.
- */
-async function assertRewritten(connection: Control, table: string, xid: string): Promise<void> {
-  const { rows } = await sql<{ is_clean: number | null }>`
-    select bool_and(age(file.relfrozenxid) <= age(${xid}::text::xid8::xid)) as is_clean
-    from pg_class as owner join pg_class as file on file.oid in (owner.oid, owner.reltoastrelid)
-    where owner.oid = ${table}::text::regclass`.execute(connection)
-  if (rows[0]?.is_clean !== 1) {
-    throw new Error(
-      `The table ${table} may still contain erased rows: a transaction or snapshot in PostgreSQL that is older than the erasure keeps them.`,
-    )
-  }
-}
-
-/** Runs `work` on a connection whose statements may take as long as they need. */
-function withUpkeep<T>(control: Control, work: (connection: Control) => Promise<T>): Promise<T> {
-  return control.connection().execute(async (connection) => {
-    await run(connection, beginUpkeep)
-    try {
-      return await work(connection)
-    } finally {
-      await run(connection, endUpkeep)
-    }
-  })
 }
 
 const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>

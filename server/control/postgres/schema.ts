@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import type { SchemaDialect } from '../dialect.ts'
+import { keepNoStatistics } from './erased-rows.ts'
 
 export const postgresSchema: SchemaDialect = {
   async makeAppendOnly(db, table) {
@@ -60,6 +61,7 @@ export const postgresSchema: SchemaDialect = {
       )
       await sql`alter table ${sql.table(table)} ${sql.join(changes)}`.execute(db)
     }
+    await keepNoStatistics(db)
   },
 }
 

@@ -5,6 +5,7 @@
 import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
+import { ErasedBytesKept } from '../erased-flush.ts'
 import type { ControlFigures } from '../figures.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 
@@ -35,6 +36,8 @@ const dialect: ControlDialect = {
   },
 
   flushErased,
+
+  placesNotErased: [],
 
   async rewrite(control) {
     await sql`vacuum`.execute(control)
@@ -79,7 +82,11 @@ async function flushErased(control: Control): Promise<void> {
       await sql`pragma busy_timeout = ${sql.raw(String(busyTimeoutMs))}`.execute(connection)
     }
   })
-  if (busy !== 0) throw new Error('The write-ahead log could not be emptied: another reader has it open.')
+  if (busy !== 0) {
+    throw new ErasedBytesKept(
+      'The write-ahead log of the control plane could not be emptied: another program reads it',
+    )
+  }
 }
 
 class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {

@@ -45,7 +45,7 @@ test('the flush is needed: before it the deleted bytes wait in the write-ahead l
   await insertInstance('waiting', 'still-in-the-log '.repeat(500))
   await control.deleteFrom('instance').where('key', '=', 'waiting').execute()
   assert.notDeepEqual(filesWith('still-in-the-log'), [])
-  await dialectOf(control).flushErased(control)
+  await dialectOf(control).flushErased(control, ['instance'])
   assert.deepEqual(filesWith('still-in-the-log'), [])
 })
 
@@ -73,9 +73,9 @@ test('a flush that another reader blocks is an error and not a silent success', 
     reader.prepare('select count(*) from instance').get()
     await insertInstance('held', 'held-up-by-a-reader')
     await sql`pragma busy_timeout = 0`.execute(control)
-    await assert.rejects(dialectOf(control).flushErased(control), /could not be emptied/)
+    await assert.rejects(dialectOf(control).flushErased(control, ['instance']), /could not be emptied/)
     reader.exec('commit')
-    await dialectOf(control).flushErased(control)
+    await dialectOf(control).flushErased(control, ['instance'])
   } finally {
     reader.close()
     await sql`pragma busy_timeout = 5000`.execute(control)
@@ -119,7 +119,7 @@ test('a repeated query returns what another process has written meanwhile, and n
   await sql`alter table instance add column later text`.execute(theirs)
   assert.deepEqual(await ask(), [{ key: 'shared', value: 'two', later: null }])
   // A finished query blocks no flush.
-  await dialectOf(theirs).flushErased(theirs)
+  await dialectOf(theirs).flushErased(theirs, ['instance'])
   await ours.destroy()
   await theirs.destroy()
   rmSync(folder, { recursive: true, force: true })

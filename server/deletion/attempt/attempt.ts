@@ -26,7 +26,7 @@ import { deletionActor } from '../requests/system-actors.ts'
 import type { Visibility } from '../requests/visibility.ts'
 import type { CompletionMarks } from './completion-marks.ts'
 import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
-import { ErasureError, ErasureStopped, reasonOf } from './erasure-error.ts'
+import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './erasure-error.ts'
 import { PartitionQueue } from './partition-queue.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
@@ -335,9 +335,9 @@ export class Attempts {
     const fault = isStopped ? null : await this.#deps.faultBehind(error)
     const reason = reasonOf(error, fault)
     const nowMs = clock.nowMs()
-    const isForgiven = isStopped || fault !== null
-    // A stopped attempt continues at the next start. On a failing disk the pause grows, because each try
-    // writes to the ledger.
+    const isForgiven = isStopped || fault !== null || waitsForDatabase(error)
+    // A stopped attempt continues at the next start. Otherwise the pause grows, because each try writes to
+    // the ledger.
     const forgiven = {
       attemptsForgiven: request.attemptsForgiven + 1,
       blockedReason: reason,

@@ -15,23 +15,25 @@ interface RemovalDeps {
   readonly clock: Clock
 }
 
-/** Ten seconds of retries; then the attempt counts as failed. */
+/** Retries of a flush, and how long they may take together, milliseconds; then the attempt ends. */
 const flushAttempts = 100
+const flushRetriesMs = 10_000
 const flushPauseMs = 100
 
 /**
  * Removes the bytes of deleted control-plane rows from the disk. Another process that reads the control
- * plane, such as a backup, can block this for a moment.
+ * plane, such as a backup, can block this for a moment, and the database can be gone for a moment.
  */
 export async function flushUntilEmpty(
   { clock, flushControl }: { readonly clock: Clock; readonly flushControl: () => Promise<void> },
   signal: AbortSignal,
 ): Promise<void> {
+  const startMs = clock.steady().ms
   for (let attempt = 1; ; attempt++) {
     try {
       return await flushControl()
     } catch (error) {
-      if (attempt === flushAttempts) throw error
+      if (attempt === flushAttempts || clock.steady().ms - startMs >= flushRetriesMs) throw error
       if (signal.aborted) throw new ErasureStopped(signal)
       await clock.sleep(flushPauseMs, signal)
     }

@@ -8,7 +8,9 @@ import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
+import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import { AppError } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
@@ -247,24 +249,33 @@ test('a request during which the process ended more than three times fails, and 
   )
 })
 
-test('an erasure on a full disk waits with that reason, never fails for it, and completes when there is space', async () => {
+/** What an erasure waits for, and the reason that it names. */
+const obstacles: readonly (readonly [Error, RegExp])[] = [
+  [Object.assign(new Error('no room'), { code: 'ENOSPC' }), /^The disk is full/],
+  [new ErasedBytesKept('A dump keeps erased rows'), /^A dump keeps erased rows$/],
+  [new AppError('storage_unavailable'), /^The control-plane database did not answer$/],
+  [new AppError('overloaded'), /^The control-plane database was busy/],
+]
+
+test('an erasure waits for the disk and the control-plane database with that reason, never fails for it, and completes afterwards', async () => {
   const clock = new ManualClock(Number(monday / 1_000_000n) + 90 * 86_400_000)
   const erasing = await scene({ clock })
   const { request } = await erasing.request(all)
-  let isFull = true
+  let obstacle: Error | undefined
   erasing.faults.runAt('planned', () => {
-    if (isFull) throw Object.assign(new Error('no room'), { code: 'ENOSPC' })
+    if (obstacle !== undefined) throw obstacle
   })
-  for (let tries = 1; tries <= 15; tries++) {
+  for (const [error, reason] of Array.from({ length: 4 }, () => obstacles).flat()) {
+    obstacle = error
     await erasing.round()
     const { status, detail, verified_at } = await erasing.status(request.request_id)
     assert.deepEqual([status, verified_at], ['incomplete', null])
-    assert.match(String(detail.blocked_reason), /^The disk is full/)
+    assert.match(String(detail.blocked_reason), reason)
     await clock.advance(300_000)
   }
   assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
   assert.equal(await erasing.count(erasing.own, 'otel_logs'), times.length)
-  isFull = false
+  obstacle = undefined
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
   assert.equal(await erasing.count(erasing.own, 'otel_logs'), 0)

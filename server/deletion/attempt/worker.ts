@@ -2,7 +2,9 @@
 // continues what a released hold had stopped. At the start of the service it shows every request as it is
 // stored, and hides what a restore from an older copy has brought back, before anything can be read.
 
+import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
+import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 import { onBehalfOf } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
@@ -133,7 +135,7 @@ export class DeletionWorker {
     await this.#deps.requestStore.recordReadBack(request, requester, found.rowsLeft)
     const mayComplete = request.status === 'failed' || request.status === 'incomplete'
     if (mayComplete && found.isClean && found.heldBy.length === 0) {
-      await this.#attempts.completeIfClean(request, null)
+      await this.#attempts.completeIfClean(request, null).catch(refuseKept)
     }
     return found
   }
@@ -196,4 +198,14 @@ export class DeletionWorker {
       await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
     }
   }
+}
+
+/** Throws the refusal for a person who waits while erased bytes can't be removed from the disk. */
+function refuseKept(error: unknown): never {
+  if (!(error instanceof ErasedBytesKept)) throw error
+  throw new AppError('overloaded', {
+    sentence: `No row is left, but erased bytes are still on the disk. ${error.message}; repeat after Retry-After.`,
+    retryAfterSeconds: storageRetrySeconds,
+    cause: error,
+  })
 }

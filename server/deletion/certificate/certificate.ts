@@ -47,6 +47,8 @@ export interface CertificateFacts {
   /** Names of the stores of derived telemetry that a read-back has to count. */
   readonly derivedStores: readonly string[]
   readonly backups: readonly KnownBackup[]
+  /** Where the database of the control plane can have erased bytes, as sentences. */
+  readonly placesNotErased: readonly string[]
   /** `jti` of the certificate of this request before; null where there is none. */
   readonly supersedes: string | null
   readonly issuedAtMs: number
@@ -109,7 +111,7 @@ export function buildCertificate(facts: CertificateFacts): DeletionCertificate {
       taken_at: taken_at_ms === null ? null : instantText(taken_at_ms),
       expires_at: instantText(expires_at_ms),
     })),
-    exclusions: exclusionsOf(facts.backups.length > 0),
+    exclusions: exclusionsOf(facts),
     late_data: stored.refuseLate ? refused : acceptedAsNew,
     ledger: { seq: completion.seq, hash: completion.hash },
   }
@@ -190,16 +192,17 @@ function verificationOf({ requestId, signals, progress }: StoredDeletion, derive
   }
 }
 
-function exclusionsOf(hasBackups: boolean): string[] {
+function exclusionsOf({ backups, placesNotErased }: CertificateFacts): string[] {
   return [
     'Blocks that the file system has freed but not yet overwritten.',
     'Copies of the data folder that an operator made and that are not registered as backups.',
     'Memory that the machine itself wrote to a disk: core dumps, swap, hibernation images.',
-    hasBackups
+    backups.length > 0
       ? 'The backups listed here, each until it is removed.'
       : 'Backups that are not registered: no registered one may hold a copy.',
     'Copies that left this service before: exports, answers to queries, whatever senders forwarded elsewhere.',
     'Log files of this service: they hold no telemetry, but an error may quote what somebody searched for.',
+    ...placesNotErased,
     'The record of the erasure itself (request, ledger, audit log, this certificate): ids, bounds and counts.',
   ]
 }

@@ -23,7 +23,12 @@ export function addCertificateRoute(http: FastifyInstance, store: CertificateSto
       }
       if (!isPage) return { headers: { vary: 'accept' }, body }
       return {
-        headers: { vary: 'accept', 'content-security-policy': pagePolicy },
+        headers: {
+          vary: 'accept',
+          'content-security-policy': pagePolicy,
+          // As the console's page has it: otherwise the window that the console opens could not be printed.
+          'cross-origin-opener-policy': 'same-origin',
+        },
         body,
         html: renderPage(issued),
       }

@@ -350,6 +350,31 @@ describe('refusals below the framework', () => {
     assert.equal(await text.ended, '')
   })
 
+  test('a head that stops is refused, and a connection that has sent nothing ends without a response', async () => {
+    const { dial, http } = await listen()
+    // As Node does it when its time is over.
+    const timeOut = (accepted: Socket) =>
+      http.server.emit(
+        'clientError',
+        Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }),
+        accepted,
+      )
+    const halfway = await dial()
+    halfway.socket.write('GET /open HT')
+    await until(() => halfway.accepted.bytesRead > 0)
+    timeOut(halfway.accepted)
+    assert.match(await halfway.text.ended, /^HTTP\/1\.1 408 .*"code":"request_timeout"/s)
+    const silent = await dial()
+    timeOut(silent.accepted)
+    assert.equal(await silent.text.ended, '')
+    // A request that had arrived, and that a busy event loop had not read.
+    const unread = await dial()
+    unread.socket.write('GET /open HTTP/1.1\r\nhost: a\r\n\r\n')
+    assert.equal(unread.accepted.bytesRead, 0)
+    timeOut(unread.accepted)
+    await until(() => count(unread.text.now(), /200 OK.*open$/gs) === 1)
+  })
+
   test('a body that can’t be parsed is the fault of its request, which is refused', async () => {
     const { begun, dial } = await listen()
     const { socket, text } = await dial()

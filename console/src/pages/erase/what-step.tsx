@@ -7,11 +7,11 @@ import { erasedQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
 import { BoundField } from '../../ui/bound-field.tsx'
-import { DayBars } from '../../ui/chart/day-bars.tsx'
+import { ChartPlace, DayBars } from '../../ui/chart/day-bars.tsx'
 import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
 import { dayAfter, dayStart, utcDayOf } from '../../ui/instants.ts'
-import { Failure, Loading } from '../../ui/states.tsx'
+import { Failure } from '../../ui/states.tsx'
 import { bytesText, durationText } from '../../ui/units.ts'
 import { seriesBySignal, usageDays } from '../storage/usage-days.ts'
 import { type Selection, signalNames } from './selection.ts'
@@ -98,7 +98,7 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
   const erased = useQuery(erasedQuery)
   if (storage.data === undefined || erased.isPending) {
     return storage.error === null ? (
-      <Loading height={260} label="Counting what is stored" />
+      <ChartPlace label="Counting what is stored" />
     ) : (
       <Failure error={storage.error} what="The chart could not be loaded; type the range" />
     )

@@ -92,7 +92,9 @@ function SignalLines({ preview: { signals } }: { readonly preview: DeletionPrevi
           <td className="number">{bytesText(bytes)}</td>
           <td>{first === null ? '–' : <Instant at={first} />}</td>
           <td>{last === null ? '–' : <Instant at={last} />}</td>
-          <td title={services.join(', ')}>{servicesText(services, services_total)}</td>
+          <td className="nowrap" title={services.join(', ')}>
+            {servicesText(services, services_total)}
+          </td>
         </tr>
       ))}
     </Table>

@@ -10,6 +10,7 @@ import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
 import { forgetAmounts } from '../../api/storage.ts'
 import { ActButton } from '../../ui/act-button.tsx'
+import { HoldLink } from '../../ui/hold-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
 import { Failure, Notice } from '../../ui/states.tsx'
 import { bytesText, countOf } from '../../ui/units.ts'
@@ -27,7 +28,7 @@ export function Decisions({ request }: RequestProps) {
   return (
     <>
       {status === 'awaiting_approval' && <Approval request={request} />}
-      <div className="row">
+      <div className="row acts-row">
         {canCancel && (
           <Act request={request} operation={deletionOperations.cancel} label="Cancel this erasure" />
         )}
@@ -89,11 +90,16 @@ function Approval({ request }: RequestProps) {
   )
 }
 
+/** Counting everything is work for the service, so it is repeated seldom. */
+const recountMs = 60_000
+
 /** What it would erase if it was approved now, for the person who decides. */
 function WouldErase({ request }: RequestProps) {
   const { range_end, range_start, request_id, scope, signals } = request
   const { data, error, refetch } = useQuery({
     queryKey: ['preview', 'request', request_id],
+    // Somebody decides by it: a hold may have been placed since it was counted.
+    refetchInterval: recountMs,
     queryFn: ({ signal }) =>
       call(deletionOperations.preview, {
         body: {
@@ -111,11 +117,17 @@ function WouldErase({ request }: RequestProps) {
     )
   }
   return (
-    <p role="status">
+    <div role="status" className="lines">
       {data === undefined
         ? 'Counting what it would erase …'
         : `It would erase ${countOf(data.rows, 'row')}, ${bytesText(data.bytes)}, as stored now.`}
-    </p>
+      {data?.held.map(({ hold_id: holdId }) => (
+        <div key={holdId}>
+          The legal hold <HoldLink holdId={holdId} /> keeps what it covers: that part is erased after its
+          release.
+        </div>
+      ))}
+    </div>
   )
 }
 

@@ -43,11 +43,14 @@ function Erasure({ request }: { readonly request: DeletionRequest }) {
       <h1 className="row">
         <span className="mono">{request.request_id}</span> <StatusBadge status={request.status} />
       </h1>
-      <p role="status">{statusTexts[request.status].says}</p>
+      <p role="status" className="line">
+        {statusTexts[request.status].says}
+      </p>
       <Clocks request={request} />
       <Decisions request={request} />
-      <Steps request={request} />
       <Facts request={request} />
+      {/* What appears while somebody looks is at the end, so that nothing moves. */}
+      <Steps request={request} />
       {request.status === 'completed' && <Certificate request={request} />}
     </>
   )

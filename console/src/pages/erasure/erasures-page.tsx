@@ -86,7 +86,7 @@ function RequestTable({ requests }: { readonly requests: readonly DeletionReques
     >
       {requests.map((request) => (
         <tr key={request.request_id}>
-          <th scope="row" className="mono">
+          <th scope="row" className="mono nowrap">
             <Link
               to="/$organisation/erasures/$requestId"
               params={{ organisation, requestId: request.request_id }}
@@ -107,9 +107,16 @@ function RequestTable({ requests }: { readonly requests: readonly DeletionReques
           </td>
           <td className="number">{countText(numberIn(request, 'rows_erased'))}</td>
           <td className="number">{bytesText(numberIn(request, 'bytes_erased'))}</td>
-          <td className="break">{request.requested_by}</td>
+          <td className="nowrap" title={request.requested_by}>
+            {shortActor(request.requested_by)}
+          </td>
         </tr>
       ))}
     </Table>
   )
+}
+
+/** The actor with the end of its id; the page of the request has the whole. */
+function shortActor(actor: string): string {
+  return actor.replace(/\((\w+)\)$/, (_, id: string) => `(${shortId(id)})`)
 }

@@ -65,10 +65,10 @@ function StepTable({ steps }: { readonly steps: readonly Step[] }) {
     >
       {steps.map(({ action, bytes, done_at, partition, rows, store }) => (
         <tr key={`${store} ${partition}`}>
-          <th scope="row" className="mono">
+          <th scope="row" className="mono nowrap">
             {store}
           </th>
-          <td className="mono">{partition ?? '–'}</td>
+          <td className="mono nowrap">{partition ?? '–'}</td>
           <td>{action.replaceAll('_', ' ')}</td>
           <td className="number">{countText(rows)}</td>
           <td className="number">{bytesText(bytes)}</td>

@@ -90,7 +90,7 @@ function startWorker(order: CheckOrder, setState: (state: State) => void): Worke
 }
 
 function StateLine({ state, total }: { readonly state: State; readonly total: number }) {
-  if (state.kind === 'idle') return null
+  if (state.kind === 'idle') return <p className="muted">Not verified since this page was opened.</p>
   if (state.kind === 'working') {
     return (
       <p role="status">

@@ -11,7 +11,7 @@ import { useMay } from '../../api/session.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
-import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Failure, Forbidden, Loading, Notice, useOnceRead } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { PlaceHoldForm } from './place-hold-form.tsx'
 
@@ -27,6 +27,7 @@ export function HoldsPage() {
 
 function Holds() {
   const { data, error, refetch } = useQuery(holdsQuery)
+  const isListed = useOnceRead({ data, error })
   const held = data?.items.toSorted((one, other) => order(one) - order(other)) ?? []
   return (
     <>
@@ -45,7 +46,7 @@ function Holds() {
       ) : (
         <HoldTable holds={held} />
       )}
-      <PlaceHoldForm />
+      {isListed && <PlaceHoldForm />}
     </>
   )
 }

@@ -16,11 +16,11 @@ export function Refusals() {
   return (
     <section className="section">
       <h2>Refused</h2>
-      {may ? <Refused /> : <Forbidden operation={usageOperations.refusals} what="reading refusals" />}
       <p className="muted">
         A request without a token, or with one that this service does not know, belongs to no organisation and
         is not listed: your sender then sees a 401. Refusals are kept for a day, and not over a restart.
       </p>
+      {may ? <Refused /> : <Forbidden operation={usageOperations.refusals} what="reading refusals" />}
     </section>
   )
 }

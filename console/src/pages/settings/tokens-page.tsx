@@ -9,7 +9,7 @@ import { tokensQuery } from '../../api/organisation.ts'
 import { useMay } from '../../api/session.ts'
 import { useAddress } from '../../ui/address.ts'
 import { More } from '../../ui/more.tsx'
-import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
+import { Failure, Forbidden, Loading, Notice, useOnceRead } from '../../ui/states.tsx'
 import { CreateTokenForm } from './create-token-form.tsx'
 import type { NewToken } from './make-token.ts'
 import { NewSecret } from './new-secret.tsx'
@@ -32,6 +32,7 @@ const activeIn: Readonly<Record<string, 'true' | 'false' | undefined>> = { '': '
 function Tokens() {
   const [{ below, show = '' }, change] = useAddress()
   const [made, setMade] = useState<NewToken | null>(null)
+  const isListed = useOnceRead(useTokens())
   return (
     <>
       <h2>Access tokens</h2>
@@ -55,14 +56,20 @@ function Tokens() {
         )}
       </div>
       <TokenList onMade={setMade} />
-      <CreateTokenForm onMade={setMade} />
+      {isListed && <CreateTokenForm onMade={setMade} />}
     </>
   )
 }
 
+/** The tokens that the address asks for. */
+function useTokens() {
+  const [{ below, show = '' }] = useAddress()
+  return useInfiniteQuery(tokensQuery({ active: activeIn[show], descendants_of: below }))
+}
+
 function TokenList({ onMade }: { readonly onMade: (token: NewToken) => void }) {
   const [{ below, open = null, show = '' }, change] = useAddress()
-  const pages = useInfiniteQuery(tokensQuery({ active: activeIn[show], descendants_of: below }))
+  const pages = useTokens()
   const { data, error, refetch } = pages
   if (data === undefined) {
     return error === null ? (

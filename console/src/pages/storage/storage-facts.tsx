@@ -1,5 +1,5 @@
-// The facts over the chart: how much, how it grows, the oldest row beside the retention rule, and what the
-// last nightly erasure did. They say what is stored, and not what a rule was asked to do.
+// The facts over the chart: how much and how it grows; below, the oldest row beside the retention rule, and
+// what the last nightly erasure did. They say what is stored, and not what a rule was asked to do.
 
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -16,24 +16,28 @@ export function StorageFacts({ usage }: { readonly usage: Usage }) {
   const zone = useZone()
   const { bytes, last_7_days, newest, oldest, rows } = usage
   return (
-    <dl className="tiles">
-      <div className="tile-main">
-        <dt>stored</dt>
-        <dd>{bytesText(bytes)}</dd>
-      </div>
-      <Tile name="rows">{countText(rows)}</Tile>
-      <Tile name="a day, of the last seven">
-        {bytesText(last_7_days.bytes / 7)} <span className="muted">{growthOf(usage)}</span>
-      </Tile>
-      <Tile name="oldest row">{oldest === null ? '–' : dayText(oldest, zone)}</Tile>
-      <Tile name="newest row">{newest === null ? '–' : agoText(newest, nowMs())}</Tile>
-      <Tile name="kept for">
-        {keptText(usage)} <RetentionLink />
-      </Tile>
-      <Tile name="last erasure by retention">
-        <LastRetention usage={usage} />
-      </Tile>
-    </dl>
+    <div className="tile-rows">
+      <dl className="tiles">
+        <div className="tile-main">
+          <dt>stored</dt>
+          <dd>{bytesText(bytes)}</dd>
+        </div>
+        <Tile name="rows">{countText(rows)}</Tile>
+        <Tile name="a day, of the last seven">
+          {bytesText(last_7_days.bytes / 7)} <span className="muted">{growthOf(usage)}</span>
+        </Tile>
+        <Tile name="newest row">{newest === null ? '–' : agoText(newest, nowMs())}</Tile>
+      </dl>
+      <dl className="tiles">
+        <Tile name="oldest row">{oldest === null ? '–' : dayText(oldest, zone)}</Tile>
+        <Tile name="kept for">
+          {keptText(usage)} <RetentionLink />
+        </Tile>
+        <Tile name="last erasure by retention">
+          <LastRetention usage={usage} />
+        </Tile>
+      </dl>
+    </div>
   )
 }
 

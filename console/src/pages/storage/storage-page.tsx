@@ -56,6 +56,14 @@ function Views({ usage }: { readonly usage: Usage }) {
   const erased = useQuery(erasedQuery)
   const services = useQuery(servicesQuery(days[0] ?? '', days.at(-1) ?? ''))
   const isByService = state.by === 'service'
+  if (isByService && services.isLoading) {
+    return (
+      <>
+        <ViewSwitches />
+        <Loading height={480} label="Counting the services" />
+      </>
+    )
+  }
   return (
     <>
       <ViewSwitches />
@@ -82,7 +90,7 @@ function Views({ usage }: { readonly usage: Usage }) {
           onRetry={() => void services.refetch()}
         />
       ) : (
-        <Loading height={300} label="Counting the services" />
+        services.isLoading && <Loading height={300} label="Counting the services" />
       )}
     </>
   )

@@ -1,10 +1,11 @@
 // The drawing of stacked daily bars: axis, bars, erased time, selection and the values under the pointer. It
-// keeps its height while it has no width yet, so that nothing moves.
+// keeps its height while it has no width yet, so that nothing moves. Where several days share a pixel, the
+// greatest of them is drawn; every day is still under the pointer, in the table and in the reach of the keys.
 
-import { type PointerEvent, useId, useState } from 'react'
+import { memo, type PointerEvent, useId, useState } from 'react'
 import { shortDayText } from '../instants.ts'
-import type { DayBarsProps, ErasedSpan } from './day-chart.ts'
-import { axisSteps, indexAt, labelEvery, spanOf } from './scale.ts'
+import type { DayBarsProps, DaySeries, ErasedSpan } from './day-chart.ts'
+import { axisSteps, indexAt, labelEvery, peaksIn, spanOf } from './scale.ts'
 
 const height = 220
 const [left, right, top, bottom] = [64, 8, 10, 24]
@@ -25,7 +26,7 @@ export function BarPlot(props: BarPlotProps) {
   const plotWidth = Math.max(1, width - left - right)
   const step = plotWidth / Math.max(1, days.length)
   const steps = axisSteps(totals.reduce((max, total) => Math.max(max, total), 0))
-  const y = (value: number) => top + (height - top - bottom) * (1 - value / (steps.at(-1) ?? 1))
+  const highest = steps.at(-1) ?? 1
   const at = (event: PointerEvent<SVGSVGElement>) =>
     indexAt(event.clientX - event.currentTarget.getBoundingClientRect().left - left, plotWidth, days.length)
   if (width === 0 || days.length === 0) return <div style={{ height }} />
@@ -52,17 +53,17 @@ export function BarPlot(props: BarPlotProps) {
         onPointerUp={() => setDraggedFrom(null)}
         onPointerLeave={() => onCursor(null)}
       >
-        <Axis {...props} steps={steps} y={y} step={step} />
+        <Axis {...props} steps={steps} step={step} />
         {selection !== null && (
           <rect
             className="selection"
             x={left + selection.first * step}
-            width={(selection.last - selection.first + 1) * step}
+            width={Math.max(1, (selection.last - selection.first + 1) * step)}
             y={top}
             height={height - top - bottom}
           />
         )}
-        <Bars {...props} y={y} step={step} />
+        <Bars series={props.series} totals={totals} plotWidth={plotWidth} highest={highest} />
         <Erased erased={props.erased} step={step} />
         {cursor !== null && (
           <rect
@@ -79,23 +80,20 @@ export function BarPlot(props: BarPlotProps) {
   )
 }
 
-interface Scaled {
-  readonly y: (value: number) => number
+/** Where a value is, on an axis that ends at `highest`. */
+const yOf = (value: number, highest: number) => top + (height - top - bottom) * (1 - value / highest)
+
+interface AxisProps extends BarPlotProps {
   readonly step: number
+  readonly steps: readonly number[]
 }
 
-function Axis({
-  days,
-  short,
-  step,
-  steps,
-  width,
-  y,
-}: BarPlotProps & Scaled & { readonly steps: readonly number[] }) {
+function Axis({ days, short, step, steps, width }: AxisProps) {
   // Days of more than a year ago have their year, which takes more room.
   const hasYears = days.length > 366
   const every = labelEvery(days.length, width - left - right, hasYears ? yearLabelWidth : dayLabelWidth)
-  const labelled = days.map((day, i) => ({ day, i })).filter(({ i }) => i % every === 0)
+  const labelled = Array.from({ length: Math.ceil(days.length / every) }, (_, label) => label * every)
+  const y = (value: number) => yOf(value, steps.at(-1) ?? 1)
   return (
     <>
       {steps.map((value) => (
@@ -106,32 +104,44 @@ function Axis({
           </text>
         </g>
       ))}
-      {labelled.map(({ day, i }) => (
-        <text key={day} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
-          {hasYears ? day : shortDayText(day)}
+      {labelled.map((i) => (
+        <text key={i} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
+          {hasYears ? days[i] : shortDayText(days[i] ?? '')}
         </text>
       ))}
     </>
   )
 }
 
-/** One path for each series: an element for each bar would take seconds where there are many days. */
-function Bars({ days, series, step, y }: BarPlotProps & Scaled) {
+interface BarsProps {
+  readonly series: readonly DaySeries[]
+  readonly totals: readonly number[]
+  readonly plotWidth: number
+  readonly highest: number
+}
+
+/**
+ * One path for each series, with one bar for each pixel at most: an element for each bar would take seconds
+ * where there are many days. It is not drawn again when only the cursor has moved.
+ */
+const Bars = memo(({ highest, plotWidth, series, totals }: BarsProps) => {
+  const peaks = peaksIn(totals, Math.floor(plotWidth))
+  const step = plotWidth / peaks.length
   const gap = step > 6 ? Math.min(4, step * 0.2) : 0
-  const below = days.map(() => 0)
+  const below = peaks.map(() => 0)
   return series.map(({ colour, key, values }) => {
-    const bars = days.map((_, i) => {
-      const [value, from] = [values[i] ?? 0, below[i] ?? 0]
+    const bars = peaks.map((day, i) => {
+      const [value, from] = [values[day] ?? 0, below[i] ?? 0]
       if (value === 0) return ''
       below[i] = from + value
-      const barTop = y(from + value)
-      const height = Math.max(0.5, y(from) - barTop)
+      const barTop = yOf(from + value, highest)
+      const barHeight = Math.max(0.5, yOf(from, highest) - barTop)
       const width = step - gap
-      return `M${pixels(left + i * step + gap / 2)} ${pixels(barTop)}h${pixels(width)}v${pixels(height)}h${pixels(-width)}z`
+      return `M${pixels(left + i * step + gap / 2)} ${pixels(barTop)}h${pixels(width)}v${pixels(barHeight)}h${pixels(-width)}z`
     })
     return <path key={key} data-colour={colour} d={bars.join('')} />
   })
-}
+})
 
 /** A hundredth of a pixel is finer than any screen, and keeps the path short. */
 const pixels = (value: number) => Math.round(value * 100) / 100
@@ -151,7 +161,7 @@ function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; read
           key={requestId}
           fill={`url(#${id})`}
           x={left + first * step}
-          width={(last - first + 1) * step}
+          width={Math.max(1, (last - first + 1) * step)}
           y={top}
           height={height - top - bottom}
         />

@@ -1,48 +1,33 @@
 // A bar per UTC day, stacked by series, from which days are selected: by dragging, by two clicks, by keys,
 // and by whatever fields stand beside it. Erased time is hatched and links to its request. The same numbers
-// are a table; the address has which of both is shown.
+// are a table; the address has which of both is shown. Before its numbers are known it has the same height.
 
-import { Button } from '@mantine/core'
-import { useElementSize } from '@mantine/hooks'
-import { type KeyboardEvent, useId, useState } from 'react'
+import { Button, Skeleton } from '@mantine/core'
+import { useElementSize, useMediaQuery } from '@mantine/hooks'
+import { type ReactNode, useId, useMemo } from 'react'
 import { useAddress } from '../address.ts'
 import { ErasureLink } from '../erasure-link.tsx'
 import { shortDayText } from '../instants.ts'
+import { useIsSlow } from '../states.tsx'
 import { BarPlot } from './bar-plot.tsx'
 import { type DayBarsProps, type DaySeries, totalsOf } from './day-chart.ts'
+import { useDayKeys } from './day-keys.ts'
 import { DayTable } from './day-table.tsx'
-import { type Span, spanOf } from './scale.ts'
 
 export function DayBars(props: DayBarsProps) {
-  const { days, exact, onSelect, selection, series, title } = props
+  const { days, exact, series, title } = props
   const { ref, width } = useElementSize()
-  const [cursor, setCursor] = useState<number | null>(null)
-  /** The series that the arrow keys have come to; null is all of them. */
-  const [at, setAt] = useState<number | null>(null)
+  const { at, cursor, leave, press, setCursor } = useDayKeys(props)
   const [{ view }, change] = useAddress()
   const isTable = view === 'table'
   const [id, hintId] = [useId(), useId()]
-  const totals = totalsOf(series, days)
-  const move = (event: KeyboardEvent) => {
-    const row = seriesAfter(event, at, series.length)
-    if (row !== undefined) {
-      event.preventDefault()
-      if (cursor === null) setCursor(days.length - 1)
-      return setAt(row)
-    }
-    const next = cursorAfter(event, cursor, days.length)
-    if (next === undefined) return
-    event.preventDefault()
-    setCursor(next)
-    if (onSelect === undefined || next === null) return onSelect?.(null)
-    if (event.shiftKey) onSelect(extended(selection, cursor ?? next, next))
-    else if (event.key === 'Enter' || event.key === ' ') onSelect({ first: next, last: next })
-  }
+  const totals = useMemo(() => totalsOf(series, days), [series, days])
+  const caption = useMemo(() => captionOf(days, totals, exact), [days, totals, exact])
   return (
     <figure className="chart" aria-labelledby={id}>
       <div className="chart-head">
         <figcaption id={id}>
-          {title}. <span className="muted">{captionOf(days, totals, exact)}</span>
+          {title}. <span className="muted">{caption}</span>
         </figcaption>
         <Legend series={series} hasErased={props.erased.length > 0} />
         <ViewButton isTable={isTable} onChange={(next) => change({ view: next ? 'table' : undefined })} />
@@ -59,11 +44,8 @@ export function DayBars(props: DayBarsProps) {
           aria-roledescription="bar chart"
           aria-label={title}
           aria-describedby={hintId}
-          onKeyDown={move}
-          onBlur={() => {
-            setCursor(null)
-            setAt(null)
-          }}
+          onKeyDown={press}
+          onBlur={leave}
         >
           <BarPlot {...props} width={width} totals={totals} cursor={cursor} onCursor={setCursor} />
         </div>
@@ -88,15 +70,34 @@ function ViewButton({ isTable, onChange }: { isTable: boolean; onChange: (isTabl
   )
 }
 
-/** Erased time in words, each linked to its request; more than these are in the table. */
-const linksShown = 4
-
-function ErasedLinks({ days, erased }: DayBarsProps) {
-  if (erased.length === 0) return null
-  const more = erased.length - linksShown
+/** The place of a chart whose numbers are being read: nothing below it moves when it is drawn. */
+export function ChartPlace({ label }: { readonly label: string }) {
+  const isSlow = useIsSlow()
   return (
-    <p className="erased-links">
-      {erased.slice(0, linksShown).map(({ first, label, last, requestId }) => (
+    <div className="chart" role="status" aria-label={label}>
+      <div className="chart-head" />
+      <div className="chart-plot">{isSlow && <Skeleton height="100%" radius="sm" />}</div>
+      <ErasedLine />
+    </div>
+  )
+}
+
+/** It also has its height without a text. */
+function ErasedLine({ children }: { readonly children?: ReactNode }) {
+  return <p className="erased-links">{children}</p>
+}
+
+/** Where the place of the erased time has one line, and where it has two. */
+const narrow = '(max-width: 767px)'
+
+/** Erased time in words, each linked to its request; more than these are in the table. */
+function ErasedLinks({ days, erased }: DayBarsProps) {
+  const isNarrow = useMediaQuery(narrow, undefined, { getInitialValueInEffect: false })
+  const shown = isNarrow ? 1 : 2
+  const more = erased.length - shown
+  return (
+    <ErasedLine>
+      {erased.slice(0, shown).map(({ first, label, last, requestId }) => (
         <span key={requestId}>
           {shortDayText(days[first] ?? '')}
           {last > first && ` to ${shortDayText(days[last] ?? '')}`}{' '}
@@ -104,38 +105,8 @@ function ErasedLinks({ days, erased }: DayBarsProps) {
         </span>
       ))}
       {more > 0 && <span className="muted">and {more} more in the table</span>}
-    </p>
+    </ErasedLine>
   )
-}
-
-/** Null removes the cursor; undefined where the key has no meaning here. */
-function cursorAfter(
-  { key }: KeyboardEvent,
-  cursor: number | null,
-  count: number,
-): number | null | undefined {
-  const from = cursor ?? count
-  if (key === 'ArrowLeft') return Math.max(0, from - 1)
-  if (key === 'ArrowRight') return Math.min(count - 1, cursor === null ? 0 : from + 1)
-  if (key === 'Home') return 0
-  if (key === 'End') return count - 1
-  if (key === 'Escape') return null
-  return key === 'Enter' || key === ' ' ? Math.min(count - 1, from) : undefined
-}
-
-/** Undefined where the key does not move through the series; null is all of them. */
-function seriesAfter({ key }: KeyboardEvent, at: number | null, count: number): number | null | undefined {
-  if (key === 'ArrowDown') return Math.min(count - 1, at === null ? 0 : at + 1)
-  if (key === 'ArrowUp') return at === null || at === 0 ? null : at - 1
-  return undefined
-}
-
-/** The selection with its moving end at `next`. */
-function extended(selection: Span | null, before: number, next: number): Span {
-  if (selection === null) return spanOf(before, next)
-  return before === selection.first && before !== selection.last
-    ? spanOf(selection.last, next)
-    : spanOf(selection.first, next)
 }
 
 function captionOf(days: readonly string[], totals: readonly number[], exact: (n: number) => string): string {

@@ -1,8 +1,14 @@
-// The numbers of a chart of days as a table, newest day first, with the same selection.
+// The numbers of a chart of days as a table, newest day first. A table of every day of many years would take
+// seconds, so older days are added when they are asked for.
 
+import { Button } from '@mantine/core'
+import { useState } from 'react'
 import { ErasureLink } from '../erasure-link.tsx'
 import { Scrolling } from '../scrolling.tsx'
 import type { DayBarsProps } from './day-chart.ts'
+
+/** Days that are shown at first, and that are added: a year. */
+const daysShown = 366
 
 export function DayTable({
   days,
@@ -12,7 +18,11 @@ export function DayTable({
   title,
   totals,
 }: DayBarsProps & { readonly totals: readonly number[] }) {
-  const rows = days.map((day, i) => ({ day, i })).toReversed()
+  const [shown, setShown] = useState(daysShown)
+  const rows = days
+    .slice(-shown)
+    .map((day, i) => ({ day, i: i + Math.max(0, days.length - shown) }))
+    .toReversed()
   return (
     <Scrolling className="chart-table" label={`${title}, as a table`}>
       <table className="table">
@@ -53,6 +63,11 @@ export function DayTable({
           ))}
         </tbody>
       </table>
+      {shown < days.length && (
+        <Button variant="subtle" onClick={() => setShown(shown + daysShown)}>
+          Show older days
+        </Button>
+      )}
     </Scrolling>
   )
 }

@@ -1,7 +1,7 @@
 // Which days of a chart are hidden or erased, whole or in part, and by which request.
 
 import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
-import { utcDayOf } from '../instants.ts'
+import { daysApart, utcDayOf } from '../instants.ts'
 import type { ErasedSpan } from './day-chart.ts'
 
 export function erasedSpans(erased: readonly ErasedTime[], days: readonly string[]): ErasedSpan[] {
@@ -11,8 +11,8 @@ export function erasedSpans(erased: readonly ErasedTime[], days: readonly string
     const from = range_start === null ? firstDay : utcDayOf(range_start)
     const to = range_end === null ? lastDay : lastCovered(range_end)
     if (to < firstDay || from > lastDay || to < from) return []
-    const first = Math.max(0, days.indexOf(from))
-    const last = to > lastDay ? days.length - 1 : days.indexOf(to)
+    const first = from < firstDay ? 0 : daysApart(firstDay, from)
+    const last = to > lastDay ? days.length - 1 : daysApart(firstDay, to)
     return [{ first, last, label: `${state} by ${shortId(request_id)}`, requestId: request_id }]
   })
 }

@@ -14,6 +14,20 @@ export function indexAt(x: number, width: number, count: number): number {
   return Math.min(count - 1, Math.max(0, Math.floor((x / width) * count)))
 }
 
+/**
+ * The bar with the greatest value of each column of neighbouring bars; every bar where there are no more bars
+ * than columns. A peak of one bar stays visible, however many bars share its column.
+ */
+export function peaksIn(values: readonly number[], columns: number): number[] {
+  if (values.length <= columns) return values.map((_, i) => i)
+  return Array.from({ length: Math.max(1, columns) }, (_, column) => {
+    const end = Math.ceil(((column + 1) * values.length) / Math.max(1, columns))
+    let peak = Math.ceil((column * values.length) / Math.max(1, columns))
+    for (let i = peak + 1; i < end; i++) if ((values[i] ?? 0) > (values[peak] ?? 0)) peak = i
+    return peak
+  })
+}
+
 /** Which bars have a label, so that labels have this width at least. */
 export function labelEvery(count: number, width: number, labelWidth: number): number {
   return Math.max(1, Math.ceil((count * labelWidth) / Math.max(1, width)))

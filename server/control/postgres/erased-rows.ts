@@ -1,0 +1,242 @@
+// Removes erased values from the files of PostgreSQL. Deleted and overwritten rows stay in the files of their
+// table, its TOAST table and its indexes until the table is written anew. What the planner knows of a column
+// has values of it too, and PostgreSQL replaces that only where it finds newer ones, so it collects none of
+// columns with telemetry. Not reached are the places in `placesNotErased`, which certificates name.
+
+import { CompiledQuery, type Kysely, sql } from 'kysely'
+import { AppError } from '../../core/app-error.ts'
+import type { Control } from '../database.ts'
+import { derivedTables } from '../derived-tables.ts'
+import { ErasedBytesKept } from '../erased-flush.ts'
+import { beginUpkeep, endUpkeep } from './pool.ts'
+
+export const placesNotErased: readonly string[] = [
+  'The write-ahead log of the control plane’s PostgreSQL server until the server has overwritten it, and archives of that log.',
+  'Standbys of that server until they have applied the erasure, and what they keep of its log.',
+  'Dumps, base backups and snapshots of that server or of its disk.',
+  'Log files of that server, where it is set to write statements with their values.',
+]
+
+/** How long rewriting a table waits for its readers, and then they for it, milliseconds. */
+const rewriteLockMs = 1_000
+
+/**
+ * Writes the tables anew, each of which needs the table alone for that time. Rewriting keeps rows that an
+ * older transaction or snapshot may still read, and reports no error, so each table is checked after it.
+ */
+export async function flushErased(control: Control, tables: readonly string[]): Promise<void> {
+  try {
+    await withUpkeep(control, (connection) => flush(connection, tables))
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === 'overloaded')) throw error
+    throw new ErasedBytesKept(
+      'The control plane’s PostgreSQL server is busy: somebody else uses the tables that must be written anew, such as a dump',
+      { cause: error },
+    )
+  }
+}
+
+/** {@link flushErased} of every table. */
+export async function rewriteAll(control: Control): Promise<void> {
+  const tables = await control.introspection.getTables()
+  await flushErased(
+    control,
+    tables.map(({ name }) => name),
+  )
+}
+
+async function flush(connection: Control, tables: readonly string[]): Promise<void> {
+  await run(connection, `set lock_timeout = ${rewriteLockMs}`)
+  try {
+    await requireOwned(connection, tables)
+    const derived = tables.filter((table) => derivedTables.includes(table))
+    const others = tables.filter((table) => !derivedTables.includes(table))
+    await keepNoStatistics(connection, derived)
+    await forgetStatistics(connection, derived)
+    const xid = await newTransactionId(connection)
+    for (const table of derived) await rewriteTable(connection, table, 'full', xid)
+    for (const table of others) await rewriteTable(connection, table, 'full, analyze', xid)
+    if (others.length > 0 && (await ownsDatabase(connection))) await run(connection, rewriteStatistics)
+  } finally {
+    await run(connection, 'reset lock_timeout')
+  }
+}
+
+async function rewriteTable(connection: Control, table: string, options: string, xid: string): Promise<void> {
+  await sql`vacuum (${sql.raw(options)}) ${sql.table(table)}`.execute(connection)
+  await assertRewritten(connection, table, xid)
+}
+
+/** Throws where the role may not write one of the tables anew, which would only be a warning. */
+async function requireOwned(connection: Control, tables: readonly string[]): Promise<void> {
+  const { rows } = await sql<{ name: string; role: string }>`
+    select relname as name, current_user::text as role from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+      and relname in (${sql.join(tables)}) and not pg_has_role(relowner, 'usage')`.execute(connection)
+  const [foreign] = rows
+  if (foreign === undefined) return
+  throw new ErasedBytesKept(
+    `The role ${foreign.role} does not own the table ${foreign.name} of the control plane in PostgreSQL and can’t write it anew; its owner must run: alter table ${foreign.name} owner to "${foreign.role}"`,
+  )
+}
+
+/** The owner of a database may rewrite its catalogs, as may a superuser. */
+async function ownsDatabase(connection: Control): Promise<boolean> {
+  const { rows } = await sql<{ owns: number }>`
+    select pg_has_role(datdba, 'usage') as owns from pg_database where datname = current_database()`.execute(
+    connection,
+  )
+  return rows[0]?.owns === 1
+}
+
+/** The catalog of what the planner knows of columns. */
+const statistics = 'pg_catalog.pg_statistic'
+const rewriteStatistics = `vacuum full ${statistics}`
+
+/** Columns whose values come from telemetry, or may: all but ids, by which the planner finds rows. */
+const isDerived = sql`att.attnum > 0 and not att.attisdropped
+  and att.attname <> 'id' and att.attname not like '%\\_id'`
+
+/**
+ * Makes PostgreSQL collect no values of the tables' columns from now on. Waits until a collection in progress
+ * has ended. Tables that don't exist yet are left out.
+ */
+export async function keepNoStatistics(
+  db: Pick<Kysely<unknown>, 'getExecutor'>,
+  tables: readonly string[] = derivedTables,
+): Promise<void> {
+  if (tables.length === 0) return
+  const { rows } = await sql<{ table: string; column: string }>`
+    select cls.relname as table, att.attname as column
+    from pg_attribute att join pg_class cls on cls.oid = att.attrelid
+    where cls.relnamespace = current_schema()::regnamespace and cls.relkind = 'r'
+      and cls.relname in (${sql.join(tables)}) and ${isDerived}
+      and coalesce(att.attstattarget, -1) <> 0
+    order by cls.relname, att.attnum`.execute(db)
+  for (const [table, columns] of Map.groupBy(rows, (row) => row.table)) {
+    const changes = columns.map(({ column }) => sql`alter column ${sql.ref(column)} set statistics 0`)
+    await sql`alter table ${sql.table(table)} ${sql.join(changes)}`.execute(db)
+  }
+}
+
+/** The comment of a table whose removed statistics may still be in the file of the catalog. */
+const unfinished = 'Statistics of this table are to be removed from pg_statistic'
+
+/**
+ * Removes what was collected before {@link keepNoStatistics}, as in a database of an earlier version. Only
+ * the owner of the database can remove it from the file of the catalog. Until that is done, a comment of the
+ * table says so.
+ */
+async function forgetStatistics(connection: Control, tables: readonly string[]): Promise<void> {
+  if (tables.length === 0) return
+  const stale = await collectedColumns(connection, tables)
+  const marked = await unfinishedTables(connection, tables)
+  if (stale.length === 0 && marked.length === 0) return
+  if (!(await ownsDatabase(connection))) {
+    throw new ErasedBytesKept(
+      'PostgreSQL keeps values of erased rows in its statistics, which only the owner of the database can remove; make the role of the control plane its owner: alter database … owner to …',
+    )
+  }
+  const byTable = Map.groupBy(stale, ({ table }) => table)
+  for (const [table, columns] of byTable) {
+    await sql`comment on table ${sql.table(table)} is ${sql.lit(unfinished)}`.execute(connection)
+    // A column that gets a type, even the one that it has, loses its statistics.
+    const changes = columns.map(
+      ({ column, type, collation }) =>
+        sql`alter column ${sql.ref(column)} type ${sql.raw(type)}${collation === null ? sql`` : sql` collate ${sql.id(collation)}`}`,
+    )
+    await sql`alter table ${sql.table(table)} ${sql.join(changes)}`.execute(connection)
+  }
+  const xid = await newTransactionId(connection)
+  await run(connection, rewriteStatistics)
+  await assertRewritten(connection, statistics, xid)
+  for (const table of new Set([...byTable.keys(), ...marked])) {
+    await sql`comment on table ${sql.table(table)} is null`.execute(connection)
+  }
+}
+
+interface CollectedColumn {
+  readonly table: string
+  readonly column: string
+  readonly type: string
+  readonly collation: string | null
+}
+
+/** Columns of the tables that come from telemetry and have statistics. */
+async function collectedColumns(connection: Control, tables: readonly string[]): Promise<CollectedColumn[]> {
+  const { rows } = await sql<CollectedColumn>`
+    select cls.relname as table, att.attname as column, format_type(att.atttypid, att.atttypmod) as type,
+      (select collname from pg_collation where oid = att.attcollation)::text as collation
+    from pg_stats known join pg_class cls on cls.relname = known.tablename
+      and cls.relnamespace = current_schema()::regnamespace and cls.relkind = 'r'
+    join pg_attribute att on att.attrelid = cls.oid and att.attname = known.attname
+    where known.schemaname = current_schema() and cls.relname in (${sql.join(tables)}) and ${isDerived}
+    order by cls.relname, att.attnum`.execute(connection)
+  return rows
+}
+
+async function unfinishedTables(connection: Control, tables: readonly string[]): Promise<string[]> {
+  const { rows } = await sql<{ table: string }>`
+    select relname as table from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+      and relname in (${sql.join(tables)}) and obj_description(oid, 'pg_class') = ${unfinished}`.execute(
+    connection,
+  )
+  return rows.map(({ table }) => table)
+}
+
+/** How often a flush looks whether the transactions before it have ended, and how long it pauses, seconds. */
+const [endedTries, endedPause] = [40, 0.05]
+
+/**
+ * Returns the number of a transaction of its own, once every transaction of the server that began before it
+ * has ended. Rewriting would keep what those may still read, also those of other databases, because its own
+ * snapshot goes back to the oldest of all. Those that don't end in two seconds are left to
+ * {@link assertRewritten}.
+ */
+async function newTransactionId(connection: Control): Promise<string> {
+  const { rows } = await sql<{ xid: string }>`select pg_current_xact_id()::text as xid`.execute(connection)
+  const [begun] = rows
+  if (begun === undefined) throw new Error('The control plane gives no number of a transaction.')
+  for (let tries = 0; tries < endedTries; tries++) {
+    const oldest = await sql<{ is_later: number }>`
+      select pg_snapshot_xmin(pg_current_snapshot()) > ${begun.xid}::text::xid8 as is_later`.execute(
+      connection,
+    )
+    if (oldest.rows[0]?.is_later === 1) break
+    await sql`select pg_sleep(${endedPause})`.execute(connection)
+  }
+  return begun.xid
+}
+
+/**
+ * Throws unless the table was written anew without any row that was deleted before the transaction `xid`. The
+ * oldest transaction that the rewriting respected is in `relfrozenxid` of the table and of its TOAST table.
+ * It is older where another transaction, snapshot or prepared transaction kept rows.
+ */
+async function assertRewritten(connection: Control, table: string, xid: string): Promise<void> {
+  const { rows } = await sql<{ is_clean: number | null }>`
+    select bool_and(age(file.relfrozenxid) <= age(${xid}::text::xid8::xid)) as is_clean
+    from pg_class as owner join pg_class as file on file.oid in (owner.oid, owner.reltoastrelid)
+    where owner.oid = ${table}::text::regclass`.execute(connection)
+  if (rows[0]?.is_clean !== 1) {
+    throw new ErasedBytesKept(
+      `The table ${table} of PostgreSQL may still contain erased rows: a transaction or snapshot that is older than the erasure keeps them, such as of a dump`,
+    )
+  }
+}
+
+/** Runs `work` on a connection whose statements may take as long as they need. */
+function withUpkeep<T>(control: Control, work: (connection: Control) => Promise<T>): Promise<T> {
+  return control.connection().execute(async (connection) => {
+    await run(connection, beginUpkeep)
+    try {
+      return await work(connection)
+    } finally {
+      await run(connection, endUpkeep)
+    }
+  })
+}
+
+const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
+  connection.executeQuery(CompiledQuery.raw(text))

@@ -1,0 +1,224 @@
+// A service with its control plane on PostgreSQL, as an ordinary role. What an anomaly says, and what a
+// person wrote about it, is unique and is searched for in every file of the server's data folder: found
+// before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
+// has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
+// connections. What people typed into settings, such as mutes, is kept as on every database.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { CertificateAnswer } from '../../contract/deletion/certificate.ts'
+import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { formatInstant } from '../../contract/values/instant.ts'
+import { systemClock } from '../../server/core/clock.ts'
+import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
+import { temporaryFolder } from '../fixtures.ts'
+import { askServer, programOf, role, startPostgres } from '../postgres-server.ts'
+import { Canaries, filesHolding } from './canaries.ts'
+import { deletionsUrl, requestIn } from './erasing.ts'
+import { eraseCompletely, type Service, startService, type Who, waitFor } from './service.ts'
+
+const database = 'lethe'
+const server = await startPostgres({ wal_level: 'replica', full_page_writes: 'on' })
+const files = join(server.folder, 'data')
+const admin = (...statements: string[]) => askServer(server.folder, database, ...statements)
+const dataDir = temporaryFolder()
+
+let atStep: Failpoint = async () => {}
+let service: Service
+
+before(async () => {
+  await askServer(server.folder, 'postgres', 'create role service login', `create database ${database}`)
+  // Its right in the database: to create tables.
+  await admin('grant create on schema public to service')
+  service = await startService({
+    settings: {
+      LETHE_DATA_DIR: dataDir,
+      LETHE_CONTROL_URL: `postgres://service@localhost/${database}?host=${encodeURIComponent(server.folder)}`,
+    },
+    failpoint: (name) => atStep(name),
+  })
+  // A search would miss a text that PostgreSQL has compressed.
+  await admin('alter table held_anomaly_versions alter column record set storage external')
+})
+after(async () => {
+  await service?.stop()
+  await server.stop()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+async function sendJson(
+  method: string,
+  path: string,
+  as: Who,
+  json: unknown,
+  status: number,
+): Promise<string> {
+  const answer = await service.send(method, path, { as, ...(json !== undefined && { json }) })
+  assert.equal(answer.status, status, `${method} ${path}: ${answer.text}`)
+  return answer.text
+}
+
+const anomaliesOf = async (as: Who) => (await service.read('/anomalies', pageOf(Anomaly), as)).items
+
+const hourNs = 3_600_000_000_000n
+const nowNs = systemClock.nowNs()
+
+/** A gauge with one high value that a detector reports, and two notes of a person about it. */
+async function plant(as: Who, startNs: bigint): Promise<Canaries> {
+  const canaries = new Canaries()
+  // Long, so that PostgreSQL stores the versions of the anomaly in a TOAST table.
+  const shelf = `${canaries.text('anomaly group')} ${randomBytes(1000).toString('base64')}`
+  const attributes = [{ key: 'shelf', value: { stringValue: shelf } }]
+  const dataPoints = Array.from({ length: 30 }, (_, minute) => ({
+    timeUnixNano: String(startNs + BigInt(minute) * 60_000_000_000n),
+    attributes,
+    asDouble: minute === 20 ? canaries.number('anomaly value') : 1,
+  }))
+  const metrics = [{ name: 'shelf.load', gauge: { dataPoints } }]
+  await sendJson('POST', '/v1/metrics', as, { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }, 200)
+  const detector = {
+    name: 'Shelf',
+    metric_key: 'shelf.load',
+    method_key: 'threshold',
+    params: { upper: 100, violate_n: 1 },
+    scope: { group_by: 'shelf' },
+    window_minutes: 600,
+    schedule_minutes: 10_080,
+  }
+  const { id } = Detector.parse(JSON.parse(await sendJson('POST', '/anomalies/detectors', as, detector, 201)))
+  const ran = await sendJson('POST', `/anomalies/detectors/${id}/run`, as, undefined, 200)
+  const [found] = await anomaliesOf(as)
+  assert.ok(found !== undefined, `the anomaly to erase exists: ${ran}`)
+  // The first note is kept as a version while a hold is in force, and is then only in rows that were deleted.
+  const hold = await sendJson('POST', '/usage/storage/holds', as, { case_ref: 'case' }, 201)
+  for (const place of ['earlier note', 'note']) {
+    const verdict = { verdict: 'real', note: canaries.text(place) }
+    await sendJson('POST', `/anomalies/${found.id}/feedback`, as, verdict, 200)
+  }
+  await sendJson('POST', `/usage/storage/holds/${JSON.parse(hold).id}/release`, as, undefined, 200)
+  return canaries
+}
+
+/** Places of canaries by whether a file of the folder has them. Everything in memory is written before. */
+async function placesIn(folder: string, canaries: Canaries): Promise<{ found: string[]; absent: string[] }> {
+  await admin('checkpoint')
+  const places = [...filesHolding(join(files, folder), canaries.all)]
+  const named = (isFound: boolean) =>
+    places.filter(([, at]) => at.length > 0 === isFound).map(([place]) => place)
+  return { found: named(true), absent: named(false) }
+}
+
+/** The folders of PostgreSQL except its write-ahead log; `base` has tables, indexes, TOAST and statistics. */
+const folders = [
+  'base',
+  'global',
+  'pg_stat',
+  'pg_stat_tmp',
+  'pg_xact',
+  'pg_logical',
+  'pg_subtrans',
+  'pg_multixact',
+]
+
+test('after an erasure no file of PostgreSQL but its log has a byte of it, and the neighbour’s is complete', async () => {
+  const neighbour = await plant('globex/owner', nowNs - 3n * hourNs)
+  const erased = await plant('acme/owner', nowNs - 3n * hourNs)
+  await admin('analyze')
+  for (const canaries of [erased, neighbour]) {
+    assert.deepEqual((await placesIn('base', canaries)).absent, [], 'the search finds all of them')
+  }
+  const done = await eraseCompletely(service, {
+    scope: 'range',
+    confirm: 'acme',
+    range_end: formatInstant(nowNs - 2n * hourNs),
+  })
+  for (const folder of folders) {
+    assert.deepEqual((await placesIn(folder, erased)).found, [], `something is left in ${folder}`)
+  }
+  assert.deepEqual((await placesIn('base', neighbour)).absent, ['earlier note'], 'which was deleted too')
+  assert.equal((await anomaliesOf('globex/owner')).length, 1)
+
+  assert.deepEqual(
+    (await placesIn('pg_wal', erased)).absent,
+    [],
+    'the log has all of it until it is overwritten',
+  )
+  const path = `${deletionsUrl}/${done.request_id}/certificate`
+  const { certificate } = await service.read(path, CertificateAnswer, 'acme/owner')
+  for (const place of [
+    /write-ahead log.*archives/,
+    /Standbys/,
+    /Dumps, base backups/,
+    /Log files of that server/,
+  ]) {
+    assert.equal(certificate.exclusions.filter((text) => place.test(text)).length, 1, String(place))
+  }
+})
+
+test('an erasure goes on by itself after a restart of PostgreSQL, and after its connections were ended while it rewrites', async () => {
+  // Detectors report nothing about the time that was erased before.
+  const erased = await plant('acme/owner', nowNs - hourNs)
+  const [before] = await anomaliesOf('globex/owner')
+  const interrupted: string[] = []
+  const once = async (name: string, interrupt: () => Promise<unknown>) => {
+    if (interrupted.includes(name)) return
+    interrupted.push(name)
+    await interrupt()
+  }
+  let ending: Promise<unknown> = Promise.resolve()
+  atStep = async (name) => {
+    if (name === 'anomalies removed') await once(name, () => server.whileStopped(() => {}))
+    if (name === 'before read-back') await once(name, endConnections)
+    if (name !== 'step recorded' || !interrupted.includes('anomalies removed')) return
+    await once(name, async () => {
+      ending = endWhileRewriting(await readForLong('anomalies'))
+    })
+  }
+  const body = { scope: 'all', confirm: 'acme' }
+  const asked = await service.send('POST', deletionsUrl, { as: 'acme/owner', json: body })
+  const path = `${deletionsUrl}/${requestIn(asked, 202).request_id}`
+  // While the database is gone it is not known how far the erasure is.
+  const { status } = await waitFor(
+    async () => {
+      const answer = await service.send('GET', path)
+      return answer.status === 503 ? { status: 'unknown' } : requestIn(answer, 200)
+    },
+    (request) => request.status === 'completed',
+  )
+  await ending
+  assert.equal(status, 'completed')
+  assert.deepEqual(interrupted.toSorted(), ['anomalies removed', 'before read-back', 'step recorded'])
+  assert.deepEqual((await placesIn('base', erased)).found, [])
+  assert.deepEqual(await anomaliesOf('acme/owner'), [])
+  assert.deepEqual(await anomaliesOf('globex/owner'), [before])
+})
+
+const endConnections = () =>
+  admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'service'")
+
+/** Reads a table in a transaction that goes on, so that the table can't be written anew. Returns its end. */
+async function readForLong(table: string): Promise<() => void> {
+  const reader = spawn(programOf('psql'), ['-h', server.folder, '-U', role, '-d', database, '-Atq'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const hasRead = new Promise((resolve) => reader.stdout.once('data', resolve))
+  reader.stdin.write(`begin; select count(*) from ${table};\n`)
+  await hasRead
+  return () => reader.stdin.end()
+}
+
+async function endWhileRewriting(release: () => void): Promise<void> {
+  const waiting =
+    "select count(*) from pg_stat_activity where usename = 'service' and wait_event_type = 'Lock' and query like 'vacuum%'"
+  await waitFor(
+    () => admin(waiting),
+    (count) => count === '1',
+  )
+  await endConnections()
+  release()
+}
