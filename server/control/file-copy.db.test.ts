@@ -75,7 +75,7 @@ test('a copy is one file with every row as it is, and nothing that was deleted',
 test('a copy is as of one moment, also of what others write meanwhile', async () => {
   let isCopying = true
   let written = 0
-  // A row of the table that is copied first, and one of the last, in one transaction: a copy has both or none.
+  // A row of the table that is copied first and one of the last, in one transaction: a copy has both or none.
   const writing = (async () => {
     for (; isCopying; written++) {
       const name = `pair ${written}`
