@@ -230,6 +230,19 @@ export const benches: readonly Bench[] = [
     wants: 'Chromium from Debian',
   },
   {
+    name: 'control',
+    measures:
+      'the same load on a control plane on SQLite and on PostgreSQL, and the statements of each request',
+    reading:
+      'Two services beside each other, each on a folder of its own; the rounds of a load alternate between them. PostgreSQL is on the same disk and reached by a socket; a network adds its time to each statement. ' +
+      'Clients send in a closed loop, and a commit of telemetry waits 50 ms for others. Statements include those that begin and end transactions, and not those that a service sends without clients. ' +
+      'What was sent is counted once for all requests that are acknowledged together. Erasures have almost no telemetry to remove. Aim: no look-up for a request that sends telemetry.',
+    minutes: 5,
+    args: [],
+    smallest: ['--seconds', '0.3', '--rounds', '1', '--detectors', '8'],
+    wants: 'PostgreSQL from Debian',
+  },
+  {
     name: 'neighbours',
     measures: 'how 53 attacks by one organisation affect an honest one',
     reading:

@@ -25,6 +25,7 @@ const rooms: Readonly<Record<string, string>> = {
   detection: 'Detection',
   storage: 'Storage',
   console: 'Console',
+  control: 'Control plane',
   neighbours: 'Neighbours',
 }
 

@@ -1,7 +1,7 @@
 // How long the console's chart takes from its data to the painted frame: the built console in Debian's
 // Chromium, on its page Storage, whose requests are answered here with as many points as are asked for. The
-// time begins when the browser has parsed the response. It ends with the third frame after the bars are in
-// the page: a frame is begun only when the one before is drawn.
+// time begins when the browser has parsed the last response that the chart needs. It ends with the third
+// frame after the bars are in the page: a frame is begun only when the one before is drawn.
 //
 //   npm run bench -- console/chart [--points 1200,100000] [--repeat 5]
 
@@ -88,7 +88,7 @@ const watch = `(() => {
   let start = null
   Response.prototype.json = async function () {
     const value = await parse.call(this)
-    if (new URL(this.url).pathname === '/usage/storage') start = performance.now()
+    if (/^\\/usage\\/storage(?:\\/erased)?$/.test(new URL(this.url).pathname)) start = performance.now()
     return value
   }
   window.drawnAfter = (begin) => new Promise((resolve) => {

@@ -15,8 +15,12 @@ import { assertEmpty, fillDatabase, isEmptyDatabase } from './fill-database.ts'
 const put = (on: Control, key: string, value: string) =>
   on.insertInto('instance').values({ key, value }).execute()
 
-async function openPair(t: TestContext): Promise<{ source: SharedTestControl; target: SharedTestControl }> {
-  const [source, target] = [await openSharedControlPlane(), await openSharedControlPlane(false)]
+/** A source with rows of more than a page, and an empty target. */
+async function openPair(
+  t: TestContext,
+  isMigrated = true,
+): Promise<{ source: SharedTestControl; target: SharedTestControl }> {
+  const [source, target] = [await openSharedControlPlane(), await openSharedControlPlane(isMigrated)]
   t.after(() => Promise.all([source.close(), target.close()]))
   await put(source.control, 'data_folder', 'the secret')
   for (let at = 0; at < 700; at++) await put(source.control, `nul \0 ${at}`, 'é')
@@ -31,8 +35,7 @@ async function digests(of: Control): Promise<unknown> {
 
 test('an empty database gets every row, also where a command has made its tables before', async (t) => {
   for (const isMigrated of [false, true]) {
-    const { source, target } = await openPair(t)
-    if (isMigrated) await migrate(target.control)
+    const { source, target } = await openPair(t, isMigrated)
     assert.equal(await isEmptyDatabase(target.control), true)
     await assertEmpty(target.control, 'new')
     await fillDatabase(source.control, target.control, 'new')
@@ -57,7 +60,6 @@ test('the same backup may come again, as after a crash, and another one is refus
 
 test('a backup that can’t arrive completely leaves the database empty', async (t) => {
   const { source, target } = await openPair(t)
-  await migrate(target.control)
   await source.control.insertInto('leases').values({ name: 'first', holder: '', until_ms: 0 }).execute()
   await sql`create unique index values_differ on instance (value)`.execute(target.control)
   await assert.rejects(fillDatabase(source.control, target.control, 'new'))
@@ -68,7 +70,7 @@ test('a backup that can’t arrive completely leaves the database empty', async 
 })
 
 test('a database that holds anything is refused and not changed', async (t) => {
-  const { source, target } = await openPair(t)
+  const { source, target } = await openPair(t, false)
   await migrate(target.control, '0012-sessions')
   await put(target.control, 'data_folder', 'of another installation')
   const refused = async (message: RegExp) => {
@@ -90,7 +92,7 @@ test('a database that holds anything is refused and not changed', async (t) => {
 })
 
 test('tables of another program are refused', async (t) => {
-  const { source, target } = await openPair(t)
+  const { source, target } = await openPair(t, false)
   await sql`create table sessions (id text)`.execute(target.control)
   await assert.rejects(fillDatabase(source.control, target.control, 'new'), {
     name: 'BackupError',

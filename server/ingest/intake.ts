@@ -19,7 +19,7 @@ interface Admission {
   takeRows(rows: number): void
   /** Call it where nothing of the request was stored. */
   giveBack(): void
-  /** Resolves when the counts are on disk. */
+  /** Resolves when the counts are on disk; never rejects. */
   count(rowsAccepted: number, rowsRejected: number): Promise<void>
 }
 
@@ -70,14 +70,16 @@ export class Intake {
     const { admission, parts } = await this.#decode(place, body)
     try {
       const { committed, results, late } = this.#begin(place, admission, parts)
+      const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
       await committed
+      // Before this request waits for its turn, so that all requests of a commit are counted together.
+      const counted = admission.count(accepted, rejected)
       // A commit acknowledges hundreds of requests at once, and each response occupies the event loop for a
       // moment.
       await this.#options.turns.turnOf(place.tenantId)
       for (const rows of late) if (rows.size > 0) this.#options.onLate(rows)
-      const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
       this.#options.onExport(signal, accepted, rejected)
-      await admission.count(accepted, rejected)
+      await counted
       return results
     } catch (error) {
       admission.giveBack()

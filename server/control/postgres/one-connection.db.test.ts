@@ -1,0 +1,60 @@
+// A handle with one connection: what asks the database beside its own transaction or connection waits for
+// itself, and fails. The handle of SQLite has one connection always, so the suites of all stores show the
+// same of the stores; this is about what only PostgreSQL does.
+
+import assert from 'node:assert/strict'
+import { dirname } from 'node:path'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { openSharedPostgresPlane } from '../../../tests/postgres-plane.ts'
+import { role } from '../../../tests/postgres-server.ts'
+import { dialectOf, lock } from '../dialect.ts'
+import { migrate } from '../migrate.ts'
+import { transact } from '../transaction.ts'
+import { defaultLimits, openPostgres } from './postgres.ts'
+
+const plane = await openSharedPostgresPlane(false)
+const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(plane.control)
+const control = openPostgres(
+  { host: dirname(plane.socketPath), user: role, database: rows[0]?.name ?? assert.fail() },
+  { ...defaultLimits, connections: 1 },
+)
+after(async () => {
+  await control.destroy()
+  await plane.close()
+})
+
+const put = (on: typeof control, key: string) =>
+  on.insertInto('instance').values({ key, value: '' }).execute()
+const keys = async (on: typeof control) =>
+  (await on.selectFrom('instance').select('key').orderBy('key').execute()).map(({ key }) => key)
+
+test('one connection is enough to migrate, and to migrate again', async () => {
+  await migrate(control)
+  await migrate(control)
+})
+
+test('one connection is enough for transactions that wait for each other, and for locks of every kind', async () => {
+  await Promise.all(
+    ['a', 'b', 'c'].map((key) =>
+      transact(control, async (trx) => {
+        await lock(trx, 'organisations')
+        await lock(trx, { tenantId: key })
+        await lock(trx, 'backups')
+        await put(trx, key)
+      }),
+    ),
+  )
+  await transact(control, async (trx) => {
+    await dialectOf(trx).lockAll(trx)
+    await put(trx, 'd')
+  })
+  assert.deepEqual(await dialectOf(control).snapshot(control, keys), ['a', 'b', 'c', 'd'])
+})
+
+test('one connection is enough to write every table anew, and to say how large the database is', async () => {
+  await control.deleteFrom('instance').where('key', '=', 'd').execute()
+  await dialectOf(control).rewrite(control)
+  assert.deepEqual(await keys(control), ['a', 'b', 'c'])
+  assert.ok((await dialectOf(control).sizeBytes(control)) > 0)
+})
