@@ -100,6 +100,9 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
       .replace(/\?.*/, '')
       .replace(/erasures\/.*/, 'erasure')
       .replace('/', '-')
+    // A run of axe takes most of the time, so a page that is not loaded is checked in one of its looks.
+    const index = (await sights()).indexOf(sight)
+    const checked = visits === oneVisit ? [index % 2 === 0 ? narrow : zoomed] : visits.flat()
     for (const views of visits) {
       for (const view of views) {
         await visitor.look(view)
@@ -110,7 +113,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
           // It is as wide as the window also with what was loaded.
           await visitor.look(view)
         }
-        await visitor.checkAccess()
+        if (checked.includes(view)) await visitor.checkAccess()
         await visitor.shoot(`${name}-${state}`)
       }
     }
