@@ -52,14 +52,17 @@ test('a start waits for the migration of another, longer than for any other lock
     await second.destroy()
     await close()
   })
+  const begun = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
   const slow = {
     async up(db: Parameters<typeof foundation.up>[0]) {
+      begun.resolve()
       await goOn.promise
       await foundation.up(db)
     },
   }
   const first = migratorOf(control, { '0001-foundation': slow }).migrateToLatest()
+  await begun.promise
   const starting = migrate(second)
   const lookAt = () =>
     Promise.race([waitersOn(control), starting.then(() => assert.fail('It did not wait.'))])
