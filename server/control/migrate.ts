@@ -22,6 +22,7 @@ import { tokenUse } from './migrations/0013-token-use.ts'
 import { sameSchema } from './migrations/0014-same-schema.ts'
 import { moves } from './migrations/0015-moves.ts'
 import { oddTexts } from './migrations/0016-odd-texts.ts'
+import { longGroups } from './migrations/0017-long-groups.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -40,6 +41,7 @@ const migrations = {
   '0014-same-schema': sameSchema,
   '0015-moves': moves,
   '0016-odd-texts': oddTexts,
+  '0017-long-groups': longGroups,
 }
 
 /** Names of all migrations of this program, oldest first. */

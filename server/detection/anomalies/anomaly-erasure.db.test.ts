@@ -210,6 +210,15 @@ test('more anomalies than fit into one statement are all removed and redacted', 
   assert.deepEqual(theirs, { inRange: 1203, learntFrom: 1203 })
 })
 
+test('an anomaly of a group with long labels is recorded and erased', async () => {
+  const groupKey = JSON.stringify({ service: randomBytes(20_000).toString('base64') })
+  for (const place of [acme, globex]) await record(await create(place), [finding(0, 5, { groupKey })])
+  assert.equal((await anomalies(acme)).length, 1)
+  assert.deepEqual(await erase(allTime), { inRange: 1, learntFrom: 0 })
+  assert.equal((await anomalies(acme)).length, 0)
+  assert.equal((await anomalies(globex)).length, 1)
+})
+
 test("the status and note of a detector's last run are cleared, enabled or not, except that nothing could be judged", async () => {
   const states: [StoredDetector, RunSummary][] = [
     [await create(acme), { status: 'anomalous', note: 'Series: 1 anomalous, 3 ok.' }],
