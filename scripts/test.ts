@@ -23,8 +23,9 @@ const opensControl = (file: string) =>
 /**
  * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
  * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
- * only: on PostgreSQL each rewrites every table. The tests of the loop count who waits for their clock, so
- * they need a database that answers within a turn of the event loop.
+ * only, because on PostgreSQL each writes the derived tables anew; tests/scenario/canary-postgres.test.ts has
+ * some there. The tests of the loop count who waits for their clock, so they need a database that answers
+ * within a turn of the event loop.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
