@@ -13,10 +13,7 @@ import { folderVariable, startPostgres } from '../tests/postgres-server.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
-/** These take minutes. They start first, so that the run does not wait for them alone at the end. */
-const isLong = (file: string) => file.startsWith('tests/simulation/')
-const found = globSync('{contract,console,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
-const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
+const all = globSync('{contract,console,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
 const opensControl = (file: string) =>
   /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
