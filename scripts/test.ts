@@ -1,31 +1,40 @@
 // Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a
 // control plane, otherwise all, or only the files that are named. Those that open a control plane run on
 // SQLite and then again on PostgreSQL; LETHE_TEST_CONTROL_PLANE names one of them (tests/control-planes.ts).
-// Each test file has its own process, because the embedded engine allows one data folder per process.
+// A test file has its own process, because the embedded engine allows one data folder per process. Files that
+// need no process of their own share one, because the start of a process costs more than most of them.
 
-import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { createTemplate } from '../tests/postgres-plane.ts'
 import { folderVariable, startPostgres } from '../tests/postgres-server.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
-/** These take minutes. They start first, so that the run does not wait for them alone at the end. */
-const isLong = (file: string) => file.startsWith('tests/simulation/')
-const found = globSync('{contract,console,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
-const all = [...found.filter(isLong), ...found.filter((file) => !isLong(file))]
+const all = globSync('{contract,console,server,tests,scripts,bench}/**/*.test.ts', { cwd: root }).sort()
 const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulation)\//.test(file)
+const sourceOf = (file: string) => readFileSync(join(root, file), 'utf8')
 const opensControl = (file: string) =>
-  /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(readFileSync(join(root, file), 'utf8'))
+  /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(sourceOf(file))
+/** Hooks of a file would also run around the tests of others; signals and memory belong to the process. */
+const isAlone = (file: string) =>
+  !isFast(file) ||
+  /^(?:before|after)(?:Each)?\(|\b(?:process\.(?:on|once|emit|kill|memoryUsage)|supervise)\(/m.test(
+    sourceOf(file),
+  )
+/** These take a minute or more. They begin first, so that none of them runs alone at the end. */
+const isLong = (file: string) => /^tests\/(?:console|scenario|simulation)\//.test(file)
 /**
  * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
  * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
  * only, because on PostgreSQL each writes the derived tables anew; tests/scenario/canary-postgres.test.ts has
  * some there. The tests of the loop count who waits for their clock, so they need a database that answers
- * within a turn of the event loop.
+ * within a turn of the event loop. Tests of telemetry need a control plane only for their organisations.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
@@ -33,15 +42,18 @@ const isOfOne = (file: string) =>
   ) ||
   /^server\/deletion\/(?:[^/]+\.db|attempt\/.*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
     file,
-  )
-const needsServer = (file: string) =>
-  /\/(?:postgres-plane|race)\.ts'$/m.test(readFileSync(join(root, file), 'utf8'))
+  ) ||
+  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:hostile|slow)[^/]*))\b/.test(file)
+const needsServer = (file: string) => /\/(?:postgres-plane|race)\.ts'$/m.test(sourceOf(file))
 const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
 const kind = kinds[wanted[0] ?? '']
 const files = kind !== undefined ? all.filter(kind) : wanted.length > 0 ? wanted : all
 
 /** A round takes about half an hour on two cores; one that takes this long is stuck. */
 const wholeRunMs = 90 * 60_000
+
+/** One more than there are cores, because tests often wait for a service that starts or a disk that syncs. */
+const processesAtOnce = availableParallelism() + 1
 
 interface Round {
   readonly plane: string
@@ -59,31 +71,41 @@ function planRounds(): Round[] {
   ].filter((round) => round.files.length > 0)
 }
 
-function runRound({ plane, files: tests }: Round, environment: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      '--test',
-      '--test-concurrency=2',
-      '--test-reporter=spec',
-      ...tests,
-    ],
-    {
+/** The files of a round in the order in which they begin, each with a process of its own. */
+function planProcesses(tests: readonly string[]): { together: string[]; processes: string[] } {
+  const together = tests.filter((file) => !isAlone(file))
+  const alone = tests.filter(isAlone)
+  const shared = together.length > 0 ? ['tests/together.ts'] : []
+  return {
+    together,
+    processes: [...shared, ...alone.filter(isLong), ...alone.filter((file) => !isLong(file))],
+  }
+}
+
+/** Returns whether all tests of the round passed. */
+function runRound({ plane, files: tests }: Round): Promise<boolean> {
+  const { together, processes } = planProcesses(tests)
+  process.env.LETHE_TEST_CONTROL_PLANE = plane
+  process.env.LETHE_TEST_TOGETHER = together.join(',')
+  const stopped = new AbortController()
+  const stop = () => stopped.abort()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  return new Promise((resolve, reject) => {
+    const results = run({
       cwd: root,
-      stdio: 'inherit',
-      env: { ...process.env, ...environment, LETHE_TEST_CONTROL_PLANE: plane },
-      timeout: wholeRunMs,
-    },
-  )
-  const pass = (signal: NodeJS.Signals) => child.kill(signal)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, pass)
-  return new Promise((resolve) => {
-    child.once('error', (error) => {
-      process.stderr.write(`The tests were ended: ${error.message}\n`)
-      resolve(1)
+      files: processes.map((file) => join(root, file)),
+      concurrency: processesAtOnce,
+      signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(wholeRunMs)]),
     })
-    child.once('exit', (code) => resolve(code ?? 1))
+    let passed = false
+    results.on('test:summary', ({ file, success }) => {
+      if (file === undefined) passed = success
+    })
+    results
+      .compose(spec)
+      .on('error', reject)
+      .on('end', () => resolve(passed))
+      .pipe(process.stdout, { end: false })
   })
 }
 
@@ -92,13 +114,16 @@ async function runAll(): Promise<number> {
   const isServed = rounds.some(({ plane, files: tests }) => plane === 'postgres' || tests.some(needsServer))
   const server = isServed ? await startPostgres() : null
   try {
-    if (server !== null) await createTemplate(server.folder)
-    let status = 0
+    if (server !== null) {
+      await createTemplate(server.folder)
+      process.env[folderVariable] = server.folder
+    }
+    let passed = true
     for (const round of rounds) {
       if (rounds.length > 1) process.stdout.write(`\n# control plane: ${round.plane}\n`)
-      status ||= await runRound(round, server === null ? {} : { [folderVariable]: server.folder })
+      passed = (await runRound(round)) && passed
     }
-    return status
+    return passed ? 0 : 1
   } finally {
     await server?.stop()
   }

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { instanceFile } from '../backup/manifest.ts'
 import { ConfigError } from '../config.ts'
+import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control } from '../control/database.ts'
 import { newSecret } from '../core/ids.ts'
 
@@ -30,12 +31,7 @@ export async function assertSameFolder(control: Control, folderSecret: string): 
     .values({ key: 'data_folder', value: folderSecret })
     .onConflict((conflict) => conflict.column('key').doNothing())
     .execute()
-  const { value } = await control
-    .selectFrom('instance')
-    .select('value')
-    .where('key', '=', 'data_folder')
-    .executeTakeFirstOrThrow()
-  if (value === folderSecret) return
+  if ((await folderSecretIn(control)) === folderSecret) return
   throw new ConfigError(
     'The control-plane database belongs to another data folder; set LETHE_DATA_DIR and LETHE_CONTROL_URL to a pair that was started together.',
   )

@@ -2,7 +2,8 @@
 // crash leaves the database empty or complete; doing it again with the same backup then changes nothing. A
 // database that holds anything else is refused and not changed.
 
-import { controlTables, copyTable, digestTable, isEmptyOf } from '../control/copy.ts'
+import { controlTables, copyTable, isEmptyOf, sameDigest } from '../control/copy.ts'
+import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { migrate } from '../control/migrate.ts'
@@ -68,15 +69,10 @@ function occupied(found: Exclude<Found, 'nothing'>, name: string): BackupError {
 
 /** Only a database of the same installation is brought to the newest schema, to be compared. */
 async function isFilledFrom(source: Control, target: Control): Promise<boolean> {
-  const [expected, found] = [await folderOf(source), await folderOf(target)]
+  const [expected, found] = [await folderSecretIn(source), await folderSecretIn(target)]
   if (expected === undefined || expected !== found) return false
   await migrate(target)
   return (await firstDifference(source, target)) === null
-}
-
-async function folderOf(control: Control): Promise<string | undefined> {
-  const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
-  return (await query.executeTakeFirst())?.value
 }
 
 async function firstDifference(
@@ -84,8 +80,7 @@ async function firstDifference(
   target: Control | ControlTransaction,
 ): Promise<string | null> {
   for (const table of controlTables) {
-    const [there, here] = [await digestTable(source, table), await digestTable(target, table)]
-    if (there.rows !== here.rows || there.digest !== here.digest) return table
+    if ((await sameDigest(source, target, table)) === null) return table
   }
   return null
 }

@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
 import { type ControlPlace, nameOfPlace, openControlAt } from '../control/place.ts'
@@ -206,10 +207,7 @@ async function fillFrom(copy: string, place: ControlPlace): Promise<void> {
 }
 
 async function assertControlOf(place: ControlPlace, folderSecret: string): Promise<void> {
-  const value = await withControlAt(place, async (control) => {
-    const query = control.selectFrom('instance').select('value').where('key', '=', 'data_folder')
-    return (await query.executeTakeFirst())?.value
-  }).catch((cause: unknown) => {
+  const value = await withControlAt(place, folderSecretIn).catch((cause: unknown) => {
     throw new BackupError(
       `The control plane ${nameOfPlace(place)} can't be read; take the backup's with --control-plane from-backup.`,
       { cause },

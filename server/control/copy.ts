@@ -91,6 +91,16 @@ export async function digestTable(control: Control, table: ControlTable): Promis
   return { rows: count, digest: hash.digest('hex') }
 }
 
+/** Returns the digest of a table that has the same rows in both databases; null where the rows differ. */
+export async function sameDigest(
+  source: Control,
+  target: Control,
+  table: ControlTable,
+): Promise<TableDigest | null> {
+  const [there, here] = [await digestTable(source, table), await digestTable(target, table)]
+  return there.rows === here.rows && there.digest === here.digest ? here : null
+}
+
 /** Columns by name, because a column that a migration added has another place in a newer database. */
 function canonicalRow(row: Row): unknown[] {
   return Object.keys(row)

@@ -32,7 +32,10 @@ export interface Undecoded {
   /** What the body claims to have uncompressed, bytes. */
   readonly bodyBytes: number
   readonly isJson?: boolean
-  /** Called at the body's turn. Its errors are thrown to the caller of {@link Decoder.decode}. */
+  /**
+   * Called at the body's turn, and again where it turns out to be large. Its errors are thrown to the caller
+   * of {@link Decoder.decode}.
+   */
   readonly job: () => DecodeJob
   /** Called as soon as the bytes are no longer needed. */
   readonly release: () => void

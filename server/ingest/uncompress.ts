@@ -26,8 +26,8 @@ export function claimedBytes(coding: Coding, body: Buffer, limitBytes: number): 
 }
 
 /**
- * Returns the uncompressed body; null where it has more than `maxBytes`. Throws `bad_request` where it is not
- * what its coding says, or ends too early.
+ * Returns the uncompressed body; null where it has more than `maxBytes`, which is at least 1. Throws
+ * `bad_request` where it is not what its coding says, or ends too early.
  */
 export function uncompress(coding: Coding, body: Buffer, maxBytes: number): Buffer | null {
   if (coding === 'identity' || body.length === 0) return body.length <= maxBytes ? body : null

@@ -8,7 +8,8 @@
 import { checkChain, listTenants } from '../audit/live-check.ts'
 import { chainTables } from '../audit/log.ts'
 import { ControlPlaneError } from '../control/control-plane-error.ts'
-import { controlTables, copyTable, digestTable, dropTables, isEmptyOf } from '../control/copy.ts'
+import { controlTables, copyTable, dropTables, isEmptyOf, sameDigest } from '../control/copy.ts'
+import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
 import { migrate, migrationNames } from '../control/migrate.ts'
@@ -61,7 +62,8 @@ export async function moveControl(options: MoveOptions): Promise<Moved> {
   tell(`Chains before: ${chainsText(before)}.`)
   const tables = await transactOnce(source.control, async (trx) => {
     await dialectOf(trx).lockAll(trx)
-    await assertStill(trx)
+    // Nobody has moved the source since it was looked at.
+    await assertUsable(trx)
     const copied = await copyAll(options, trx)
     await failpoint('compared')
     const after = await checkChains(target.control, options)
@@ -152,12 +154,8 @@ function markOf({ installation }: MoveOptions): Pick<MoveMark, 'installation'> {
 
 /** Whose control plane the target holds, as far as its data folder tells. */
 async function installationIn({ source, target }: MoveOptions): Promise<'this' | 'another'> {
-  const [own, other] = await Promise.all(
-    [source.reader, target.control].map((control) =>
-      control.selectFrom('instance').select('value').where('key', '=', 'data_folder').executeTakeFirst(),
-    ),
-  )
-  return own !== undefined && own.value === other?.value ? 'this' : 'another'
+  const [own, other] = await Promise.all([source.reader, target.control].map(folderSecretIn))
+  return own !== undefined && own === other ? 'this' : 'another'
 }
 
 function occupied(whose: 'this' | 'another', name: string): ControlPlaneError {
@@ -166,11 +164,6 @@ function occupied(whose: 'this' | 'another', name: string): ControlPlaneError {
       ? `${name} already holds a control plane of this installation; nothing is replaced. Take an empty database.`
       : `${name} holds the control plane of another installation; take an empty database.`,
   )
-}
-
-/** Under the lock: nobody has moved the source since it was looked at. */
-async function assertStill(trx: ControlTransaction): Promise<void> {
-  await assertUsable(trx)
 }
 
 interface CheckedChains {
@@ -237,9 +230,9 @@ async function copyAndCompare(
   }
   const [tables, differing]: [{ table: string; rows: number; digest: string }[], string[]] = [[], []]
   for (const table of controlTables) {
-    const [there, here] = [await digestTable(trx, table), await digestTable(target.control, table)]
-    if (there.rows !== here.rows || there.digest !== here.digest) differing.push(table)
-    else tables.push({ table, ...here })
+    const same = await sameDigest(trx, target.control, table)
+    if (same === null) differing.push(table)
+    else tables.push({ table, ...same })
   }
   if (differing.length > 0) return differing
   for (const { table, rows, digest } of tables) {

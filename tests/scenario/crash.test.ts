@@ -1,4 +1,4 @@
-// kill -9 during ingest, and at every step of an erasure. Then the service is started again on the same
+// kill -9 during ingest, and at steps of an erasure. Then the service is started again on the same
 // folder: no acknowledged row is lost, no erased row is back, the neighbour's identical rows are complete;
 // SIGTERM loses nothing either.
 
@@ -151,7 +151,7 @@ async function completed(
 }
 
 describe('kill -9 during ingest', () => {
-  for (const killAfter of [1, 7, 23]) {
+  for (const killAfter of [1, 23]) {
     test(`loses no acknowledged row when it strikes after ${killAfter} acknowledgements`, async () => {
       const dataDir = newFolder()
       const options = { dataDir, organisations: [acme, globex] }
@@ -217,18 +217,13 @@ describe('kill -9 during an erasure', () => {
     scope: 'range',
     range_end: new Date(mondayMs + endHour * hourMs).toISOString(),
   }
+  /** Where a partition is dropped or replaced. The simulation kills at every point (kill.test.ts). */
   const points = [
-    { point: 'fenced', occurrence: 1 },
-    { point: 'planned', occurrence: 1 },
-    { point: 'before partition step', occurrence: 1 },
     { point: 'partition dropped', occurrence: 1 },
-    { point: 'step recorded', occurrence: 1 },
     { point: 'survivors copied', occurrence: 1 },
     { point: 'swap promised', occurrence: 1 },
     { point: 'partition replaced', occurrence: 1 },
     { point: 'step recorded', occurrence: 2 },
-    { point: 'removed from disk', occurrence: 1 },
-    { point: 'before read-back', occurrence: 1 },
   ]
   /** Each point has organisations of its own. */
   const owners = points.map((_, i) => organisation(`acme-${i}`))

@@ -8,7 +8,7 @@ import { endSoonAfterAll, firstSeed as seed } from './simulation.ts'
  * Number of steps; a replayed run needs at least as many as when it failed. `npm run simulate` is for
  * thousands of steps.
  */
-const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 250)
+const stepCount = Number(process.env.LETHE_SIM_STEPS ?? 160)
 const runs = ['any', undefined].includes(process.env.LETHE_SIM_SEED) ? 3 : 1
 
 /** A run that failed while an erasure is paused would wait for it forever. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { readFolderSecret } from '../../app/instance.ts'
 import { instanceFile } from '../../backup/manifest.ts'
 import { type Config, ConfigError, readConfig } from '../../config.ts'
+import { folderSecretIn } from '../../control/data-folder.ts'
 import type { Control } from '../../control/database.ts'
 import { migrationsIn } from '../../control/migration-history.ts'
 import { type ControlPlace, mayHaveControl, nameOfPlace, openControlAt } from '../../control/place.ts'
@@ -80,11 +81,7 @@ async function assertOfFolder(
   dataDir: string,
 ): Promise<void> {
   if ((await migrationsIn(control)).length === 0) return
-  const row = await control
-    .selectFrom('instance')
-    .select('value')
-    .where('key', '=', 'data_folder')
-    .executeTakeFirst()
-  if (row === undefined || row.value === secret) return
+  const found = await folderSecretIn(control)
+  if (found === undefined || found === secret) return
   throw new ConfigError(`${name} belongs to another data folder than ${dataDir}; see LETHE_DATA_DIR.`)
 }

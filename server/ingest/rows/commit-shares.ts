@@ -35,7 +35,7 @@ export class CommitShares {
   constructor(clock: Pick<Clock, 'steady'>) {
     this.#clock = clock
     this.#current = newWindow(clock.steady().ms)
-    this.#previous = this.#current
+    this.#previous = newWindow(this.#current.sinceMs)
   }
 
   /** The time of {@link ended}, milliseconds. */
@@ -76,12 +76,9 @@ export class CommitShares {
 
   #isLimited(tenantId: string): boolean {
     this.#roll()
-    const windows = this.#previous === this.#current ? [this.#current] : [this.#previous, this.#current]
-    let [own, total] = [0, 0]
-    for (const window of windows) {
-      own += window.byTenant.get(tenantId) ?? 0
-      total += window.total
-    }
+    const windows = [this.#previous, this.#current]
+    const own = windows.reduce((sum, { byTenant }) => sum + (byTenant.get(tenantId) ?? 0), 0)
+    const total = windows.reduce((sum, window) => sum + window.total, 0)
     return own < total && own > total * shareMax
   }
 
