@@ -33,7 +33,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 export const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
 export type Scheme = 'light' | 'dark'
-export const schemes: readonly Scheme[] = ['light', 'dark']
+const schemes: readonly Scheme[] = ['light', 'dark']
 
 /** Wide enough for everything, and the smallest width that WCAG requires. */
 const widths = { wide: 1280, narrow: 375 } as const
@@ -62,7 +62,7 @@ export const flowSchemes = (scheme: Scheme) => schemes.filter((one) => hasScreen
 export const zoomedWidth = widths.wide / 4
 
 /** Returns a path in the folder that git ignores. */
-export function screenshotPath(name: string): string {
+function screenshotPath(name: string): string {
   const folder = join(root, 'screenshots')
   mkdirSync(folder, { recursive: true })
   return join(folder, `${name}.png`)
