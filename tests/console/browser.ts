@@ -1,15 +1,24 @@
 // Debian's Chromium, for tests of the console. An error in its console, a violated policy and a file of
 // another origin fail the test that caused it. Tests that need it are skipped where it is not installed.
 // Screenshots are for people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none
-// is taken.
+// is taken. The tests of a file share pages: a new one costs four seconds of a core, because it starts a
+// process that compiles the console anew. A page is given on without cookies and stored data.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import AxeBuilder from '@axe-core/playwright'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type ConsoleMessage,
+  chromium,
+  type Page,
+  type Request,
+} from 'playwright-core'
+import { pageOperations } from '../../contract/operations/pages.ts'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
 import type { Role } from '../../contract/role.ts'
 import { type Service, type Tenant, waitFor } from '../scenario/service.ts'
@@ -24,7 +33,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 export const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
 export type Scheme = 'light' | 'dark'
-export const schemes: readonly Scheme[] = ['light', 'dark']
+const schemes: readonly Scheme[] = ['light', 'dark']
 
 /** Wide enough for everything, and the smallest width that WCAG requires. */
 const widths = { wide: 1280, narrow: 375 } as const
@@ -40,11 +49,20 @@ export const looks = [
   { scheme: 'dark', width: widths.narrow },
 ] as const
 
+/**
+ * The looks of a flow of a person: one, or both where screenshots are made. The other flows of its file have
+ * the other one, and all pages are seen in both by the test of the frame.
+ */
+export const flowLooks = (scheme: Scheme) => looks.filter((look) => hasScreenshots || look.scheme === scheme)
+
+/** The schemes of a flow on a wide page, as `flowLooks`. */
+export const flowSchemes = (scheme: Scheme) => schemes.filter((one) => hasScreenshots || one === scheme)
+
 /** What 400 % zoom leaves of 1,280 px: nothing may be cut off. */
 export const zoomedWidth = widths.wide / 4
 
 /** Returns a path in the folder that git ignores. */
-export function screenshotPath(name: string): string {
+function screenshotPath(name: string): string {
   const folder = join(root, 'screenshots')
   mkdirSync(folder, { recursive: true })
   return join(folder, `${name}.png`)
@@ -87,29 +105,80 @@ interface VisitOptions {
   readonly expects?: RegExp
 }
 
-/** Opens a browser without cookies or stored data. */
+/** A page that no test uses, by its browser. */
+const free = new WeakMap<Browser, Page[]>()
+
+async function takePage(browser: Browser): Promise<Page> {
+  const known = free.get(browser)?.pop()
+  if (known !== undefined) return known
+  const context = await browser.newContext({ timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  // The machine may be busy with other tests.
+  page.setDefaultTimeout(60_000)
+  return page
+}
+
+/** Clears the page for the next test. The program of the console ends, so it requests nothing any more. */
+async function givePage(browser: Browser, page: Page): Promise<void> {
+  const context = page.context()
+  await context.unrouteAll({ behavior: 'ignoreErrors' })
+  await context.setOffline(false)
+  await page.evaluate('localStorage.clear(), sessionStorage.clear()')
+  // Of the same origin, so that the browser keeps the process of the page.
+  await page.goto(new URL(pageOperations.health.path, page.url()).href)
+  await context.clearCookies()
+  free.set(browser, [...(free.get(browser) ?? []), page])
+}
+
+/** Closes pages that a failed test has left open, each with a screenshot of what it shows. */
+export async function closeLeftOpen(browser: Browser): Promise<void> {
+  const given = free.get(browser) ?? []
+  for (const [i, context] of browser.contexts().entries()) {
+    const [page] = context.pages()
+    if (page !== undefined && given.includes(page)) continue
+    await page?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
+    await context.close()
+  }
+}
+
+/** Runs axe in the page and returns a line for each violation and its elements. */
+const findViolations = `axe
+  .run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations'] })
+  .then(({ violations }) =>
+    violations.map(({ help, id, nodes }) =>
+      id + ': ' + help + nodes.map((one) => '\\n  ' + one.html).join('')))`
+
+/**
+ * axe itself, without the package for Playwright: that one loads axe again for every check and joins what it
+ * found in frames, which takes three times as long. The pages have no frames.
+ */
+const require = createRequire(import.meta.url)
+const axeSource = readFileSync(
+  createRequire(require.resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'),
+  'utf8',
+)
+
+/** Shows a page without cookies or stored data, as a browser that was just opened. */
 export async function visit(
   browser: Browser,
   { address, expects, scheme = 'light', width = widths.wide }: VisitOptions,
 ): Promise<Visitor> {
-  const context = await browser.newContext({
-    colorScheme: scheme,
-    viewport: { width, height: 900 },
-    timezoneId: 'Europe/Berlin',
-    reducedMotion: 'reduce',
-  })
-  const page = await context.newPage()
+  const page = await takePage(browser)
+  const context = page.context()
+  await page.emulateMedia({ colorScheme: scheme })
+  await page.setViewportSize({ width, height: 900 })
   const faults: string[] = []
-  page.on('console', (message) => {
+  const onConsole = (message: ConsoleMessage) => {
     if (message.type() !== 'error' && message.type() !== 'warning') return
     if (expects?.test(message.text()) !== true) faults.push(message.text())
-  })
-  // The machine may be busy with other tests.
-  page.setDefaultTimeout(60_000)
-  page.on('pageerror', (error) => faults.push(String(error)))
-  page.on('request', (request) => {
+  }
+  const onError = (error: Error) => {
+    faults.push(String(error))
+  }
+  const onRequest = (request: Request) => {
     if (!request.url().startsWith(address) && !request.url().startsWith('data:')) faults.push(request.url())
-  })
+  }
+  page.on('console', onConsole).on('pageerror', onError).on('request', onRequest)
   let shown: Look = { scheme, width }
   return {
     page,
@@ -144,16 +213,13 @@ export async function visit(
     async checkAccess() {
       // While a button loads, its label has too little contrast.
       await page.locator('button[data-loading]').first().waitFor({ state: 'detached' })
-      const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
-      // The pages have no frames, so axe needs no page of its own to join what it found.
-      const { violations } = await new AxeBuilder({ page }).withTags(tags).setLegacyMode().analyze()
-      const found = violations.map(
-        ({ help, id, nodes }) => `${id}: ${help}\n  ${nodes.map((one) => one.html).join('\n  ')}`,
-      )
+      if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axeSource)
+      const found = await page.evaluate(findViolations)
       assert.deepEqual(found, [])
     },
     async leave() {
-      await context.close()
+      page.off('console', onConsole).off('pageerror', onError).off('request', onRequest)
+      await givePage(browser, page)
       assert.deepEqual(faults, [], 'errors in the console of the browser')
     },
   }

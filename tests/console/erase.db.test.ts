@@ -1,6 +1,6 @@
 // The console's pages of storage and erasing, in a real browser against the real service: a person reads what
-// is stored, selects days, erases them and gets a certificate. In two colour schemes; other tests add a
-// second person and a preview that is stale.
+// is stored, selects days, erases them and gets a certificate. Other tests add a second person and a preview
+// that is stale.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -14,12 +14,13 @@ import { checkCertificate } from '../../server/deletion/certificate/check.ts'
 import { eraseCompletely, type Service, waitFor } from '../scenario/service.ts'
 import {
   arrive,
+  closeLeftOpen,
+  flowLooks,
+  flowSchemes,
   hasChromium,
   looks,
   openBrowser,
   type Scheme,
-  schemes,
-  screenshotPath,
   type Visitor,
   zoomedWidth,
 } from './browser.ts'
@@ -38,11 +39,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     browser = await openBrowser()
   })
   afterEach(async () => {
-    // Writes a screenshot of the page that a failed test has left open.
-    for (const [i, context] of browser.contexts().entries()) {
-      await context.pages()[0]?.screenshot({ path: screenshotPath(`left-open-${i}`), fullPage: true })
-      await context.close()
-    }
+    await closeLeftOpen(browser)
     await releaseHolds()
   })
   after(async () => {
@@ -116,7 +113,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.keyboard.press('Shift+ArrowLeft')
   }
 
-  for (const { scheme, width } of looks) {
+  for (const { scheme, width } of flowLooks('dark')) {
     test(`storage shows what is stored, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive(browser, service, 'storage', { scheme, width })
       const { page } = visitor
@@ -362,7 +359,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  for (const scheme of schemes) {
+  for (const scheme of flowSchemes('light')) {
     test(`days are selected, erased and certified, ${scheme}`, async () => {
       const visitor = await arrive(browser, service, 'storage', { scheme })
       const { page } = visitor

@@ -2,12 +2,21 @@
 // browser: a complete one, and one in which a line was changed.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service, startService } from '../scenario/service.ts'
 import { sendSample } from '../scenario/telemetry.ts'
-import { arrive, elsewhere, hasChromium, looks, openBrowser, schemes, visit } from './browser.ts'
+import {
+  arrive,
+  closeLeftOpen,
+  elsewhere,
+  flowLooks,
+  flowSchemes,
+  hasChromium,
+  openBrowser,
+  visit,
+} from './browser.ts'
 import { keyboardOf } from './keyboard.ts'
 
 describe('evidence in the console', { skip: !hasChromium }, () => {
@@ -27,6 +36,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       assert.equal((await service.send('POST', '/tokens', { as: 'acme/admin', json: token })).status, 201)
     }
   })
+  afterEach(() => closeLeftOpen(browser))
   after(async () => {
     await browser.close()
     await service.stop()
@@ -34,7 +44,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
 
   const entriesOf = (page: Page) => page.getByRole('button', { name: /^Entry \d+$/ })
 
-  for (const { scheme, width } of looks) {
+  for (const { scheme, width } of flowLooks('light')) {
     test(`the audit log lists, filters and opens entries, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive(browser, service, 'audit', { scheme, width })
       const { page } = visitor
@@ -69,7 +79,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     })
   }
 
-  for (const scheme of schemes) {
+  for (const scheme of flowSchemes('dark')) {
     test(`a whole chain is verified in the browser, ${scheme}`, async () => {
       const visitor = await arrive(browser, service, 'ledger', { scheme })
       const { page } = visitor
@@ -89,7 +99,9 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       await page.getByRole('heading', { name: requestId }).waitFor()
       await visitor.leave()
     })
+  }
 
+  for (const scheme of flowSchemes('light')) {
     test(`the first line that was changed is named, ${scheme}`, async () => {
       const visitor = await arrive(browser, service, 'ledger', { scheme })
       const { context, page } = visitor

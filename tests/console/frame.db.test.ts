@@ -3,11 +3,13 @@
 // phone and with 400 % zoom: axe finds nothing, nothing is cut off, and nothing has moved while it loaded.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { type Service, startService } from '../scenario/service.ts'
 import {
   arrive,
+  closeLeftOpen,
+  flowLooks,
   hasChromium,
   hasScreenshots,
   type Look,
@@ -38,12 +40,13 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     service = await startService()
     browser = await openBrowser()
   })
+  afterEach(() => closeLeftOpen(browser))
   after(async () => {
     await browser.close()
     await service.stop()
   })
 
-  for (const { scheme, width } of looks) {
+  for (const { scheme, width } of flowLooks('dark')) {
     test(`a person signs in with a token, ${scheme} and ${width} wide`, async () => {
       const { address } = service
       const visitor = await visit(browser, { address, scheme, width, expects: /status of 401/ })

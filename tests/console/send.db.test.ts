@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -20,7 +20,7 @@ import { pageOf } from '../../contract/values/fields.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { isInstalled, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
 import { type Service, startService, waitFor } from '../scenario/service.ts'
-import { arrive, hasChromium, looks, openBrowser, visit } from './browser.ts'
+import { arrive, closeLeftOpen, flowLooks, hasChromium, openBrowser } from './browser.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -51,19 +51,16 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     service = await startService()
     browser = await openBrowser()
   })
+  afterEach(() => closeLeftOpen(browser))
   after(async () => {
     await browser.close()
     await service.stop()
   })
 
-  for (const { scheme, width } of looks) {
+  for (const { scheme, width } of flowLooks('dark')) {
     test(`the snippet of curl stores a record, and a refusal is explained, ${scheme} and ${width} wide`, async () => {
-      const { address } = service
-      const visitor = await visit(browser, { address, scheme, width, expects: /status of 401/ })
+      const visitor = await arrive(browser, service, 'send', { role: 'admin', scheme, width })
       const { page } = visitor
-      await page.goto(`${address}/console/acme/send`)
-      await page.getByLabel('Access token').fill(service.secretOf('acme/admin'))
-      await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('waiting for data').waitFor()
       await page.getByRole('button', { name: 'Create an ingest token' }).click()
       await page.getByText('It is shown once').waitFor()
@@ -162,12 +159,8 @@ scrape_configs:
   })
 
   test('a viewer sees what arrives, and which roles read refusals', async () => {
-    const { address } = service
-    const visitor = await visit(browser, { address, expects: /status of 401/ })
+    const visitor = await arrive(browser, service, 'send', { role: 'viewer' })
     const { page } = visitor
-    await page.goto(`${address}/console/acme/send`)
-    await page.getByLabel('Access token').fill(service.secretOf('acme/viewer'))
-    await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('Your role does not permit reading refusals').waitFor()
     await page.getByText('Creating a token is for owner or admin').waitFor()
     await visitor.shoot('send-viewer')

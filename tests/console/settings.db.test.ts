@@ -2,11 +2,11 @@
 // organisation. Pages offer only what the role may do.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { systemClock } from '../../server/core/clock.ts'
-import { eraseCompletely, type Service, startService, type Who } from '../scenario/service.ts'
-import { hasChromium, looks, openBrowser, type Scheme, type Visitor, visit } from './browser.ts'
+import { eraseCompletely, type Service, startService } from '../scenario/service.ts'
+import { arrive, closeLeftOpen, flowLooks, hasChromium, openBrowser, visit } from './browser.ts'
 
 const msPerDay = 86_400_000
 
@@ -17,29 +17,11 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     service = await startService()
     browser = await openBrowser()
   })
+  afterEach(() => closeLeftOpen(browser))
   after(async () => {
     await browser.close()
     await service.stop()
   })
-
-  interface Arrival {
-    readonly as?: Who
-    readonly scheme?: Scheme
-    readonly width?: number
-    /** Errors that the test causes beside the 401 before the sign-in. */
-    readonly expects?: RegExp
-  }
-
-  async function arrive(path: string, { as = 'acme/owner', ...more }: Arrival = {}): Promise<Visitor> {
-    const expects = more.expects ?? /status of 401/
-    const visitor = await visit(browser, { address: service.address, ...more, expects })
-    const { page } = visitor
-    await page.goto(`${service.address}/console/${as.split('/')[0]}/${path}`)
-    await page.getByLabel('Access token').fill(service.secretOf(as))
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.locator('#page').waitFor()
-    return visitor
-  }
 
   /** The response of the service to a program that sends this secret. */
   const statusWith = async (secret: string) => {
@@ -70,9 +52,9 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       await page.context().cookies(),
     ])
 
-  for (const { scheme, width } of looks) {
+  for (const { scheme, width } of flowLooks('dark')) {
     test(`a token is created, used, replaced, and revoked with its descendants, ${scheme} and ${width} wide`, async () => {
-      const visitor = await arrive('settings/tokens', { scheme, width })
+      const visitor = await arrive(browser, service, 'settings/tokens', { scheme, width })
       const { page } = visitor
       const name = `parent ${scheme}`
       await page.getByRole('button', { name: 'first owner' }).waitFor()
@@ -119,9 +101,11 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       await visitor.shoot('tokens-ended')
       await visitor.leave()
     })
+  }
 
+  for (const { scheme, width } of flowLooks('light')) {
     test(`the settings beside the tokens can be read, ${scheme} and ${width} wide`, async () => {
-      const visitor = await arrive('settings', { scheme, width })
+      const visitor = await arrive(browser, service, 'settings', { scheme, width })
       const { page } = visitor
       await page.getByText('You type it to confirm an erasure.').waitFor()
       await visitor.shoot('settings')
@@ -164,7 +148,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   })
 
   test('a list that could not be read shows the request id, and Retry reads it again', async () => {
-    const visitor = await arrive('settings', { expects: /status of (?:401|503)/ })
+    const visitor = await arrive(browser, service, 'settings', { expects: /status of 503/ })
     const { context, page } = visitor
     const refused = { code: 'not_ready', detail: 'The service is starting or stopping.' }
     const headers = { 'x-request-id': 'req_test' }
@@ -181,7 +165,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   })
 
   test('under a stricter rule an erasure waits for a second person, and every page shows that it does', async () => {
-    const visitor = await arrive('settings/approval')
+    const visitor = await arrive(browser, service, 'settings/approval')
     const { page } = visitor
     await page.getByText('In force: never').waitFor()
     await page.getByLabel('for every erasure').check()
@@ -214,7 +198,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
       const { status, text } = await service.send('POST', '/usage/storage/deletions', { json })
       assert.equal(status, 202, text)
     }
-    const visitor = await arrive('storage')
+    const visitor = await arrive(browser, service, 'storage')
     const { context, page } = visitor
     // Shorter pages than those of the console, which would need hundreds of requests.
     await context.route('**/usage/storage/deletions?limit=50*', (route) =>
@@ -247,7 +231,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   })
 
   test('the audit log is searched between two instants', async () => {
-    const visitor = await arrive('audit')
+    const visitor = await arrive(browser, service, 'audit')
     const { page } = visitor
     await page
       .getByRole('button', { name: /^Entry/ })
@@ -269,7 +253,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   })
 
   test('a viewer sees no form, and which role may use it', async () => {
-    const visitor = await arrive('settings/tokens', { as: 'acme/viewer' })
+    const visitor = await arrive(browser, service, 'settings/tokens', { role: 'viewer' })
     const { page } = visitor
     for (const [link, told] of [
       ['Access tokens', 'Your role does not permit reading access tokens'],
@@ -290,14 +274,17 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   })
 
   test('an admin reads the rule, and only an owner changes it', async () => {
-    const visitor = await arrive('settings/approval', { as: 'acme/admin' })
+    const visitor = await arrive(browser, service, 'settings/approval', { role: 'admin' })
     await visitor.page.getByText('Changing it is for owner; you are signed in as admin.').waitFor()
     assert.equal(await visitor.page.locator('#page form').count(), 0)
     await visitor.leave()
   })
 
   test('an organisation is removed after its erasure, and the page shows the checkpoints', async () => {
-    const visitor = await arrive('settings/danger', { as: 'globex/owner', expects: /status of (?:401|409)/ })
+    const visitor = await arrive(browser, service, 'settings/danger', {
+      tenant: 'globex',
+      expects: /status of (?:401|409)/,
+    })
     const { page } = visitor
     await page.getByLabel('Type globex to remove it').fill('globex')
     await page.getByRole('button', { name: 'Remove globex' }).click()

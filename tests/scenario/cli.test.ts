@@ -13,6 +13,7 @@ import { promisify } from 'node:util'
 import { version } from '../../server/core/process/version.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { nodeWords, runLethe } from './command-line.ts'
+import { waitFor } from './service.ts'
 
 const running = new Set<ChildProcess>()
 after(() => {
@@ -33,12 +34,18 @@ const environment = (dataDir: string, more: Record<string, string> = {}) => ({
 /** Runs a command until it ends. */
 const lethe = (env: Record<string, string | undefined>, ...words: string[]) => runLethe(env, words)
 
+/** What starts the service: the program, or Debian's `script`, which gives it a terminal for its output. */
+const starters = {
+  program: [process.execPath, ...nodeWords, 'serve'],
+  terminal: ['script', '-qefc', `exec '${[process.execPath, ...nodeWords].join("' '")}' serve`, '/dev/null'],
+}
+
+const ctrlC = '\x03'
+
 /** Starts the service and waits until it listens; `out` is what it has printed so far. */
-async function serve(env: Record<string, string | undefined>) {
-  const child = spawn(process.execPath, [...nodeWords, 'serve'], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+async function serve(env: Record<string, string | undefined>, starter: keyof typeof starters = 'program') {
+  const [program = '', ...words] = starters[starter]
+  const child = spawn(program, words, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   running.add(child)
   const ended = once(child, 'exit').then(([code]) => {
     running.delete(child)
@@ -54,7 +61,14 @@ async function serve(env: Record<string, string | undefined>) {
   void ended.then((code) => listening.reject(new Error(`the service ended with ${code}`)))
   const address = await listening.promise
   await ready(address)
-  return { address, printed, ended, stop: (signal: NodeJS.Signals) => child.kill(signal) }
+  return {
+    address,
+    printed,
+    ended,
+    stop: (signal: NodeJS.Signals) => child.kill(signal),
+    /** As typed at the terminal. */
+    type: (keys: string) => child.stdin.write(keys),
+  }
 }
 
 async function ready(address: string): Promise<void> {
@@ -70,18 +84,41 @@ async function me(
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
 }
 
-test('a first start prints an owner token once, and a later one keeps it and prints none', async () => {
-  const env = environment(newDataDir())
-  const first = await serve(env)
+/** A desktop whose program for opening addresses writes the number of its arguments and the first one. */
+function desktop() {
+  const folder = newFolder()
+  const file = join(folder, 'opened')
+  const opener = `#!/bin/sh\nprintf '%s|%s' "$#" "$1" > '${file}.new' && mv '${file}.new' '${file}'\n`
+  writeFileSync(join(folder, 'xdg-open'), opener, { mode: 0o755 })
+  const env = { PATH: `${folder}:${process.env.PATH}`, DISPLAY: ':0' }
+  return { env, opened: () => (existsSync(file) ? readFileSync(file, 'utf8') : null) }
+}
+
+/** The link in what a first start has printed. */
+const linkIn = (out: string) => /^ {2}(http\S+\/console\/sign-in#code=\S+)\s*$/m.exec(out)?.[1]
+
+test('a first start opens the link that signs in once and prints an owner token; a later one keeps the token and does neither', async () => {
+  const { env: ofDesktop, opened } = desktop()
+  const env = environment(newDataDir(), ofDesktop)
+  const first = await serve(env, 'terminal')
+  const link = linkIn(first.printed.out) ?? assert.fail(first.printed.out)
+  const isOpened = async () => opened()
+  assert.equal(await waitFor(isOpened, (argument) => argument !== null), `1|${link}`)
+  const signIn = () =>
+    fetch(`${first.address}/session`, {
+      method: 'POST',
+      headers: { origin: first.address, authorization: `Bearer ${link.replace(/.*#code=/, '')}` },
+    })
+  assert.deepEqual([(await signIn()).status, (await signIn()).status], [201, 401])
   const token = /shown only once: (\S+)/.exec(first.printed.out)?.[1]
   assert.ok(token)
   assert.match(first.printed.out, /OTEL_EXPORTER_OTLP_ENDPOINT=http/)
   assert.deepEqual((await me(first.address, token)).body.role, 'owner')
-  first.stop('SIGTERM')
+  first.type(ctrlC)
   assert.equal(await first.ended, 0)
 
   const second = await serve(env)
-  assert.doesNotMatch(second.printed.out, /shown only once/)
+  assert.doesNotMatch(second.printed.out, /shown only once|sign-in/)
   assert.equal((await me(second.address, token)).status, 200)
   second.stop('SIGTERM')
   assert.equal(await second.ended, 0)
@@ -103,15 +140,16 @@ test('a first start on a used port fails with a sentence and prints no token; th
   await service.ended
 })
 
-test('the bootstrap variables create the organisation and its owner, whose secret is not printed', async () => {
+test('the bootstrap variables create the organisation and its owner, whose secret is not printed; without a terminal nothing is opened', async () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
   const dataDir = newDataDir()
-  const service = await serve(
-    environment(dataDir, { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: secret }),
-  )
+  const { env: ofDesktop, opened } = desktop()
+  const chosen = { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: secret }
+  const service = await serve(environment(dataDir, { ...chosen, ...ofDesktop }))
   const { status, body } = await me(service.address, secret)
   assert.deepEqual([status, body.tenant_id, body.role], [200, 'acme', 'owner'])
   assert.ok(!service.printed.out.includes(secret))
+  assert.ok(linkIn(service.printed.out) !== undefined)
   assert.equal(
     statSync(join(dataDir, 'control.db')).mode & 0o077,
     0,
@@ -124,6 +162,7 @@ test('the bootstrap variables create the organisation and its owner, whose secre
   assert.ok(!used.err.includes('short'))
   service.stop('SIGTERM')
   await service.ended
+  assert.equal(opened(), null, 'without a terminal the link is only printed')
 })
 
 test('tokens are created, listed and revoked beside a running service, which applies it at its next request', async () => {
