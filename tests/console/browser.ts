@@ -18,7 +18,6 @@ import {
   type Page,
   type Request,
 } from 'playwright-core'
-import { pageOperations } from '../../contract/operations/pages.ts'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
 import type { Role } from '../../contract/role.ts'
 import { type Service, type Tenant, waitFor } from '../scenario/service.ts'
@@ -124,8 +123,13 @@ async function givePage(browser: Browser, page: Page): Promise<void> {
   await context.unrouteAll({ behavior: 'ignoreErrors' })
   await context.setOffline(false)
   await page.evaluate('localStorage.clear(), sessionStorage.clear()')
-  // Of the same origin, so that the browser keeps the process of the page.
-  await page.goto(new URL(pageOperations.health.path, page.url()).href)
+  // Of the same origin, so that the browser keeps the process of the page. It names an icon, because the
+  // browser would ask the service for one, and the next test would get its refusal. It
+  // stays, because a test may go back to it.
+  const blank = new URL('/blank', page.url()).href
+  const body = '<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>blank</title>'
+  await page.route(blank, (route) => route.fulfill({ contentType: 'text/html', body }))
+  await page.goto(blank)
   await context.clearCookies()
   free.set(browser, [...(free.get(browser) ?? []), page])
 }
