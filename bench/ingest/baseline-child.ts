@@ -12,7 +12,7 @@ import { openChdb } from '../../server/telemetry/chdb.ts'
 import { rowCount, type TableRows } from '../../server/telemetry/rows.ts'
 import { insertColumns } from '../../server/telemetry/schema/create-schema.ts'
 import { type ColumnSpec, type Signal, tables } from '../../server/telemetry/schema/tables.ts'
-import { writers } from '../../server/telemetry/sessions.ts'
+import { writers } from '../../server/telemetry/sessions/numbers.ts'
 import { startNs } from './payloads.ts'
 import { secondsUntilRest } from './rest.ts'
 

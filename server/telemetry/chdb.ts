@@ -5,7 +5,7 @@
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ChdbResult, drainPending, Session } from 'chdb'
+import { type ChdbResult, drainPending } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
@@ -17,11 +17,12 @@ import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { readLines } from './json-lines.ts'
-import { Pool } from './pool.ts'
 import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { writeServerSettings } from './server-settings.ts'
-import { halfOfCores, ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions.ts'
+import { CleanSession, type StatementOptions } from './sessions/clean-session.ts'
+import { halfOfCores, ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions/numbers.ts'
+import { Pool } from './sessions/pool.ts'
 import { Spool } from './spool.ts'
 import { raw, render, type Sql, sql } from './sql.ts'
 import { removeUnsyncedParts } from './unsynced-parts.ts'
@@ -147,12 +148,12 @@ function removeTemporaryFiles(folder: string): void {
 
 class ChdbEngine implements LocalEngine {
   readonly files = new EngineFolder(this, () => this.#sync())
-  readonly #sessions: readonly Session[]
+  readonly #sessions: readonly CleanSession[]
   /** Commits and commands don't wait for reads. */
-  readonly #writing: Pool<Session>
+  readonly #writing: Pool<CleanSession>
   /** Organisations take turns. */
-  readonly #reading: FairPool<Session>
-  readonly #ownReading: Pool<Session>
+  readonly #reading: FairPool<CleanSession>
+  readonly #ownReading: Pool<CleanSession>
   readonly #spool: Spool
   readonly #lock: FolderLock
   #diskSync: DiskSync | null = null
@@ -167,7 +168,7 @@ class ChdbEngine implements LocalEngine {
     this.#sessions = Array.from(
       { length: writers + readers + ownReaders },
       () =>
-        new Session(join(options.folder, 'engine'), {
+        new CleanSession(join(options.folder, 'engine'), {
           connectionArgs: ['--async_load_databases=0', `--config-file=${config}`],
         }),
     )
@@ -183,7 +184,7 @@ class ChdbEngine implements LocalEngine {
    * on which a statement or a merge runs.
    */
   async settle(): Promise<void> {
-    for (const session of this.#sessions) await this.#guard(() => session.queryAsync(sessionSettings))
+    for (const session of this.#sessions) await this.#guard(() => session.query(sessionSettings))
     lowerOtherThreads(keptThreads)
   }
 
@@ -223,7 +224,7 @@ class ChdbEngine implements LocalEngine {
   async select<T>(statement: Sql, limits: StatementLimits = defaultLimits, share?: ReadShare): Promise<T[]> {
     const bounded = (isAlone: boolean) =>
       sql`${statement} SETTINGS ${bounds(limits, isAlone)}, output_format_json_quote_64bit_integers = 1`
-    const result = await this.#read(bounded, jsonRows, share)
+    const result = await this.#read(bounded, { ...jsonRows, ...limits }, share)
     return readLines(result.text())
   }
 
@@ -233,7 +234,7 @@ class ChdbEngine implements LocalEngine {
     share?: ReadShare,
   ): Promise<Uint8Array> {
     const bounded = (isAlone: boolean) => sql`${statement} SETTINGS ${bounds(limits, isAlone)}`
-    const result = await this.#read(bounded, nativeBlocks, share)
+    const result = await this.#read(bounded, { ...nativeBlocks, ...limits }, share)
     return result.bytes()
   }
 
@@ -249,7 +250,7 @@ class ChdbEngine implements LocalEngine {
   ): Promise<void> {
     await this.#guard(() =>
       this.#spool.lend(rows, (path) =>
-        this.#writing.lend((session) => session.queryAsync(insertText(table, columns, path)), commit),
+        this.#writing.lend((session) => session.query(insertText(table, columns, path)), commit),
       ),
     )
   }
@@ -270,38 +271,41 @@ class ChdbEngine implements LocalEngine {
     this.#lock.close()
   }
 
-  #run(pool: Pool<Session>, statement: Sql, format = jsonRows): Promise<ChdbResult> {
-    return this.#guard(() => pool.lend((session) => session.queryAsync(render(statement), format)))
+  #run(pool: Pool<CleanSession>, statement: Sql, options: StatementOptions = jsonRows): Promise<ChdbResult> {
+    return this.#guard(() => pool.lend((session) => session.query(render(statement), options)))
   }
 
   /** Runs a reading statement, whose text depends on whether other organisations read too. */
   #read(
     statement: (isAlone: boolean) => Sql,
-    format: typeof jsonRows,
+    options: StatementOptions,
     share: ReadShare | undefined,
   ): Promise<ChdbResult> {
-    if (share === undefined) return this.#run(this.#ownReading, statement(true), format)
+    if (share === undefined) return this.#run(this.#ownReading, statement(true), options)
     const { tenantId: owner, kind, signal } = share
     return this.#guard(() =>
       this.#reading.lend({ owner, kind, signal }, (session, isAlone) =>
-        this.#readWanted(session, render(statement(isAlone)), format, signal),
+        this.#readWanted(session, render(statement(isAlone)), options, signal),
       ),
     )
   }
 
   /** Kills the statement where the signal aborts while it runs; then throws the reason of the signal. */
   async #readWanted(
-    session: Session,
+    session: CleanSession,
     text: string,
-    format: typeof jsonRows,
+    options: StatementOptions,
     signal: AbortSignal | undefined,
   ): Promise<ChdbResult> {
-    if (signal === undefined) return session.queryAsync(text, format)
+    if (signal === undefined) return session.query(text, options)
     const mark = `/* read ${++this.#reads} */`
     const end = () => this.#end(mark)
     signal.addEventListener('abort', end, { once: true })
     try {
-      return await session.queryAsync(`${mark} ${text}`, format)
+      const result = await session.query(`${mark} ${text}`, options)
+      // A statement that was killed may have returned a part of its result.
+      signal.throwIfAborted()
+      return result
     } catch (error) {
       signal.throwIfAborted()
       throw error

@@ -80,7 +80,7 @@ const moduleRules: readonly { module: RegExp; files: RegExp; reason: string }[] 
   },
   {
     module: /^chdb$/,
-    files: /^server\/telemetry\/chdb\.ts$/,
+    files: /^server\/telemetry\/(?:chdb|sessions\/clean-session)\.ts$/,
     reason: 'the embedded engine is reached through the port in telemetry/engine.ts',
   },
   {
