@@ -13,7 +13,7 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { DerivedStore } from '../telemetry/derived-store.ts'
-import type { TenantPlace } from '../telemetry/engine.ts'
+import { type TelemetryEngine, type TenantPlace, withPatience } from '../telemetry/engine.ts'
 import { type Fences, ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type ErasureLocks, memoryLocks } from '../telemetry/placement-locks.ts'
@@ -92,13 +92,13 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const faults = new Faults()
   const journal: RecordedErasure[] = []
   const founded: { hash: string | null } = { hash: 'first entry' }
-  const newWorker = (start: Started) =>
+  const newWorker = (start: Started, engine: TelemetryEngine) =>
     new DeletionWorker({
       ...start,
       requests,
       steps: new StepStore(stores.control),
-      completionMarks: new CompletionMarks(stores.engine),
-      engine: stores.engine,
+      completionMarks: new CompletionMarks(withPatience(engine)),
+      engine,
       files: stores.files,
       clock: waitingFor(clock),
       trustedNowMs: async () => clock.nowMs(),
@@ -116,9 +116,9 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       attemptsAtOnce,
     })
   /** Creates the objects that every start of the service creates. */
-  const started = () => {
+  const started = (engine = stores.engine) => {
     const start = startOn(stores.control, clock)
-    return { ...start, worker: newWorker(start) }
+    return { ...start, worker: newWorker(start, engine) }
   }
   const first = started()
   const { gate, requestStore, worker } = first

@@ -13,7 +13,14 @@ import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
 import { lowerOtherThreads } from '../core/process/thread-priority.ts'
 import { FairPool } from '../core/turns/fair-pool.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
-import { EngineError, type ReadShare, type StatementLimits } from './engine.ts'
+import {
+  EngineError,
+  type ReadShare,
+  type StatementLimits,
+  type TelemetryEngine,
+  usualLimits,
+  withPatience,
+} from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
 import { readLines } from './json-lines.ts'
@@ -45,12 +52,14 @@ interface ChdbOptions {
    * operating system's cache.
    */
   readonly commitSync?: CommitSync
-  /** Logs the broken parts that were found after a power loss. */
+  /** Logs the broken parts that were found after a power loss, and reads of the start that are slow. */
   readonly logger?: Pick<FastifyBaseLogger, 'warn' | 'error'>
   /**
    * The command that opens the folder; null or absent for a service, which waits for such a command to end.
    */
   readonly command?: string | null
+  /** Limits of the first try of each read of the start; the usual ones where absent. */
+  readonly startLimits?: StatementLimits
   /** Runs after the lock of the folder is taken and before its files are opened. */
   readonly beforeOpen?: () => Promise<void>
 }
@@ -69,8 +78,6 @@ const nativeBlocks = { format: 'Native' }
  * engine's own for its memory, to which it gives the highest.
  */
 const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', 'MemoryWorker'])
-
-const defaultLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
 
 /**
  * Settings of every session. The text of a statement contains its bound values, so it may be long. Statements
@@ -127,8 +134,9 @@ export async function openChdb(options: ChdbOptions): Promise<LocalEngine> {
   }
   try {
     await engine.settle()
-    const syncFiles = await engine.settleSyncs(options)
-    await createSchema(engine, { syncFiles })
+    const patient = withPatience(engine, options.logger, options.startLimits)
+    const syncFiles = await engine.settleSyncs(patient, options)
+    await createSchema(patient, { syncFiles })
   } catch (error) {
     await engine.close()
     throw error
@@ -193,9 +201,12 @@ class ChdbEngine implements LocalEngine {
    * commits are synced. Call and await it before any table is used. Returns true where the engine must sync
    * each file.
    */
-  async settleSyncs({ folder, commitSync = 'off', logger }: ChdbOptions): Promise<boolean> {
+  async settleSyncs(
+    patient: TelemetryEngine,
+    { folder, commitSync = 'off', logger }: ChdbOptions,
+  ): Promise<boolean> {
     const marks = join(folder, 'syncs')
-    const { removed, damaged } = await removeUnsyncedParts(this, await syncedUntilNs(marks))
+    const { removed, damaged } = await removeUnsyncedParts(patient, await syncedUntilNs(marks))
     if (removed.length > 0)
       logger?.warn(
         { parts: removed },
@@ -221,18 +232,14 @@ class ChdbEngine implements LocalEngine {
     return commitSync !== 'off'
   }
 
-  async select<T>(statement: Sql, limits: StatementLimits = defaultLimits, share?: ReadShare): Promise<T[]> {
+  async select<T>(statement: Sql, limits: StatementLimits = usualLimits, share?: ReadShare): Promise<T[]> {
     const bounded = (isAlone: boolean) =>
       sql`${statement} SETTINGS ${bounds(limits, isAlone)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#read(bounded, { ...jsonRows, ...limits }, share)
     return readLines(result.text())
   }
 
-  async bytes(
-    statement: Sql,
-    limits: StatementLimits = defaultLimits,
-    share?: ReadShare,
-  ): Promise<Uint8Array> {
+  async bytes(statement: Sql, limits: StatementLimits = usualLimits, share?: ReadShare): Promise<Uint8Array> {
     const bounded = (isAlone: boolean) => sql`${statement} SETTINGS ${bounds(limits, isAlone)}`
     const result = await this.#read(bounded, { ...nativeBlocks, ...limits }, share)
     return result.bytes()

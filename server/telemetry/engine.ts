@@ -3,6 +3,7 @@
 // this machine can do is in engine-files.ts. Features use a `TenantReader` instead, which can't read without
 // an organisation; only ingest, the eraser and the verifier use the port directly.
 
+import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import type { Sql } from './sql.ts'
@@ -101,6 +102,40 @@ export function onBehalfOf(engine: TelemetryEngine, share: ReadShare): Telemetry
   return {
     select: (statement, limits, own = share) => engine.select(statement, limits, own),
     bytes: (statement, limits, own = share) => engine.bytes(statement, limits, own),
+    command: (statement) => engine.command(statement),
+    insert: (...some) => engine.insert(...some),
+    close: () => engine.close(),
+  }
+}
+
+/** The limits of a read that names none. */
+export const usualLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 << 30 }
+
+/**
+ * Returns the engine whose `select` is repeated with four times the time, until it suffices, where the time
+ * of a statement is over. For a start: on a machine that others keep busy, or with very many parts, reading
+ * the engine's own lists may take minutes, and the service must not stay away for that.
+ */
+export function withPatience(
+  engine: TelemetryEngine,
+  logger?: Pick<FastifyBaseLogger, 'warn'>,
+  first: StatementLimits = usualLimits,
+): TelemetryEngine {
+  async function select<T>(statement: Sql, limits: StatementLimits = first, share?: ReadShare): Promise<T[]> {
+    try {
+      return await engine.select<T>(statement, limits, share)
+    } catch (error) {
+      if (!isTooExpensive(error) || !isOutOfTime(error)) throw error
+      logger?.warn(
+        { err: error, seconds: limits.maxSeconds },
+        'the start waits for a slow read of the engine',
+      )
+      return select(statement, { ...limits, maxSeconds: 4 * limits.maxSeconds }, share)
+    }
+  }
+  return {
+    select,
+    bytes: (...some) => engine.bytes(...some),
     command: (statement) => engine.command(statement),
     insert: (...some) => engine.insert(...some),
     close: () => engine.close(),

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { batchOf, insertRows, temporaryFolder } from '../../tests/fixtures.ts'
 import { type CommitSync, openChdb } from './chdb.ts'
-import type { TelemetryEngine } from './engine.ts'
+import { type TelemetryEngine, usualLimits } from './engine.ts'
 import type { LocalEngine } from './engine-files.ts'
 import { raw, sql } from './sql.ts'
 
@@ -23,18 +23,24 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 interface Told {
   readonly warned: string[]
   readonly erred: string[]
+  /** Messages without parts. */
+  readonly said: string[]
 }
 
 async function withStore<T>(
   commitSync: CommitSync,
   work: (engine: LocalEngine, told: Told) => Promise<T>,
+  startLimits = usualLimits,
 ): Promise<T> {
-  const told: Told = { warned: [], erred: [] }
+  const told: Told = { warned: [], erred: [], said: [] }
   const logger = {
-    warn: ({ parts = [] }: { parts?: string[] }) => void told.warned.push(...parts),
+    warn({ parts }: { parts?: string[] }, message?: string) {
+      if (parts === undefined) told.said.push(message ?? '')
+      else told.warned.push(...parts)
+    },
     error: ({ parts = [] }: { parts?: string[] }) => void told.erred.push(...parts),
   }
-  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, commitSync, logger })
+  const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, commitSync, logger, startLimits })
   try {
     await engine.command(raw('SYSTEM STOP MERGES'))
     return await work(engine, told)
@@ -106,6 +112,24 @@ for (const [name, change] of [
     await withStore('on', async (_engine, { warned }) => assert.deepEqual(warned, []))
   })
 }
+
+test('a start whose reads are refused by their limit of time repeats them with more, and goes on', async () => {
+  await withStore('on', async (engine) => {
+    await insert(engine, 1, 'kept')
+    await engine.files.sync()
+    damage((await insert(engine, 1, 'not acknowledged')).at(-1), flip)
+  })
+  const slow = { ...usualLimits, maxSeconds: 0.000_001 }
+  await withStore(
+    'on',
+    async (engine, told) => {
+      assert.deepEqual(await said(engine), ['kept'])
+      assert.equal(told.warned.length, 1, 'the broken part was found')
+      assert.deepEqual([...new Set(told.said)], ['the start waits for a slow read of the engine'])
+    },
+    slow,
+  )
+})
 
 test('more broken parts than the engine would accept do not prevent the start', async () => {
   await withStore('on', async (engine) => {

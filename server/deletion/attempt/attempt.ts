@@ -32,6 +32,7 @@ import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import { progressOf, type StepStore, type StoredStep } from './step-store.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
+import { UnstoredAttempts } from './unstored-attempts.ts'
 import { readBackBeside } from './verifier.ts'
 
 export interface AttemptDeps {
@@ -47,7 +48,7 @@ export interface AttemptDeps {
   readonly locks: ErasureLocks
   readonly visibility: Visibility
   readonly clock: Clock
-  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   /** Writes to the journal, outside the control plane, that this erasure is about to act. */
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>
@@ -72,6 +73,7 @@ interface Acting {
 export class Attempts {
   readonly #deps: AttemptDeps
   readonly #partitions = new PartitionQueue()
+  readonly #unstored = new UnstoredAttempts()
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
@@ -80,9 +82,9 @@ export class Attempts {
   /** Runs an attempt. A failure of the erasure is not thrown; the state of the request tells it. */
   async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
     const { requestStore } = this.#deps
-    if (found.crashes > crashesMax || found.attempts - found.attemptsForgiven >= attemptsMax) {
-      return this.#giveUp(found)
-    }
+    const attemptsForgiven = found.attemptsForgiven + (this.#unstored.isLast(found) ? 1 : 0)
+    const failed = found.attempts - attemptsForgiven
+    if (found.crashes > crashesMax || failed >= attemptsMax) return this.#giveUp(found, failed)
     let request: StoredDeletion | null = found
     // If the end of an attempt could not be stored, the request is still running or verifying; continue from
     // there.
@@ -98,14 +100,19 @@ export class Attempts {
       // cancelled.
       return this.#hold(request, { ...request.progress, held_by: [wholeHold.holdId] })
     }
-    request = await requestStore.countAttempt(request)
-    if (request === null) return
+    const seen = request
+    const counted = await this.#unstored.noting(seen.requestId, seen.attempts + 1, () =>
+      requestStore.countAttempt(seen, attemptsForgiven),
+    )
+    this.#unstored.forget(seen.requestId)
+    if (counted === null) return
     try {
-      await this.#carryOut(request, signal)
+      await this.#carryOut(counted, signal)
     } catch (error) {
       // A lock that was waited for was not taken, because the lease was lost meanwhile.
       const isLost = error instanceof LeaseLost
-      await this.#interrupted(request, isLost ? new ErasureStopped({ reason: error }) : error)
+      const end = isLost ? new ErasureStopped({ reason: error }) : error
+      await this.#unstored.noting(seen.requestId, counted.attempts, () => this.#interrupted(counted, end))
     }
   }
 
@@ -354,11 +361,11 @@ export class Attempts {
   }
 
   /** Gives up. The selection stays hidden until a person has looked at the request. */
-  async #giveUp(request: StoredDeletion): Promise<void> {
+  async #giveUp(request: StoredDeletion, failed: number): Promise<void> {
     const reason =
       request.crashes > crashesMax
         ? `The process ended ${request.crashes} times while this erasure was at work`
-        : `${request.attempts - request.attemptsForgiven} attempts failed`
+        : `${failed} attempts failed`
     await this.#deps.requestStore.move(
       request,
       'give_up',

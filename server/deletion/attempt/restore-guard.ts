@@ -21,7 +21,7 @@ export interface RestoreGuardDeps {
   readonly requests: RequestQueries
   readonly completionMarks: CompletionMarks
   readonly clock: Clock
-  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info'>
+  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   /** Writes to the journal, outside the control plane, that this erasure is about to act. */
   readonly journal: (request: StoredDeletion, place: TenantPlace) => Promise<void>

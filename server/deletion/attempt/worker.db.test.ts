@@ -13,9 +13,9 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import type { TenantPlace } from '../../telemetry/engine.ts'
+import { type TelemetryEngine, type TenantPlace, usualLimits } from '../../telemetry/engine.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
-import { raw, sql } from '../../telemetry/sql.ts'
+import { raw, render, sql } from '../../telemetry/sql.ts'
 import { LeaseLost } from '../../worker/lease.ts'
 import {
   all,
@@ -29,7 +29,7 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
-import { openRequestsMax } from '../requests/states.ts'
+import { attemptsMax, openRequestsMax } from '../requests/states.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
 import { sideTables } from './side-tables.ts'
 
@@ -170,7 +170,25 @@ async function resume(scene: Scene, requestId: string): Promise<void> {
   await scene.round()
 }
 
-test('a swap that a crash interrupted is repeated before anything else, without a duplicated or lost row', async () => {
+/** The engine as on a machine so busy that the time of the first read of each text is over at once. */
+function starved(): TelemetryEngine {
+  const { engine } = stores
+  const read = new Set<string>()
+  return {
+    select(statement, limits, share) {
+      const text = render(statement)
+      const isFirst = !read.has(text)
+      read.add(text)
+      return engine.select(statement, isFirst ? { ...usualLimits, maxSeconds: 0.000_001 } : limits, share)
+    },
+    bytes: (...some) => engine.bytes(...some),
+    command: (statement) => engine.command(statement),
+    insert: (...some) => engine.insert(...some),
+    close: async () => {},
+  }
+}
+
+test('a swap that a crash interrupted is repeated before anything else, without a duplicated or lost row, also where reads are too slow at first', async () => {
   const erasing = await scene({ isShared: true })
   const { request } = await erasing.request(all)
   erasing.faults.failOnceAt('swap promised')
@@ -185,7 +203,7 @@ test('a swap that a crash interrupted is repeated before anything else, without 
   const survivors = times.length / 2
   assert.equal(await erasing.count(erasing.neighbour, table), times.length + survivors)
 
-  await erasing.worker.restore()
+  await erasing.restarted(starved()).worker.restore()
   assert.equal(await erasing.count(erasing.neighbour, table), times.length)
   assert.equal(await erasing.count(erasing.own, table), survivors)
   await resume(erasing, request.request_id)
@@ -260,6 +278,34 @@ const obstacles: readonly (readonly [Error, RegExp])[] = [
   [new AppError('overloaded'), /^The control-plane database was busy/],
 ]
 
+/** Attempts that fail while another process has the database locked, so that their end can't be stored. */
+async function loseEnds(erasing: Scene, requestId: string, attempts: number): Promise<void> {
+  const { own, faults, requests } = erasing
+  await stores.plane.waitAtMost(stores.control, 1)
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const locked = Promise.withResolvers<void>()
+    const unlock = Promise.withResolvers<void>()
+    let locking: Promise<void> | undefined
+    faults.runAt('planned', async () => {
+      locking = stores.plane.whileLocked(async () => {
+        locked.resolve()
+        await unlock.promise
+      })
+      await locked.promise
+      throw new Error('failed when the database was away')
+    })
+    await erasing.round()
+    unlock.resolve()
+    await locking
+    const { status, attempts: counted, attemptsForgiven } = await requests.stored(own.tenantId, requestId)
+    assert.deepEqual([status, counted - attemptsForgiven], ['running', 1], 'only the last one counts yet')
+  }
+  await stores.plane.waitAtMost(stores.control, usualWaitMs)
+}
+
+/** How long a statement of the service waits for another process. */
+const usualWaitMs = 5000
+
 test('an erasure waits for the disk and the control-plane database with that reason, never fails for it, and completes afterwards', async () => {
   const clock = new ManualClock(Number(monday / 1_000_000n) + 90 * 86_400_000)
   const erasing = await scene({ clock })
@@ -278,7 +324,9 @@ test('an erasure waits for the disk and the control-plane database with that rea
   }
   assert.equal(await erasing.visible(erasing.own, 'otel_logs'), 0)
   assert.equal(await erasing.count(erasing.own, 'otel_logs'), times.length)
+  await loseEnds(erasing, request.request_id, attemptsMax + 1)
   obstacle = undefined
+  erasing.faults.runAt('planned', () => {})
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'completed')
   assert.equal(await erasing.count(erasing.own, 'otel_logs'), 0)

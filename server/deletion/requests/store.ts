@@ -254,10 +254,11 @@ export class RequestStore {
     return doubts.length > 0
   }
 
-  /** Counts an attempt, before it acts; not a move. Returns null as {@link move} does. */
-  async countAttempt(seen: StoredDeletion): Promise<StoredDeletion | null> {
+  /** Counts an attempt, before it acts, and how many are forgiven; not a move. Null as {@link move}. */
+  async countAttempt(seen: StoredDeletion, attemptsForgiven = seen.attemptsForgiven) {
+    const counts = { attempts: seen.attempts + 1, attempts_forgiven: attemptsForgiven }
     return transact(this.#control, (trx) =>
-      updateSeen(trx, seen, { attempts: seen.attempts + 1, retry_at_ms: null, blocked_reason: null }),
+      updateSeen(trx, seen, { ...counts, retry_at_ms: null, blocked_reason: null }),
     )
   }
 
