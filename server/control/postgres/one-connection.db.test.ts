@@ -8,6 +8,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openSharedPostgresPlane } from '../../../tests/postgres-plane.ts'
 import { role } from '../../../tests/postgres-server.ts'
+import { AppError } from '../../core/app-error.ts'
 import { dialectOf, lock } from '../dialect.ts'
 import { migrate } from '../migrate.ts'
 import { transact } from '../transaction.ts'
@@ -57,4 +58,17 @@ test('one connection is enough to write every table anew, and to say how large t
   await dialectOf(control).rewrite(control)
   assert.deepEqual(await keys(control), ['a', 'b', 'c'])
   assert.ok((await dialectOf(control).sizeBytes(control)) > 0)
+})
+
+test('a connection to a server that became read-only is not used again, so that what follows a failover is written', async () => {
+  for (const write of [() => put(control, 'e'), () => transact(control, (trx) => put(trx, 'f'))]) {
+    await sql`set default_transaction_read_only = on`.execute(control)
+    await assert.rejects(write(), (error) => {
+      assert.ok(error instanceof AppError && error.code === 'storage_unavailable')
+      assert.match(error.message, /read-only: it is a standby/)
+      return true
+    })
+    await put(control, `after ${(await keys(control)).length}`)
+  }
+  assert.deepEqual(await keys(control), ['a', 'after 3', 'after 4', 'b', 'c'])
 })

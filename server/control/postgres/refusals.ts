@@ -15,6 +15,10 @@ const diskFullCode = '53100'
 /** The database shuts down, starts, or ended an idle session. */
 const endingCodes = new Set(['25P03', '57P01', '57P02', '57P03', '57P05'])
 
+/**
+ * A standby, or a server that was the primary one until a failover. A new connection may reach the one that
+ * can be written, such as by a name or a proxy that follows it.
+ */
 const readOnlyCode = '25006'
 
 /** The login, or what it may do there: a wrong password, no such role or database, no right to connect. */
@@ -37,12 +41,13 @@ export function isConflict(error: unknown): boolean {
   return errorsIn(error).some((one) => conflictCodes.has(codeOf(one)))
 }
 
-/** Whether the error ends its connection, so that it must not go back into the pool. */
+/** Whether the connection must not go back into the pool: it has ended, or its server can not be written. */
 export function endsConnection(error: unknown): boolean {
   const code = codeOf(error)
   // The driver throws a plain Error without a code where a connection ended or gave no answer in time.
   if (code === '') return error instanceof Error && error.constructor === Error
-  return code.startsWith('08') || endingCodes.has(code) || connectionCodes.has(code)
+  const isLost = code.startsWith('08') || endingCodes.has(code) || connectionCodes.has(code)
+  return isLost || code === readOnlyCode
 }
 
 /** Returns the refusal that an error means; the error itself where it means none. */
