@@ -74,7 +74,7 @@ function planRounds(): Round[] {
 /** The files of a round in the order in which they begin, each with a process of its own. */
 function planProcesses(tests: readonly string[]): { together: string[]; processes: string[] } {
   const together = tests.filter((file) => !isAlone(file))
-  const alone = tests.filter(isAlone)
+  const alone = tests.filter((file) => !together.includes(file))
   const shared = together.length > 0 ? ['tests/together.ts'] : []
   return {
     together,
@@ -87,9 +87,6 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
   const { together, processes } = planProcesses(tests)
   process.env.LETHE_TEST_CONTROL_PLANE = plane
   process.env.LETHE_TEST_TOGETHER = together.join(',')
-  const stopped = new AbortController()
-  const stop = () => stopped.abort()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
   return new Promise((resolve, reject) => {
     const results = run({
       cwd: root,
@@ -109,6 +106,10 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
   })
 }
 
+/** Aborted where somebody ends the run. */
+const stopped = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
+
 async function runAll(): Promise<number> {
   const rounds = planRounds()
   const isServed = rounds.some(({ plane, files: tests }) => plane === 'postgres' || tests.some(needsServer))
@@ -120,6 +121,7 @@ async function runAll(): Promise<number> {
     }
     let passed = true
     for (const round of rounds) {
+      if (stopped.signal.aborted) break
       if (rounds.length > 1) process.stdout.write(`\n# control plane: ${round.plane}\n`)
       passed = (await runRound(round)) && passed
     }
