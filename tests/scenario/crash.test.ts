@@ -151,7 +151,7 @@ async function completed(
 }
 
 describe('kill -9 during ingest', () => {
-  for (const killAfter of [1, 23]) {
+  for (const killAfter of [1, 7, 23]) {
     test(`loses no acknowledged row when it strikes after ${killAfter} acknowledgements`, async () => {
       const dataDir = newFolder()
       const options = { dataDir, organisations: [acme, globex] }

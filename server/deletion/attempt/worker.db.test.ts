@@ -126,19 +126,16 @@ for (const where of placements) {
       assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
     })
 
-    for (const point of where.isShared
-      ? [
-          'fenced',
-          'planned',
-          'before partition step',
-          'survivors copied',
-          'swap promised',
-          'partition replaced',
-          'step recorded',
-          'removed from disk',
-          'before read-back',
-        ]
-      : ['partition dropped', 'step recorded']) {
+    for (const point of [
+      'fenced',
+      'planned',
+      'before partition step',
+      where.isShared ? 'survivors copied' : 'partition dropped',
+      ...(where.isShared ? ['swap promised', 'partition replaced'] : []),
+      'step recorded',
+      'removed from disk',
+      'before read-back',
+    ]) {
       test(`an attempt that ends at "${point}" stays hidden and reports it, and the next one completes with the right counts`, async () => {
         const erasing = await scene(where)
         const { request } = await erasing.request(all)
