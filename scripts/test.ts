@@ -106,9 +106,9 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
   })
 }
 
-/** Aborted where somebody ends the run. */
+/** Aborted where somebody ends the run. Ctrl-C comes twice: from the terminal, and from scripts/run.mjs. */
 const stopped = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopped.abort())
 
 async function runAll(): Promise<number> {
   const rounds = planRounds()
