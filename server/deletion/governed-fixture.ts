@@ -154,7 +154,7 @@ export function refuses(scene: Pick<Scene, 'gate' | 'own'>, timeNs: bigint): boo
 /** The real engine, except that statements whose text matches `failing` fail with its ClickHouse code. */
 export class FailingEngine implements TelemetryEngine {
   failing: { readonly text: RegExp; readonly code: number } | null = null
-  /** Called before a statement that reads, with its text. */
+  /** Called before a statement, with its text, and not before inserts of rows. */
   before: ((text: string) => Promise<void>) | null = null
   /** Number of statements that were made to fail. */
   failed = 0
@@ -176,6 +176,7 @@ export class FailingEngine implements TelemetryEngine {
   }
 
   async command(statement: Sql): Promise<void> {
+    await this.before?.(render(statement))
     this.#check(statement)
     return this.#engine.command(statement)
   }

@@ -7,7 +7,7 @@ import { endSoonAfterAll, killingSteps, firstSeed as seed, simulate } from './si
 import { startMs } from './telemetry.ts'
 
 /** `LETHE_SIM_KILLS` says how often to kill. */
-const kills = Number(process.env.LETHE_SIM_KILLS ?? 12)
+const kills = Number(process.env.LETHE_SIM_KILLS ?? 13)
 /** A run that failed while an erasure is paused would wait for it forever. */
 const timeoutMs = 600_000
 /** Enough for every kill; with more, something prevents erasures from reaching the points. */

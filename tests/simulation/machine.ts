@@ -14,6 +14,7 @@ import type { World } from './world.ts'
 const points = [
   'fenced',
   'planned',
+  'survivors copied ahead',
   'before partition step',
   'partition dropped',
   'survivors copied',

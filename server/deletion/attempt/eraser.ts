@@ -1,18 +1,17 @@
 // Removes selected rows from partitions; removed-parts.ts waits until their bytes have left the disk. A
 // partition that has no other rows is dropped, a metadata operation. Otherwise the remaining rows are copied
 // to a side table and swapped in by REPLACE PARTITION, which leaves no mutation file and rewrites only that
-// partition. side-tables.ts completes interrupted swaps.
+// partition. Most of them are copied before the placement is locked (survivor-copy.ts). side-tables.ts
+// completes interrupted swaps.
 
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
-import { tables } from '../../telemetry/schema/tables.ts'
-import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
-import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
-import { ErasureError, ErasureStopped } from './erasure-error.ts'
-import { selectedIn } from './planner.ts'
-import { copyName, makeSwap, swapName } from './side-tables.ts'
+import type { DeletionSelection } from '../requests/selection.ts'
+import { ErasedTable, noRows } from './erased-table.ts'
+import { ErasureStopped } from './erasure-error.ts'
+import { SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
@@ -61,8 +60,9 @@ interface ErasureRecord<Step extends PartitionStep> {
  * and before the next statement that changes a table when a lock is lost: another process may then be at work
  * there.
  *
- * Nobody can commit to the placement while it is locked, so a lock covers only what depends on the rows: what
- * is counted before it is counted again under it, and the table of a copy is created before.
+ * Nobody can commit to the placement while it is locked, so a lock covers only what depends on the rows of
+ * that moment: what is counted before to find whole partitions is counted again under it, and survivors are
+ * counted and copied before, as far as they are the same under it.
  */
 export async function erasePartitions<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -85,8 +85,11 @@ export async function erasePartitions<Step extends PartitionStep>(
   }
 }
 
-/** Counts of a partition that does not exist. */
-const nothing = { selected: 0, own: 0, total: 0 }
+/**
+ * How often survivors are copied before the lock. Each pass copies what has arrived or was merged during the
+ * one before, so it is shorter, unless rows arrive as fast as they are copied; then the lock covers the rest.
+ */
+const passesMax = 4
 
 /** Erases from the partitions of one table. */
 class TableEraser<Step extends PartitionStep> {
@@ -142,23 +145,41 @@ class TableEraser<Step extends PartitionStep> {
   /** Erases the selected rows of a partition, and records what happened. */
   async erase(step: Step): Promise<void> {
     const { attempt, engine, inTurn } = this.#deps
-    const copy = new EmptyCopy(engine, this.#place.placement, this.#store, attempt)
+    const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
     await inTurn(async () => {
-      await copy.create()
+      await copy.create(attempt)
+      await this.#copyAhead(copy)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
-        const action = await this.#eraseLocked(lockedTable, step, holds)
+        const action = await this.#eraseLocked(lockedTable, copy, step, holds)
         await this.#record.done([step], action)
         return lockedTable.isPromised
       })
-      if (!isSwapped) await copy.drop()
+      if (!isSwapped) await copy.drop(attempt)
     })
   }
 
-  async #eraseLocked(table: ErasedTable, step: Step, holds: readonly ActiveHold[]): Promise<ErasureAction> {
+  /** Copies survivors while commits continue. The step has not begun: nothing of it is recorded. */
+  async #copyAhead(copy: SurvivorCopy): Promise<void> {
+    const { activeHolds, attempt, failpoint } = this.#deps
+    for (let pass = 1; pass <= passesMax; pass++) {
+      const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
+      const isLittleLeft = await copy.copyAhead(table)
+      await failpoint('survivors copied ahead')
+      if (isLittleLeft) return
+    }
+  }
+
+  async #eraseLocked(
+    table: ErasedTable,
+    copy: SurvivorCopy,
+    step: Step,
+    holds: readonly ActiveHold[],
+  ): Promise<ErasureAction> {
     const { failpoint, fences } = this.#deps
     const { placement } = this.#place
     const { partitionId } = step
-    const { own, selected, total } = (await table.counts([partitionId])).get(partitionId) ?? nothing
+    const counts = await copy.counts(table)
+    const { own, selected, total } = counts
     if (selected === 0) return 'none'
     await this.#record.begin(new Map([[step, selected]]), holds)
     await failpoint('before partition step')
@@ -167,7 +188,7 @@ class TableEraser<Step extends PartitionStep> {
       await failpoint('partition dropped')
       return 'dropped'
     }
-    await table.copySurvivors(partitionId, total - selected)
+    await copy.complete(table, counts)
     await failpoint('survivors copied')
     await this.#record.promise(step, selected, holds)
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])
@@ -208,140 +229,8 @@ async function wholeIn<Step extends PartitionStep>(
   const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
   const rowsOf = new Map<Step, number>()
   for (const step of steps) {
-    const { selected, total } = counts.get(step.partitionId) ?? nothing
+    const { selected, total } = counts.get(step.partitionId) ?? noRows
     if (selected > 0 && selected === total) rowsOf.set(step, selected)
   }
   return rowsOf
-}
-
-/** The table that a copy of survivors goes into, while it is empty. No other attempt has it. */
-class EmptyCopy {
-  readonly #engine: TelemetryEngine
-  readonly #table: string
-  readonly #name: string
-  readonly #attempt: PlacementLock
-
-  constructor(engine: TelemetryEngine, placement: number, table: string, attempt: PlacementLock) {
-    this.#engine = engine
-    this.#table = table
-    this.#name = copyName(placement, table)
-    this.#attempt = attempt
-  }
-
-  async create(): Promise<void> {
-    requireLock(this.#attempt)
-    await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table}`))
-    // The copy must be on the disk before the original leaves it.
-    await this.#engine.command(
-      raw(`ALTER TABLE ${this.#name} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
-    )
-  }
-
-  /** Drops it where no swap needed it. */
-  async drop(): Promise<void> {
-    requireLock(this.#attempt)
-    await this.#engine.command(raw(`DROP TABLE ${this.#name} SYNC`))
-  }
-}
-
-/** Throws ErasureStopped where the lock was lost. */
-function requireLock({ signal }: PlacementLock): void {
-  if (signal.aborted) throw new ErasureStopped(signal)
-}
-
-/** One table with the selection of one organisation. */
-class ErasedTable {
-  readonly table: string
-  readonly #engine: TelemetryEngine
-  readonly #lock: PlacementLock
-  readonly #copy: string
-  /** The name of the complete copy, which promises the swap. */
-  readonly #swapName: string
-  readonly #tenantId: string
-  readonly #selected: Sql
-  #isPromised = false
-
-  constructor(
-    engine: TelemetryEngine,
-    place: TenantPlace,
-    target: ErasureTarget,
-    store: string,
-    lock: PlacementLock,
-  ) {
-    const spec = tables.find(({ name }) => name === store)
-    if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
-    this.#engine = engine
-    this.#lock = lock
-    this.table = spec.name
-    this.#tenantId = place.tenantId
-    this.#copy = copyName(place.placement, spec.name)
-    this.#swapName = swapName(place.placement, spec.name)
-    this.#selected = selectedIn(spec, place.tenantId, target)
-  }
-
-  /** Whether the copy has become a promised swap. */
-  get isPromised(): boolean {
-    return this.#isPromised
-  }
-
-  /** Counts rows per partition; a partition without rows is absent. */
-  async counts(
-    partitionIds: readonly string[],
-  ): Promise<ReadonlyMap<string, { selected: number; own: number; total: number }>> {
-    const ids = partitionIds.map(checkedId)
-    const counts = await this.#engine.select<{
-      id: string
-      selected: string
-      own: string
-      total: string
-    }>(sql`
-      SELECT _partition_id AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
-      FROM ${raw(this.table)} WHERE _partition_id IN ${new Bound('Array(String)', ids)} GROUP BY id`)
-    return new Map(
-      counts.map(({ id, own, selected, total }) => [
-        id,
-        { selected: Number(selected), own: Number(own), total: Number(total) },
-      ]),
-    )
-  }
-
-  async drop(partitionIds: readonly string[]): Promise<void> {
-    const drops = partitionIds.map((id) => `DROP PARTITION ID '${checkedId(id)}'`)
-    requireLock(this.#lock)
-    await this.#engine.command(raw(`ALTER TABLE ${this.table} ${drops.join(', ')}`))
-  }
-
-  async copySurvivors(partitionId: string, expected: number): Promise<void> {
-    requireLock(this.#lock)
-    await this.#engine.command(
-      sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.table)} WHERE _partition_id = ${checkedId(partitionId)} AND NOT (${this.#selected})`,
-    )
-    const [copied] = await this.#engine.select<{ rows: string }>(
-      sql`SELECT count() AS rows FROM ${raw(this.#copy)}`,
-    )
-    if (Number(copied?.rows) !== expected) {
-      throw new ErasureError(`The copy of what survives in ${this.table} is not complete`)
-    }
-  }
-
-  /** After this the swap is made, now or after a crash. */
-  async promiseSwap(): Promise<void> {
-    requireLock(this.#lock)
-    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
-    this.#isPromised = true
-  }
-
-  async makeSwap(): Promise<void> {
-    requireLock(this.#lock)
-    await makeSwap(this.#engine, this.#swapName)
-  }
-}
-
-/**
- * The id becomes part of a statement where it can't be bound, so it must have the form of the engine's own
- * ids.
- */
-function checkedId(partitionId: string): string {
-  if (!/^\d+-\d{8}$/.test(partitionId)) throw new ErasureError(`Not a partition id: ${partitionId}`)
-  return partitionId
 }

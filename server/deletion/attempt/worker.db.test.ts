@@ -15,7 +15,7 @@ import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { type TelemetryEngine, type TenantPlace, usualLimits } from '../../telemetry/engine.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
-import { raw, render, sql } from '../../telemetry/sql.ts'
+import { Bound, raw, render, sql } from '../../telemetry/sql.ts'
 import { LeaseLost } from '../../worker/lease.ts'
 import {
   all,
@@ -29,9 +29,11 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
+import { FailingEngine } from '../governed-fixture.ts'
 import { attemptsMax, openRequestsMax } from '../requests/states.ts'
+import { activeParts, isUnchanged } from './pieces.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
-import { sideTables } from './side-tables.ts'
+import { copyName, sideTables } from './side-tables.ts'
 
 let stores: Stores
 before(async () => {
@@ -129,6 +131,7 @@ for (const where of placements) {
     for (const point of [
       'fenced',
       'planned',
+      ...(where.isShared ? ['survivors copied ahead'] : []),
       'before partition step',
       where.isShared ? 'survivors copied' : 'partition dropped',
       ...(where.isShared ? ['swap promised', 'partition replaced'] : []),
@@ -206,6 +209,165 @@ test('a swap that a crash interrupted is repeated before anything else, without 
   await resume(erasing, request.request_id)
   await assertRows(erasing, 0)
   await assertNothingLeftOnDisk()
+})
+
+describe('survivors that are copied before the placement is locked', () => {
+  /** The first half of the first week of log records; the rest of that week is copied. */
+  const half = { ...between(null, monday + weekNs / 2n), signals: ['logs' as const] }
+  const kept = (times.length * 3) / 4
+
+  /** An erasure of a shared partition, and what can be done to it meanwhile. */
+  async function copying() {
+    const engine = new FailingEngine(stores.engine)
+    const erasing = await sceneOf({ ...stores, engine }, { isShared: true })
+    const { request } = await erasing.request(half)
+    const { neighbour, own } = erasing
+    const ahead = () => erasing.faults.points.filter((point) => point === 'survivors copied ahead').length
+    /** The parts of the copy after the first pass, and those of them that are swapped in. */
+    const parts = { ahead: [] as string[], swapped: [] as string[] }
+    const inCopy = async () => {
+      const name = copyName(own.placement, 'otel_logs')
+      const found = await stores.engine.select<{ name: string }>(
+        sql`SELECT name FROM system.parts WHERE table = ${name} AND active ORDER BY name`,
+      )
+      return found.map((part) => part.name)
+    }
+    const hooks: { firstAhead: () => Promise<void>; before: (text: string) => Promise<void> } = {
+      firstAhead: async () => {},
+      before: async () => {},
+    }
+    erasing.faults.runAt('survivors copied ahead', async () => {
+      if (ahead() > 1) return
+      parts.ahead = await inCopy()
+      await hooks.firstAhead()
+    })
+    engine.before = async (text) => {
+      if (text.startsWith('RENAME TABLE erasure_copy_'))
+        parts.swapped = (await inCopy()).filter((name) => parts.ahead.includes(name))
+      await hooks.before(text)
+    }
+    let commits = 0
+    return {
+      erasing,
+      hooks,
+      parts,
+      ahead,
+      /** A commit of each organisation: rows that survive, and one that is selected. */
+      async commit() {
+        commits++
+        const [early, late] = [monday + BigInt(commits), monday + weekNs - BigInt(commits)]
+        await insertRows(stores.engine, neighbour, batchOf('otel_logs', [early, late]))
+        await insertRows(stores.engine, own, batchOf('otel_logs', [early, late]))
+      },
+      /** Merges all parts of the week into one. */
+      merge: () =>
+        stores.engine.command(raw(`OPTIMIZE TABLE otel_logs PARTITION ID '${own.placement}-20260105' FINAL`)),
+      /** Asserts that every row that survives is stored once, those that were committed later among them. */
+      async assertExact() {
+        const { detail, status } = await erasing.status(request.request_id)
+        assert.deepEqual([status, detail.rows_erased], ['completed', times.length / 4 + commits])
+        const found = await stores.engine.select(sql`
+          SELECT TenantId AS of, toString(count()) AS rows, toString(uniqExact(Timestamp)) AS instants FROM otel_logs
+          WHERE TenantId IN ${new Bound('Array(String)', [neighbour.tenantId, own.tenantId])} GROUP BY of ORDER BY of`)
+        const [all, left] = [times.length + 2 * commits, kept + commits].map(String)
+        assert.deepEqual(found, [
+          { of: neighbour.tenantId, rows: all, instants: all },
+          { of: own.tenantId, rows: left, instants: left },
+        ])
+        await assertNothingLeftOnDisk()
+      },
+    }
+  }
+
+  test('leave it to commits: those that come while they are copied are stored and survive once, and end the passes however many come', async () => {
+    const { ahead, assertExact, commit, erasing, hooks } = await copying()
+    const { writes } = erasing.locks
+    hooks.before = async (text) => {
+      if (!text.startsWith('INSERT INTO erasure_copy_') || writes.isTaken(erasing.own.placement)) return
+      // Two at a time are more than what may be left to the lock.
+      for (let i = 0; i < 2; i++) await writes.exclusively([erasing.own.placement], commit)
+    }
+    await erasing.round()
+    assert.equal(ahead(), 4)
+    await assertExact()
+  })
+
+  test('are completed under the lock by what was committed since', async () => {
+    const { ahead, assertExact, commit, erasing, hooks, parts } = await copying()
+    hooks.firstAhead = commit
+    await erasing.round()
+    assert.equal(ahead(), 1)
+    assert.ok(parts.ahead.length > 0)
+    assert.deepEqual(parts.swapped, parts.ahead)
+    await assertExact()
+  })
+
+  test('are not copied again where a merge rewrites only what was copied', async () => {
+    const { assertExact, commit, erasing, hooks, merge, parts } = await copying()
+    hooks.firstAhead = async () => {
+      await merge()
+      await commit()
+    }
+    await erasing.round()
+    assert.ok(parts.ahead.length > 0)
+    assert.deepEqual(parts.swapped, parts.ahead)
+    await assertExact()
+  })
+
+  for (const [moment, text] of [
+    ['before the lock', null],
+    ['under the lock, before the others are counted', /^\s*SELECT toString\(multiIf\(NOT /],
+    ['under the lock, before the others are copied', /^INSERT INTO erasure_copy_.*NOT \(\(toInt64/s],
+  ] as const) {
+    test(`are copied again where a merge mixes them with others ${moment}`, async () => {
+      const { ahead, assertExact, commit, erasing, hooks, merge, parts } = await copying()
+      let merges = 0
+      hooks.firstAhead = async () => {
+        await commit()
+        if (text === null && ++merges === 1) await merge()
+      }
+      hooks.before = async (statement) => {
+        if (text?.test(statement) && ++merges === 1) await merge()
+      }
+      await erasing.round()
+      assert.ok(merges > 0)
+      assert.equal(ahead(), 1)
+      assert.deepEqual(parts.swapped, [])
+      await assertExact()
+    })
+  }
+
+  test('are copied again as often as it takes to have no row too many, the last time as a whole', async () => {
+    const { assertExact, commit, erasing, hooks, parts } = await copying()
+    const copy = copyName(erasing.own.placement, 'otel_logs')
+    hooks.firstAhead = commit
+    let copies = 0
+    hooks.before = async (text) => {
+      if (!text.startsWith('INSERT INTO erasure_copy_')) return
+      if (!erasing.locks.writes.isTaken(erasing.own.placement) || ++copies === 3) return
+      const one = sql`TenantId = ${erasing.neighbour.tenantId} LIMIT 1`
+      await stores.engine.command(sql`INSERT INTO ${raw(copy)} SELECT * FROM otel_logs WHERE ${one}`)
+    }
+    await erasing.round()
+    assert.equal(copies, 3)
+    assert.deepEqual(parts.swapped, [])
+    await assertExact()
+  })
+
+  test('are not what they were when something has changed a part', async () => {
+    const run = (text: string) => stores.engine.command(raw(text))
+    await run(`CREATE TABLE changed (id UInt8, n UInt8) ENGINE = MergeTree PARTITION BY id ORDER BY id`)
+    const parts = () => activeParts(stores.engine, 'changed', '1')
+    await run('INSERT INTO changed VALUES (1, 1), (1, 2)')
+    const before = await parts()
+    assert.deepEqual(before, [{ first: 1, last: 1, rows: 2, mutation: 0 }])
+    await run('INSERT INTO changed VALUES (2, 1), (1, 3)')
+    const piece = before[0] ?? assert.fail()
+    assert.ok(isUnchanged(piece, await parts()))
+    await run('ALTER TABLE changed UPDATE n = n + 1 WHERE 1 SETTINGS mutations_sync = 2')
+    assert.ok(!isUnchanged(piece, await parts()))
+    await run('DROP TABLE changed SYNC')
+  })
 })
 
 test('the selection is hidden from the organisation at once, and the rest stays readable', async () => {
@@ -454,7 +616,12 @@ test('an attempt whose process loses its lease stops between two steps, reports 
   await assertRows(erasing, 0)
 })
 
-for (const point of ['before partition step', 'survivors copied', 'swap promised']) {
+for (const point of [
+  'survivors copied ahead',
+  'before partition step',
+  'survivors copied',
+  'swap promised',
+]) {
   test(`an attempt that loses its lease at "${point}" changes no table afterwards, and the next one completes`, async () => {
     const erasing = await scene({ isShared: true })
     const half = monday + weekNs / 2n

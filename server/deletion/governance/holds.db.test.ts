@@ -236,6 +236,35 @@ test('a hold is placed at once, and applies, where a retry was requested and has
   assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
 })
 
+test('a hold that is placed while survivors are copied keeps its rows', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] }, true)
+  let isPlaced = false
+  scene.faults.runAt('survivors copied ahead', async () => {
+    if (!isPlaced) await scene.hold(held)
+    isPlaced = true
+  })
+  await scene.round()
+  assert.ok(isPlaced)
+  assert.equal((await scene.status(id)).status, 'held')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50 + heldRows)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
+test('a hold that is released while survivors are copied keeps nothing: what it covered leaves the copy too', async () => {
+  const { scene, id } = await begun({ ...cut, signals: ['logs'] }, true)
+  const hold = await scene.hold(held)
+  let isReleased = false
+  scene.faults.runAt('survivors copied ahead', async () => {
+    if (!isReleased) await release(scene, hold.hold_id)
+    isReleased = true
+  })
+  await scene.round()
+  assert.ok(isReleased)
+  assert.equal((await scene.status(id)).status, 'completed')
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 50)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
 test('a hold of another process is refused while a step acts, and read by the next step', async () => {
   const { scene, id } = await begun({ ...cut, signals: ['logs'] })
   const place = () =>
@@ -262,11 +291,11 @@ test('a hold that another process places after a step has read the holds ends th
   const active = scene.holds.active.bind(scene.holds)
   let reads = 0
   scene.faults.runAt('planned', () => {
-    // From here the first reader of the holds looks for whole partitions, and the second is the step that
-    // acts.
+    // From here the first reader of the holds looks for whole partitions, the second one copies survivors,
+    // and the third is the step that acts.
     scene.holds.active = async (tenantId) => {
       const seen = await active(tenantId)
-      if (++reads === 2) await place()
+      if (++reads === 3) await place()
       return seen
     }
   })

@@ -1,0 +1,193 @@
+// The copy of the rows that stay in a partition, made in pieces: most of them before the placement is locked,
+// while others write to the partition, and the rest under the lock. A piece counts only as long as it is
+// exactly what it would be now: the same selection, and the same rows of the original. All others are
+// removed from the copy before anything is added to it (docs/decisions/0044).
+
+import type { TelemetryEngine } from '../../telemetry/engine.ts'
+import type { PlacementLock } from '../../telemetry/placement-locks.ts'
+import { raw, sql } from '../../telemetry/sql.ts'
+import { type ErasedTable, noRows, type RowCounts, requireLock } from './erased-table.ts'
+import { ErasureError } from './erasure-error.ts'
+import {
+  activeParts,
+  inPiece,
+  isUnchanged,
+  joinMerged,
+  mergesIn,
+  newPieces,
+  outsideOf,
+  type Piece,
+  rowsOf,
+  rowsOutside,
+  together,
+} from './pieces.ts'
+import { copyName } from './side-tables.ts'
+
+/**
+ * The share of the rows of a partition that may be left to the lock, and that a piece has at least: smaller
+ * pieces would cost more statements than they save.
+ */
+const smallShare = 1 / 64
+
+/**
+ * How often the rest is counted or copied under the lock. A merge that ends at the wrong moment makes one try
+ * useless. The last try uses no piece, so no merge has an influence on it, and the step ends.
+ */
+const triesMax = 3
+
+interface CopiedPiece extends Piece {
+  readonly counts: RowCounts
+  /** The parts of the copy that have its survivors. */
+  readonly copies: readonly string[]
+}
+
+/** The copy of one partition of a table. No other attempt has it. */
+export class SurvivorCopy {
+  readonly #engine: TelemetryEngine
+  readonly #table: string
+  readonly #partitionId: string
+  readonly #name: string
+  #pieces: readonly CopiedPiece[] = []
+  /** The condition of the selection that the pieces were made for. */
+  #selectedText = ''
+
+  constructor(engine: TelemetryEngine, placement: number, table: string, partitionId: string) {
+    this.#engine = engine
+    this.#table = table
+    this.#partitionId = partitionId
+    this.#name = copyName(placement, table)
+  }
+
+  async create(attempt: PlacementLock): Promise<void> {
+    requireLock(attempt)
+    await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table}`))
+    // The copy must be on the disk before the original leaves it.
+    await this.#engine.command(
+      raw(`ALTER TABLE ${this.#name} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
+    )
+    // A piece can be removed only while no part of the copy has rows of another one.
+    await this.#engine.command(raw(`SYSTEM STOP MERGES ${this.#name}`))
+  }
+
+  /** Drops it where no swap needed it. */
+  async drop(attempt: PlacementLock): Promise<void> {
+    requireLock(attempt)
+    await this.#engine.command(raw(`DROP TABLE ${this.#name} SYNC`))
+  }
+
+  /** Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile. */
+  async copyAhead(table: ErasedTable): Promise<boolean> {
+    const parts = await this.#keepUnchanged(table)
+    const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
+    const pieces = newPieces(parts, this.#pieces, merges, rowsOf(parts) * smallShare)
+    const counts = await table.countEach(this.#partitionId, pieces.map(inPiece))
+    for (const [i, piece] of pieces.entries()) await this.#copyPiece(table, piece, counts[i] ?? noRows)
+    const after = await activeParts(this.#engine, this.#table, this.#partitionId)
+    return rowsOutside(after, unchangedOf(this.#pieces, after)) <= rowsOf(after) * smallShare
+  }
+
+  async #copyPiece(table: ErasedTable, piece: Piece, counts: RowCounts): Promise<void> {
+    if (counts.total !== piece.rows) return
+    const survivors = counts.total - counts.selected
+    if (survivors > 0) await table.copySurvivors(this.#partitionId, inPiece(piece))
+    const copies = await this.#unknownCopies()
+    // A merge may have mixed them with others since.
+    if (rowsOf(copies) !== survivors) return this.#dropUnknown(table)
+    this.#pieces = [...this.#pieces, { ...piece, counts, copies: copies.map(({ name }) => name) }]
+  }
+
+  /** Counts the rows of the partition under the lock. Reads only those that no piece has. */
+  async counts(table: ErasedTable): Promise<RowCounts> {
+    for (let tries = 1; ; tries++) {
+      const isLast = tries === triesMax
+      const parts = await this.#keepUnchanged(table, isLast)
+      const rest = rowsOutside(parts, this.#pieces)
+      const [later = noRows] =
+        rest === 0 ? [] : await table.countEach(this.#partitionId, [outsideOf(this.#pieces)])
+      if (later.total === rest || isLast) return sumOf([...this.#pieces.map((piece) => piece.counts), later])
+    }
+  }
+
+  /**
+   * Copies under the lock what no piece has. Throws ErasureError where the copy has not as many rows as
+   * survive, by these counts: somebody writes who does not respect the lock.
+   */
+  async complete(table: ErasedTable, { selected, total }: RowCounts): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      // Also where nothing is left: the count then shows a row that should not be there.
+      await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces))
+      if (rowsOf(await this.#copies()) === total - selected) return
+      if (tries === triesMax) break
+      await this.#dropUnknown(table)
+      await this.#keepUnchanged(table, tries === triesMax - 1)
+    }
+    throw new ErasureError(`The copy of what survives in ${table.name} is not complete`)
+  }
+
+  /**
+   * Removes from the copy the pieces that are not what they would be now, or all of them. Returns the parts
+   * of the original.
+   */
+  async #keepUnchanged(table: ErasedTable, isNoneKept = false): Promise<readonly Piece[]> {
+    const parts = await activeParts(this.#engine, this.#table, this.#partitionId)
+    const isOther = isNoneKept || this.#selectedText !== table.selectedText
+    const kept = isOther ? [] : unchangedOf(this.#pieces, parts)
+    const keptCopies = new Set(kept.flatMap(({ copies }) => copies))
+    const copies = this.#pieces.flatMap((piece) => piece.copies).filter((name) => !keptCopies.has(name))
+    this.#selectedText = table.selectedText
+    this.#pieces = kept
+    await this.#dropCopies(table, copies)
+    return parts
+  }
+
+  /** Removes the parts of the copy that belong to no piece. */
+  async #dropUnknown(table: ErasedTable): Promise<void> {
+    const unknown = await this.#unknownCopies()
+    await this.#dropCopies(
+      table,
+      unknown.map(({ name }) => name),
+    )
+  }
+
+  async #dropCopies(table: ErasedTable, names: readonly string[]): Promise<void> {
+    if (names.length === 0) return
+    table.requireLock()
+    const drops = names.map((name) => `DROP PART '${name}'`)
+    await this.#engine.command(raw(`ALTER TABLE ${this.#name} ${drops.join(', ')}`))
+  }
+
+  /** Returns the parts of the copy that belong to no piece. */
+  async #unknownCopies(): Promise<readonly { name: string; rows: number }[]> {
+    const known = new Set(this.#pieces.flatMap(({ copies }) => copies))
+    return (await this.#copies()).filter(({ name }) => !known.has(name))
+  }
+
+  async #copies(): Promise<readonly { name: string; rows: number }[]> {
+    const parts = await this.#engine.select<{ name: string; rows: string }>(
+      sql`SELECT name, toString(rows) AS rows FROM system.parts
+        WHERE database = currentDatabase() AND table = ${this.#name} AND active`,
+    )
+    return parts.map(({ name, rows }) => ({ name, rows: Number(rows) }))
+  }
+}
+
+/** Returns the pieces that still have exactly the rows that they had. */
+function unchangedOf(pieces: readonly CopiedPiece[], parts: readonly Piece[]): readonly CopiedPiece[] {
+  const join = (a: CopiedPiece, b: CopiedPiece): CopiedPiece => ({
+    ...together(a, b),
+    counts: sumOf([a.counts, b.counts]),
+    copies: [...a.copies, ...b.copies],
+  })
+  return joinMerged(pieces, parts, join).filter((piece) => isUnchanged(piece, parts))
+}
+
+function sumOf(counts: readonly RowCounts[]): RowCounts {
+  return counts.reduce(
+    (sum, { own, selected, total }) => ({
+      own: sum.own + own,
+      selected: sum.selected + selected,
+      total: sum.total + total,
+    }),
+    noRows,
+  )
+}
