@@ -116,7 +116,7 @@ export class SurvivorCopy {
     for (let tries = 1; ; tries++) {
       // Also where nothing is left: the count then shows a row that should not be there.
       await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces))
-      if (rowsOf(await this.#copies()) === total - selected) return
+      if ((await this.#copiedRows()) === total - selected) return
       if (tries === triesMax) break
       await this.#dropUnknown(table)
       await this.#keepUnchanged(table, tries === triesMax - 1)
@@ -140,7 +140,7 @@ export class SurvivorCopy {
     return parts
   }
 
-  /** Removes the parts of the copy that belong to no piece. */
+  /** Removes from the copy what belongs to no piece. */
   async #dropUnknown(table: ErasedTable): Promise<void> {
     const unknown = await this.#unknownCopies()
     await this.#dropCopies(
@@ -154,6 +154,13 @@ export class SurvivorCopy {
     table.requireLock()
     const drops = names.map((name) => `DROP PART '${name}'`)
     await this.#engine.command(raw(`ALTER TABLE ${this.#name} ${drops.join(', ')}`))
+  }
+
+  async #copiedRows(): Promise<number> {
+    const [copied] = await this.#engine.select<{ rows: string }>(
+      sql`SELECT count() AS rows FROM ${raw(this.#name)}`,
+    )
+    return Number(copied?.rows)
   }
 
   /** Returns the parts of the copy that belong to no piece. */
