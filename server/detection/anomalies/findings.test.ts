@@ -115,6 +115,8 @@ test('auto says what it compared with, also of each part of an episode across er
   const parts = autoFindings([2])
   assert.equal(parts.length, 2)
   for (const { reason } of parts) assert.match(reason, past)
+  const [before, after] = parts.map(({ reason }) => /expected.*/.exec(reason.replace(/;.*/, ''))?.[0])
+  assert.notEqual(before, after, 'each has the figures of its own peak')
 })
 
 test('an episode that has not closed is open', () => {
