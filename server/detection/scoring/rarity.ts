@@ -73,7 +73,7 @@ export class Rarity {
   }
 
   /**
-   * How far deviations usually go below and above 0, as two sizes: on each side one in a hundred goes farther.
+   * How far deviations usually go below and above 0, on each side: one in a hundred goes farther.
    * Infinite until thirty were learnt.
    */
   usualReach(): { readonly below: number; readonly above: number } {
