@@ -37,7 +37,7 @@ export interface PostgresServer {
    * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What
    * `work` puts there belongs to the user of the server.
    */
-  whileStopped(work: (data: string) => void): Promise<void>
+  whileStopped(work: (data: string) => void | Promise<void>): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
 }
@@ -115,7 +115,7 @@ export async function startPostgres(
     stop,
     async whileStopped(work) {
       if (child !== undefined) await end(child)
-      work(data)
+      await work(data)
       if (user !== undefined) spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data])
       await begin().catch(orStop)
     },

@@ -2,7 +2,8 @@
 // person wrote about it, is unique and is searched for in every file of the server's data folder: found
 // before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
 // has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
-// connections. What people typed into settings, such as mutes, is kept as on every database.
+// connections, and probes are told while it is stopped. What people typed into settings, such as mutes, is
+// kept as on every database.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -12,6 +13,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { CertificateAnswer } from '../../contract/deletion/certificate.ts'
 import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { Readiness } from '../../contract/pages.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -198,6 +200,24 @@ test('an erasure goes on by itself after a restart of PostgreSQL, and after its 
   assert.deepEqual((await placesIn('base', erased)).found, [])
   assert.deepEqual(await anomaliesOf('acme/owner'), [])
   assert.deepEqual(await anomaliesOf('globex/owner'), [before])
+})
+
+test('while PostgreSQL is stopped the service is alive and not ready, and says why; afterwards it is ready by itself', async () => {
+  const probe = async () => {
+    const { headers, status, text } = await service.send('GET', '/readyz')
+    return { status, retry: headers.get('retry-after'), said: Readiness.parse(JSON.parse(text)) }
+  }
+  const ready = { status: 200, retry: null, said: { status: 'ok', clock: 'ok' } }
+  assert.deepEqual(await probe(), ready)
+  await server.whileStopped(async () => {
+    const unready = await waitFor(probe, ({ status }) => status === 503)
+    const detail = 'The control-plane database does not answer; repeat after Retry-After.'
+    const said = { status: 'control_unavailable', detail, clock: 'ok' }
+    assert.deepEqual(unready, { status: 503, retry: '1', said })
+    assert.equal((await service.send('GET', '/healthz')).status, 200)
+    assert.match((await service.send('GET', '/metrics')).text, /^lethe_control_up 0$/m)
+  })
+  assert.deepEqual(await waitFor(probe, ({ status }) => status === 200), ready)
 })
 
 const endConnections = () =>
