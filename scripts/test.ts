@@ -6,7 +6,7 @@
 
 import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -55,6 +55,8 @@ const wholeRunMs = 90 * 60_000
 /** One more than there are cores, because tests often wait for a service that starts or a disk that syncs. */
 const processesAtOnce = availableParallelism() + 1
 
+const longestShown = 15
+
 interface Round {
   readonly plane: string
   readonly files: readonly string[]
@@ -82,6 +84,13 @@ function planProcesses(tests: readonly string[]): { together: string[]; processe
   }
 }
 
+/** Shows where the time goes, so that a new test that takes long is noticed. */
+function longestFiles(seconds: ReadonlyMap<string, number>): string {
+  const all = [...seconds].sort((a, b) => b[1] - a[1])
+  const lines = all.slice(0, longestShown).map(([file, s]) => `  ${s.toFixed(0)} s ${relative(root, file)}`)
+  return ['ℹ the files that took longest', ...lines, ''].join('\n')
+}
+
 /** Returns whether all tests of the round passed. */
 function runRound({ plane, files: tests }: Round): Promise<boolean> {
   const { together, processes } = planProcesses(tests)
@@ -95,13 +104,21 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
       signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(wholeRunMs)]),
     })
     let passed = false
+    const seconds = new Map<string, number>()
+    results.on('test:complete', ({ nesting, file, details }) => {
+      if (nesting > 0 || file === undefined) return
+      seconds.set(file, (seconds.get(file) ?? 0) + details.duration_ms / 1000)
+    })
     results.on('test:summary', ({ file, success }) => {
       if (file === undefined) passed = success
     })
     results
       .compose(spec)
       .on('error', reject)
-      .on('end', () => resolve(passed))
+      .on('end', () => {
+        if (processes.length > longestShown) process.stdout.write(longestFiles(seconds))
+        resolve(passed)
+      })
       .pipe(process.stdout, { end: false })
   })
 }
