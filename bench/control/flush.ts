@@ -3,7 +3,8 @@
 // meanwhile. Both are beside one reading of the whole table, which depends on the same machine. PostgreSQL
 // is Debian's, on the same disk, reached by a socket.
 //
-//   npm run bench -- control/flush [--anomalies 10000,100000,1000000] [--organisations 10000] [--rounds 3] [--root /tmp]
+//   npm run bench -- control/flush [--anomalies 10000,100000,1000000] [--organisations 10000] [--rounds 3]
+//     [--root /tmp]
 
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -14,8 +15,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Control } from '../../server/control/database.ts'
 import { derivedTables } from '../../server/control/derived-tables.ts'
 import { ErasedBytesKept, erasedFlushOf } from '../../server/control/erased-flush.ts'
-import { migrate } from '../../server/control/migrate.ts'
-import { openPostgres } from '../../server/control/postgres/postgres.ts'
+import { openUsable } from '../../server/control/open.ts'
 import { AppError } from '../../server/core/app-error.ts'
 import { postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
 import { isInstalled } from '../peers/server.ts'
@@ -31,6 +31,9 @@ const { values: options } = parseArgs({
   },
 })
 const [organisations, rounds] = [Number(options.organisations), Number(options.rounds)]
+
+/** Rows of a statement, which may take 30 s. */
+const insertedAtOnce = 50_000
 
 const folder = mkdtempSync(join(options.root, 'lethe-flush-bench-'))
 // PostgreSQL runs as another user.
@@ -53,13 +56,17 @@ async function measureAll(): Promise<void> {
   try {
     execFileSync(program, [...words, '-qc', 'create database flush'])
     const address = { host: optionOf('-h'), port: Number(optionOf('-p')), user: optionOf('-U') }
-    const control = openPostgres({ ...address, database: 'flush' })
+    const control = await openUsable({
+      kind: 'postgres',
+      server: { ...address, database: 'flush', ssl: false },
+    })
     try {
-      await migrate(control)
       await insertOrganisations(control)
       let filled = 0
       for (const anomalies of options.anomalies.split(',').map(Number)) {
-        await insertAnomalies(control, filled, anomalies)
+        for (; filled < anomalies; filled += insertedAtOnce) {
+          await insertAnomalies(control, filled, Math.min(filled + insertedAtOnce, anomalies))
+        }
         filled = anomalies
         await measure(control, anomalies)
       }

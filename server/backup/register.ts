@@ -51,7 +51,7 @@ interface HoldingBackups {
 
 const msPerDay = 86_400_000
 
-/** More than a page of requests has; a statement may have 32,766 values in SQLite and 65,535 in PostgreSQL. */
+/** A statement may have 32,766 values in SQLite and 65,535 in PostgreSQL. */
 const idsAtOnce = 1_000
 
 export class BackupRegister {
