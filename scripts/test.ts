@@ -31,19 +31,22 @@ const isAlone = (file: string) =>
 const isLong = (file: string) => /^tests\/(?:console|scenario|simulation)\//.test(file)
 /**
  * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
- * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
- * only, because on PostgreSQL each writes the derived tables anew; tests/scenario/canary-postgres.test.ts has
- * some there. The tests of the loop count who waits for their clock, so they need a database that answers
- * within a turn of the event loop. Tests of telemetry need a control plane only for their organisations.
+ * of the database but a copy of the control plane, which is tested on both. Of erasing, what is removed from
+ * the database and counted afterwards is tested on both; whole erasures run on SQLite only, because on
+ * PostgreSQL each writes the derived tables anew: tests/scenario/canary-postgres.test.ts has some. The tests
+ * of the loop count who waits for their clock, so they need a database that answers within a turn of the
+ * event loop. Tests of telemetry need a control plane only for their organisations.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
     file,
   ) ||
-  /^server\/deletion\/(?:[^/]+\.db|attempt\/.*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
+  /^server\/deletion\/(?:bad-input\.db|attempt\/(?!verifier\.).*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
     file,
   ) ||
-  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:hostile|slow)[^/]*))\b/.test(file)
+  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:rows\/writer|hostile|slow)[^/]*))\b/.test(
+    file,
+  )
 const needsServer = (file: string) => /\/(?:postgres-plane|race)\.ts'$/m.test(sourceOf(file))
 const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
 const kind = kinds[wanted[0] ?? '']
