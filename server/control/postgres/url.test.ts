@@ -48,9 +48,6 @@ test('a wrong address is refused with what to change, and without its password',
   assert.ok(!nameOf(readAddress(remote)).includes('s3cr'))
   const several =
     'postgres://ada:s3cr@one.example:5432,two.example:5432/lethe?target_session_attrs=read-write'
-  assert.throws(
-    () => readAddress(several),
-    /^AddressProblem: names several hosts; name one that always leads/,
-  )
+  assert.throws(() => readAddress(several), { message: /^names several hosts; name one that always leads/ })
   assert.equal(readAddress('postgres://ada:s3,cr@db.example/lethe').password, 's3,cr')
 })
