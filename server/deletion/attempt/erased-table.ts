@@ -10,7 +10,7 @@ import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
 import { copyName, makeSwap, swapName } from './side-tables.ts'
 
-export interface RowCounts {
+export interface SurvivalCounts {
   readonly selected: number
   /** Rows of the organisation. */
   readonly own: number
@@ -18,7 +18,7 @@ export interface RowCounts {
 }
 
 /** Counts of a partition that does not exist. */
-export const noRows: RowCounts = { selected: 0, own: 0, total: 0 }
+export const noRows: SurvivalCounts = { selected: 0, own: 0, total: 0 }
 
 export class ErasedTable {
   readonly name: string
@@ -58,13 +58,13 @@ export class ErasedTable {
   }
 
   /** Counts rows per partition; a partition without rows is absent. */
-  counts(partitionIds: readonly string[]): Promise<ReadonlyMap<string, RowCounts>> {
+  counts(partitionIds: readonly string[]): Promise<ReadonlyMap<string, SurvivalCounts>> {
     const ids = partitionIds.map(checkedId)
     return this.#countBy(raw('_partition_id'), sql`_partition_id IN ${new Bound('Array(String)', ids)}`)
   }
 
   /** Counts the rows of a partition for which each of the conditions is true. No two are true of one row. */
-  async countEach(partitionId: string, conditions: readonly Sql[]): Promise<readonly RowCounts[]> {
+  async countEach(partitionId: string, conditions: readonly Sql[]): Promise<readonly SurvivalCounts[]> {
     if (conditions.length === 0) return []
     const cases = conditions.map((condition, i) => sql`${condition}, ${uint(i)}`)
     const any = join(
@@ -78,8 +78,8 @@ export class ErasedTable {
     return conditions.map((_, i) => found.get(String(i)) ?? noRows)
   }
 
-  async #countBy(key: Sql, which: Sql): Promise<ReadonlyMap<string, RowCounts>> {
-    const counts = await this.#engine.select<Record<'id' | keyof RowCounts, string>>(sql`
+  async #countBy(key: Sql, which: Sql): Promise<ReadonlyMap<string, SurvivalCounts>> {
+    const counts = await this.#engine.select<Record<'id' | keyof SurvivalCounts, string>>(sql`
       SELECT ${key} AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
       FROM ${raw(this.name)} WHERE ${which} GROUP BY id`)
     return new Map(

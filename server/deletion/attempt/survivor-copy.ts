@@ -6,7 +6,7 @@
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
-import { type ErasedTable, noRows, type RowCounts, requireLock } from './erased-table.ts'
+import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
 import { ErasureError } from './erasure-error.ts'
 import {
   activeParts,
@@ -36,7 +36,7 @@ const smallShare = 1 / 64
 const triesMax = 3
 
 interface CopiedPiece extends Piece {
-  readonly counts: RowCounts
+  readonly counts: SurvivalCounts
   /** The parts of the copy that have its survivors. */
   readonly copies: readonly string[]
 }
@@ -86,7 +86,7 @@ export class SurvivorCopy {
     return rowsOutside(after, unchangedOf(this.#pieces, after)) <= rowsOf(after) * smallShare
   }
 
-  async #copyPiece(table: ErasedTable, piece: Piece, counts: RowCounts): Promise<void> {
+  async #copyPiece(table: ErasedTable, piece: Piece, counts: SurvivalCounts): Promise<void> {
     if (counts.total !== piece.rows) return
     const survivors = counts.total - counts.selected
     if (survivors > 0) await table.copySurvivors(this.#partitionId, inPiece(piece))
@@ -97,7 +97,7 @@ export class SurvivorCopy {
   }
 
   /** Counts the rows of the partition under the lock. Reads only those that no piece has. */
-  async counts(table: ErasedTable): Promise<RowCounts> {
+  async counts(table: ErasedTable): Promise<SurvivalCounts> {
     for (let tries = 1; ; tries++) {
       const isLast = tries === triesMax
       const parts = await this.#keepUnchanged(table, isLast)
@@ -112,7 +112,7 @@ export class SurvivorCopy {
    * Copies under the lock what no piece has. Throws ErasureError where the copy has not as many rows as
    * survive, by these counts: somebody writes who does not respect the lock.
    */
-  async complete(table: ErasedTable, { selected, total }: RowCounts): Promise<void> {
+  async complete(table: ErasedTable, { selected, total }: SurvivalCounts): Promise<void> {
     for (let tries = 1; ; tries++) {
       // Also where nothing is left: the count then shows a row that should not be there.
       await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces))
@@ -188,7 +188,7 @@ function unchangedOf(pieces: readonly CopiedPiece[], parts: readonly Piece[]): r
   return joinMerged(pieces, parts, join).filter((piece) => isUnchanged(piece, parts))
 }
 
-function sumOf(counts: readonly RowCounts[]): RowCounts {
+function sumOf(counts: readonly SurvivalCounts[]): SurvivalCounts {
   return counts.reduce(
     (sum, { own, selected, total }) => ({
       own: sum.own + own,
