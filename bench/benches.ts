@@ -243,6 +243,18 @@ export const benches: readonly Bench[] = [
     wants: 'PostgreSQL from Debian',
   },
   {
+    name: 'control/flush',
+    measures:
+      'what it costs to remove erased anomalies from the files of PostgreSQL, and how long a reader waits meanwhile',
+    reading:
+      'A control plane of 10,000 organisations with five detectors each. One organisation’s anomalies are deleted, then the three derived tables are written anew, as at the end of an erasure ([0041](decisions/0041-erased-on-postgresql.md)), while a client reads anomalies all the time. ' +
+      'The longest wait of that client is of all rounds; a read that waits for five seconds is refused as busy. PostgreSQL is on the same disk, without other work.',
+    minutes: 3,
+    args: [],
+    smallest: ['--anomalies', '1000', '--organisations', '100', '--rounds', '1'],
+    wants: 'PostgreSQL from Debian',
+  },
+  {
     name: 'neighbours',
     measures: 'how 53 attacks by one organisation affect an honest one',
     reading:

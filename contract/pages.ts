@@ -22,7 +22,7 @@ export type FrontPage = z.infer<typeof FrontPage>
 
 export const Health = z
   .object({
-    status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing']),
+    status: z.enum(['ok', 'starting', 'disk_full', 'disk_failing', 'control_unavailable']),
     detail: z
       .string()
       .optional()

@@ -6,7 +6,7 @@
 
 import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -31,19 +31,22 @@ const isAlone = (file: string) =>
 const isLong = (file: string) => /^tests\/(?:console|scenario|simulation)\//.test(file)
 /**
  * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
- * of the database but a copy of the control plane, which is tested on both. Whole erasures run on SQLite
- * only, because on PostgreSQL each writes the derived tables anew; tests/scenario/canary-postgres.test.ts has
- * some there. The tests of the loop count who waits for their clock, so they need a database that answers
- * within a turn of the event loop. Tests of telemetry need a control plane only for their organisations.
+ * of the database but a copy of the control plane, which is tested on both. Of erasing, what is removed from
+ * the database and counted afterwards is tested on both; whole erasures run on SQLite only, because on
+ * PostgreSQL each writes the derived tables anew: tests/scenario/canary-postgres.test.ts has some. The tests
+ * of the loop count who waits for their clock, so they need a database that answers within a turn of the
+ * event loop. Tests of telemetry need a control plane only for their organisations.
  */
 const isOfOne = (file: string) =>
   /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
     file,
   ) ||
-  /^server\/deletion\/(?:[^/]+\.db|attempt\/.*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
+  /^server\/deletion\/(?:bad-input\.db|attempt\/(?!verifier\.).*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
     file,
   ) ||
-  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:hostile|slow)[^/]*))\b/.test(file)
+  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:rows\/writer|hostile|slow)[^/]*))\b/.test(
+    file,
+  )
 const needsServer = (file: string) => /\/(?:postgres-plane|race)\.ts'$/m.test(sourceOf(file))
 const kinds: Readonly<Record<string, (file: string) => boolean>> = { fast: isFast, control: opensControl }
 const kind = kinds[wanted[0] ?? '']
@@ -54,6 +57,8 @@ const wholeRunMs = 90 * 60_000
 
 /** One more than there are cores, because tests often wait for a service that starts or a disk that syncs. */
 const processesAtOnce = availableParallelism() + 1
+
+const longestShown = 15
 
 interface Round {
   readonly plane: string
@@ -82,6 +87,13 @@ function planProcesses(tests: readonly string[]): { together: string[]; processe
   }
 }
 
+/** Shows where the time goes, so that a new test that takes long is noticed. */
+function longestFiles(seconds: ReadonlyMap<string, number>): string {
+  const all = [...seconds].sort((a, b) => b[1] - a[1])
+  const lines = all.slice(0, longestShown).map(([file, s]) => `  ${s.toFixed(0)} s ${relative(root, file)}`)
+  return ['ℹ the files that took longest', ...lines, ''].join('\n')
+}
+
 /** Returns whether all tests of the round passed. */
 function runRound({ plane, files: tests }: Round): Promise<boolean> {
   const { together, processes } = planProcesses(tests)
@@ -95,13 +107,21 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
       signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(wholeRunMs)]),
     })
     let passed = false
+    const seconds = new Map<string, number>()
+    results.on('test:complete', ({ nesting, file, details }) => {
+      if (nesting > 0 || file === undefined) return
+      seconds.set(file, (seconds.get(file) ?? 0) + details.duration_ms / 1000)
+    })
     results.on('test:summary', ({ file, success }) => {
       if (file === undefined) passed = success
     })
     results
       .compose(spec)
       .on('error', reject)
-      .on('end', () => resolve(passed))
+      .on('end', () => {
+        if (processes.length > longestShown) process.stdout.write(longestFiles(seconds))
+        resolve(passed)
+      })
       .pipe(process.stdout, { end: false })
   })
 }

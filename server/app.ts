@@ -21,6 +21,7 @@ import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
 import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
+import { asking, ControlWatch } from './control/control-watch.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
 import { openUsable } from './control/open.ts'
 import type { Actor } from './core/actor.ts'
@@ -203,7 +204,8 @@ async function openShared(
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
-  const rooms = { disk, engine, files: engine.files, control, keys, tenancy, sessions }
+  const controlWatch = new ControlWatch({ ask: asking(control), clock, steadyMs: elapsedMs })
+  const rooms = { disk, engine, files: engine.files, control, controlWatch, keys, tenancy, sessions }
   return {
     config,
     ...clocks,
@@ -225,10 +227,8 @@ interface OpenStores {
 }
 
 async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> {
-  const { control, disk } = opened
-  const { clock, logger } = options
   const stores = await openShared(options, opened)
-  const { gate, leaseHolder, trustedNowMs } = stores
+  const { clock, control, disk, gate, leaseHolder, logger, trustedNowMs } = stores
   const deletion = wireDeletion(stores)
   const issuing = { ...stores, register: deletion.backups, serviceVersion: version }
   const backups = wireBackups(issuing)
@@ -337,6 +337,7 @@ interface RouteNeeds {
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly control: Control
+  readonly controlWatch: ControlWatch
   readonly keys: SigningKeys
   readonly gate: TelemetryGate
   readonly fences: Fences

@@ -3,6 +3,7 @@
 // to everyone who reaches its listener.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { ControlWatch } from './control/control-watch.ts'
 import type { Control } from './control/database.ts'
 import { figuresOf } from './control/dialect.ts'
 import { AppError } from './core/app-error.ts'
@@ -22,6 +23,7 @@ interface MetricSources {
   readonly budget: BodyBudget
   readonly requests: RequestQueries
   readonly control: Control
+  readonly controlWatch: ControlWatch
   readonly disk: { readonly fault: string | null; readonly freeBytes: number }
   readonly clients: ClientLimits
   readonly connections: Connections
@@ -55,7 +57,7 @@ export class ServiceMetrics {
     addRestarts(sources, registers)
     addIngestMetrics(writer, budget, registers)
     addDiskMetrics(disk, registers)
-    addControlMetrics(sources.control, registers)
+    addControlMetrics(sources, registers)
     addHttpMetrics(sources, registers)
     addAnswerMetrics(sources, registers)
     addDeletionMetrics(requests, clock, registers)
@@ -109,20 +111,14 @@ function addDeletionMetrics(requests: RequestQueries, clock: Clock, registers: R
   })
 }
 
-function addControlMetrics(control: Control, registers: Registry[]): void {
+function addControlMetrics({ control, controlWatch }: MetricSources, registers: Registry[]): void {
   const figures = figuresOf(control)
   new Gauge({
     name: 'lethe_control_up',
-    help: '1 where the control-plane database answers this page, 0 where it does not.',
+    help: '1 where the control-plane database answers, 0 where it does not.',
     registers,
     async collect() {
-      const answers = await control
-        .selectFrom('instance')
-        .select('key')
-        .limit(1)
-        .execute()
-        .catch(() => null)
-      this.set(answers === null ? 0 : 1)
+      this.set((await controlWatch.fault()) === null ? 1 : 0)
     },
   })
   new Gauge({

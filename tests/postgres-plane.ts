@@ -34,8 +34,12 @@ export function urlOf(folder: string, database: string): string {
   return `postgres://${role}@localhost/${database}?host=${encodeURIComponent(folder)}`
 }
 
-export function openDatabase(host: string, database: string, port = socketPort, user = role): Control {
-  return openPostgres({ host, port, user, database }, { ...defaultLimits, connectMs, connections })
+export function openDatabase(
+  host: string,
+  database: string,
+  { port = socketPort, user = role, most = connections } = {},
+): Control {
+  return openPostgres({ host, port, user, database }, { ...defaultLimits, connectMs, connections: most })
 }
 
 /** Runs statements on the server, in its own database. */
@@ -67,6 +71,8 @@ interface PostgresPlane extends SharedTestControl {
   readonly url: string
   readonly database: string
   as(role: string): Control
+  /** A handle with one connection: what asks beside its own transaction waits for itself, and fails. */
+  withOneConnection(): Control
   by(address: { readonly host: string; readonly port: number }): Control
 }
 
@@ -90,9 +96,10 @@ async function openShared(source: string): Promise<PostgresPlane> {
     another,
     url: urlOf(folder, database),
     database,
-    as: (user) => kept(openDatabase(folder, database, socketPort, user)),
+    as: (user) => kept(openDatabase(folder, database, { user })),
+    withOneConnection: () => kept(openDatabase(folder, database, { most: 1 })),
     socketPath: join(folder, `.s.PGSQL.${socketPort}`),
-    by: ({ host, port }) => kept(openDatabase(host, database, port)),
+    by: ({ host, port }) => kept(openDatabase(host, database, { port })),
     shell: postgresShell(control),
     waitAtMost,
     whileLocked: (work) => whileLocked(another(), work),

@@ -33,11 +33,14 @@ const debianFolder = '/usr/lib/postgresql'
 export interface PostgresServer {
   /** Contains the socket, and the files of the server in `data`. */
   readonly folder: string
+  readonly socketPath: string
   /**
    * Ends the server without waiting for its clients, runs `work` on its files, and starts it again. What
    * `work` puts there belongs to the user of the server.
    */
-  whileStopped(work: (data: string) => void): Promise<void>
+  whileStopped(work: (data: string) => void | Promise<void>): Promise<void>
+  /** Ends the server at once, as a crash does: its clients and standbys are told nothing. */
+  crash(): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
 }
@@ -76,24 +79,52 @@ const speed = {
   listen_addresses: '',
 }
 
+type Settings = Readonly<Record<string, string>>
+type Place = { readonly cwd: string; readonly uid?: number; readonly gid?: number }
+
 /** Starts a server with a new, empty folder. `settings` are those of postgresql.conf. */
-export async function startPostgres(
-  settings: Readonly<Record<string, string>> = {},
+export function startPostgres(settings: Settings = {}): Promise<PostgresServer> {
+  return start(settings, async (data, place) => initialise(data, place))
+}
+
+/**
+ * Starts a standby that receives what the primary writes, until `select pg_promote()`. The primary needs
+ * `wal_level` replica and two `max_wal_senders`.
+ */
+export function startStandby(
+  primary: Pick<PostgresServer, 'folder'>,
+  settings: Settings,
+): Promise<PostgresServer> {
+  const words = ['-h', primary.folder, '-U', role, '-X', 'stream', '-c', 'fast', '--no-sync', '-R']
+  return start(settings, async (data, place) => {
+    await runFile(programOf('pg_basebackup'), [...words, '-D', data], place)
+  })
+}
+
+/** Fills an empty folder with the files of a server without databases. */
+function initialise(data: string, place: Place): void {
+  const flags = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8', '--encoding=UTF8']
+  const made = spawnSync(
+    programOf('initdb'),
+    ['-D', data, '-U', role, '--auth=trust', '--no-sync', '--no-instructions', ...flags],
+    { ...place, encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const logins = join(data, 'pg_hba.conf')
+  writeFileSync(logins, `local all ${roleWithPassword} scram-sha-256\n${readFileSync(logins, 'utf8')}`)
+}
+
+/** `fill` puts the files of a server into an empty folder. */
+async function start(
+  settings: Settings,
+  fill: (data: string, place: Place) => Promise<void>,
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-postgres-'))
   const user = serverUser()
   const data = join(folder, 'data')
   mkdirSync(data, { mode: 0o700 })
   if (user !== undefined) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
-  const flags = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8', '--encoding=UTF8']
-  const made = spawnSync(
-    programOf('initdb'),
-    ['-D', data, '-U', role, '--auth=trust', '--no-sync', '--no-instructions', ...flags],
-    { cwd: folder, ...user, encoding: 'utf8' },
-  )
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
-  const logins = join(data, 'pg_hba.conf')
-  writeFileSync(logins, `local all ${roleWithPassword} scram-sha-256\n${readFileSync(logins, 'utf8')}`)
+  await fill(data, { cwd: folder, ...user })
   const given = Object.entries({ ...speed, unix_socket_directories: folder, ...settings })
   const words = ['-D', data, ...given.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
   let child: ChildProcess | undefined
@@ -102,7 +133,7 @@ export async function startPostgres(
     await untilReady(child)
   }
   const stop = async () => {
-    if (child !== undefined) await end(child)
+    if (child !== undefined) await end(child, 'SIGINT')
     rmSync(folder, { recursive: true, force: true })
   }
   const orStop = (error: unknown) =>
@@ -112,10 +143,14 @@ export async function startPostgres(
   await begin().catch(orStop)
   return {
     folder,
+    socketPath: join(folder, '.s.PGSQL.5432'),
     stop,
+    async crash() {
+      if (child !== undefined) await end(child, 'SIGQUIT')
+    },
     async whileStopped(work) {
-      if (child !== undefined) await end(child)
-      work(data)
+      if (child !== undefined) await end(child, 'SIGINT')
+      await work(data)
       if (user !== undefined) spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, data])
       await begin().catch(orStop)
     },
@@ -149,12 +184,12 @@ function untilReady(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Ends the server without waiting for its clients. */
-function end(child: ChildProcess): Promise<void> {
+/** SIGINT ends the server without waiting for its clients, SIGQUIT without writing anything either. */
+function end(child: ChildProcess, signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
   return new Promise((resolve) => {
     child.once('exit', () => resolve())
-    child.kill('SIGINT')
+    child.kill(signal)
   })
 }
 

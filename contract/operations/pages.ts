@@ -72,7 +72,7 @@ export const pageOperations = {
     isUnmetered: true,
     tag: 'Operations',
     summary:
-      'Whether the service is ready: everything that was erased or hidden before the start is so again, and the disk accepts writes',
+      'Whether the service is ready: everything that was erased or hidden before the start is so again, the disk accepts writes, and the control-plane database answers',
     results: {
       200: { body: Readiness, example: readyExample },
       503: { body: Readiness, headers: ['retry-after'], example: notReadyExample },

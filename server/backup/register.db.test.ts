@@ -105,6 +105,18 @@ test('a backup from another history of the control plane contains what it doesnâ
   assert.deepEqual([await holding('del_1'), await holding('del_2')], [[], ['bak_of_then']])
 })
 
+test('the backups of more erasures than a statement has values are found', async () => {
+  const first = await taken()
+  const ids = Array.from({ length: 66_000 }, (_, number) => `del_${number}`)
+  const [oldest, newest] = [ids.at(0) ?? '', ids.at(-1) ?? '']
+  for (const id of [oldest, newest]) await complete(id)
+  const second = await taken()
+  const { all, fromBefore } = await register.holding(ids)
+  assert.deepEqual(idsOf(all), [second, first])
+  for (const id of [oldest, newest]) assert.deepEqual(idsOf(fromBefore(id)), [first])
+  assert.deepEqual(fromBefore('del_1'), [])
+})
+
 test('an expired backup counts until it is removed', async () => {
   const id = await taken()
   await clock.advance(40 * dayMs)

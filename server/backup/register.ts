@@ -11,6 +11,7 @@ import {
   type BackupsTable,
   type Control,
   type ControlTransaction,
+  type ErasureBackupsTable,
   holdingStatuses,
 } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
@@ -49,6 +50,9 @@ interface HoldingBackups {
 }
 
 const msPerDay = 86_400_000
+
+/** A statement may have 32,766 values in SQLite and 65,535 in PostgreSQL. */
+const idsAtOnce = 1_000
 
 export class BackupRegister {
   readonly #control: Control
@@ -176,14 +180,17 @@ export class BackupRegister {
     })
   }
 
-  /** An empty list is no list in SQL. */
-  async #noted(requestIds: readonly string[]) {
-    if (requestIds.length === 0) return []
-    return this.#control
-      .selectFrom('erasure_backups')
-      .selectAll()
-      .where('request_id', 'in', [...requestIds])
-      .execute()
+  async #noted(requestIds: readonly string[]): Promise<Selectable<ErasureBackupsTable>[]> {
+    const noted: Selectable<ErasureBackupsTable>[] = []
+    for (let at = 0; at < requestIds.length; at += idsAtOnce) {
+      const rows = await this.#control
+        .selectFrom('erasure_backups')
+        .selectAll()
+        .where('request_id', 'in', requestIds.slice(at, at + idsAtOnce))
+        .execute()
+      noted.push(...rows)
+    }
+    return noted
   }
 
   #rows() {

@@ -181,7 +181,7 @@ export const holdingStatuses = ['requested', 'running', 'ready'] as const
 /**
  * Pairs of an erasure and a backup that was not taken after it was completed; removed backups have no row.
  */
-interface ErasureBackupsTable {
+export interface ErasureBackupsTable {
   request_id: Fixed<string>
   backup_id: Fixed<string>
 }

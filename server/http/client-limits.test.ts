@@ -54,6 +54,7 @@ async function start(proxies: string[] = [], refusalDelayMs = 0) {
     isReady: () => true,
     isClockInDoubt: () => false,
     disk: { fault: null, sentence: null },
+    controlWatch: { fault: async () => null },
   })
   await http.ready()
   const ask = async (url: string, token: string | null, remoteAddress = '192.0.2.7', headers = {}) =>

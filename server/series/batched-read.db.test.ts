@@ -121,7 +121,7 @@ test('a batch returns what each request returns alone', async () => {
       for (const request of requests) alone.push(await readSeries(reader, request))
       assert.deepEqual(rounded(await readSeriesBatch(reader, requests)), rounded(alone))
     }),
-    { numRuns: 40 },
+    { numRuns: 20 },
   )
 })
 

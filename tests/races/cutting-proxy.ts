@@ -15,13 +15,16 @@ interface CuttingProxy {
   cutNextCommit(at: CommitCut): void
   /** Ends every connection, and refuses new ones until the function that is returned is called. */
   goDown(): () => void
+  /** Ends every connection; new ones lead to the server with that socket. */
+  moveTo(socketPath: string): void
   close(): Promise<void>
 }
 
 const [commit, committed] = [Buffer.from('commit\0'), Buffer.from('COMMIT\0')]
 
-/** `socketPath` is the socket of the server. */
-export async function openCuttingProxy(socketPath: string): Promise<CuttingProxy> {
+/** `firstPath` is the socket of the server. */
+export async function openCuttingProxy(firstPath: string): Promise<CuttingProxy> {
+  let socketPath = firstPath
   let cut: CommitCut | null = null
   let isDown = false
   const open = new Set<Socket>()
@@ -57,6 +60,9 @@ export async function openCuttingProxy(socketPath: string): Promise<CuttingProxy
       client.write(bytes)
     })
   })
+  const endAll = () => {
+    for (const socket of open) socket.destroy()
+  }
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
@@ -67,15 +73,19 @@ export async function openCuttingProxy(socketPath: string): Promise<CuttingProxy
     cutNextCommit(at) {
       cut = at
     },
+    moveTo(path) {
+      socketPath = path
+      endAll()
+    },
     goDown() {
       isDown = true
-      for (const socket of open) socket.destroy()
+      endAll()
       return () => {
         isDown = false
       }
     },
     async close() {
-      for (const socket of open) socket.destroy()
+      endAll()
       server.close()
       await once(server, 'close')
     },

@@ -1,7 +1,7 @@
 // Races of two processes at one control plane: the first pauses before its commit until the second waits for
 // its lock or has ended, and then commits. Nothing here depends on time. Each race is run twice: with locks,
 // where its rule must hold, and without, where it must break, so that a race which cannot break the rule
-// fails the test.
+// fails the test. A process has one connection, so that a statement outside its transaction fails too.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -37,8 +37,9 @@ export const startMs = 1_767_000_000_000
 
 const plane = await openSharedPostgresPlane()
 after(() => plane.close())
-const locking = [plane.another(), plane.another()] as const
-const lockless = [withoutLocks(plane.another()), withoutLocks(plane.another())] as const
+const one = () => plane.withOneConnection()
+const locking = [one(), one()] as const
+const lockless = [withoutLocks(one()), withoutLocks(one())] as const
 let scenes = 0
 
 /** `prepare` is called for each of the two runs, with an organisation of its own. */

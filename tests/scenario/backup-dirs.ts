@@ -259,10 +259,10 @@ export async function requestErasure(service: Process, hour: number): Promise<st
 
 /** Waits until a request is completed. */
 export async function completed(service: Process, requestId: string): Promise<Deletion> {
-  for (let tries = 0; tries < 1000; tries++) {
+  for (let tries = 0; tries < 500; tries++) {
     const found = await readDeletion(service, requestId)
     if (found.status === 'completed') return found
-    await systemClock.sleep(20)
+    await systemClock.sleep(40)
   }
   return assert.fail('The deletion did not complete.')
 }

@@ -2,7 +2,8 @@
 // person wrote about it, is unique and is searched for in every file of the server's data folder: found
 // before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
 // has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
-// connections. What people typed into settings, such as mutes, is kept as on every database.
+// connections, and a failover to a standby; probes are told while there is no server. What people typed into
+// settings, such as mutes, is kept as on every database.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -12,21 +13,44 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { CertificateAnswer } from '../../contract/deletion/certificate.ts'
 import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { Readiness } from '../../contract/pages.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
+import { findBreak } from '../../server/audit/chain.ts'
+import { readChain } from '../../server/audit/log.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { temporaryFolder } from '../fixtures.ts'
-import { askServer, programOf, role, startPostgres } from '../postgres-server.ts'
+import { openDatabase } from '../postgres-plane.ts'
+import {
+  askServer,
+  type PostgresServer,
+  programOf,
+  role,
+  startPostgres,
+  startStandby,
+} from '../postgres-server.ts'
+import { openCuttingProxy } from '../races/cutting-proxy.ts'
 import { Canaries, filesHolding } from './canaries.ts'
-import { deletionsUrl, requestIn } from './erasing.ts'
+import { deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import { eraseCompletely, type Service, startService, type Who, waitFor } from './service.ts'
+import { sampleExport, sendSample } from './telemetry.ts'
 
 const database = 'lethe'
-const server = await startPostgres({ wal_level: 'replica', full_page_writes: 'on' })
+const serverSettings = { wal_level: 'replica', full_page_writes: 'on', max_wal_senders: '4' }
+const server = await startPostgres(serverSettings)
+const servers = [server]
+/** The server that can be written. The service reaches it by an address that a failover moves. */
+let primary = server
+const proxy = await openCuttingProxy(server.socketPath)
 const files = join(server.folder, 'data')
-const admin = (...statements: string[]) => askServer(server.folder, database, ...statements)
+const admin = (...statements: string[]) => askServer(primary.folder, database, ...statements)
 const dataDir = temporaryFolder()
+
+const settings = {
+  LETHE_DATA_DIR: dataDir,
+  LETHE_CONTROL_URL: `postgres://service@${proxy.host}:${proxy.port}/${database}`,
+}
 
 let atStep: Failpoint = async () => {}
 let service: Service
@@ -36,18 +60,17 @@ before(async () => {
   // Its right in the database: to create tables.
   await admin('grant create on schema public to service')
   service = await startService({
-    settings: {
-      LETHE_DATA_DIR: dataDir,
-      LETHE_CONTROL_URL: `postgres://service@localhost/${database}?host=${encodeURIComponent(server.folder)}`,
-    },
+    settings,
     failpoint: (name) => atStep(name),
   })
   // A search would miss a text that PostgreSQL has compressed.
   await admin('alter table held_anomaly_versions alter column record set storage external')
 })
 after(async () => {
-  await service?.stop()
-  await server.stop()
+  await service?.stop().finally(async () => {
+    await proxy.close()
+    for (const one of servers) await one.stop()
+  })
   rmSync(dataDir, { recursive: true, force: true })
 })
 
@@ -200,6 +223,25 @@ test('an erasure goes on by itself after a restart of PostgreSQL, and after its 
   assert.deepEqual(await anomaliesOf('globex/owner'), [before])
 })
 
+const probe = async () => {
+  const { headers, status, text } = await service.send('GET', '/readyz')
+  return { status, retry: headers.get('retry-after'), said: Readiness.parse(JSON.parse(text)) }
+}
+
+test('while PostgreSQL is stopped the service is alive and not ready, and says why; afterwards it is ready by itself', async () => {
+  const ready = { status: 200, retry: null, said: { status: 'ok', clock: 'ok' } }
+  assert.deepEqual(await probe(), ready)
+  await server.whileStopped(async () => {
+    const unready = await waitFor(probe, ({ status }) => status === 503)
+    const detail = 'The control-plane database does not answer; repeat after Retry-After.'
+    const said = { status: 'control_unavailable', detail, clock: 'ok' }
+    assert.deepEqual(unready, { status: 503, retry: '1', said })
+    assert.equal((await service.send('GET', '/healthz')).status, 200)
+    assert.match((await service.send('GET', '/metrics')).text, /^lethe_control_up 0$/m)
+  })
+  assert.deepEqual(await waitFor(probe, ({ status }) => status === 200), ready)
+})
+
 const endConnections = () =>
   admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'service'")
 
@@ -224,3 +266,115 @@ async function endWhileRewriting(release: () => void): Promise<void> {
   await endConnections()
   release()
 }
+
+async function addStandby(): Promise<PostgresServer> {
+  const standby = await startStandby(primary, serverSettings)
+  servers.push(standby)
+  return standby
+}
+
+/** The primary crashes; the service sees that, and then the standby takes its place and its address. */
+async function failOver(standby: PostgresServer): Promise<void> {
+  await primary.crash()
+  await waitFor(probe, ({ status }) => status === 503)
+  await askServer(standby.folder, 'postgres', 'select pg_promote()')
+  primary = standby
+  proxy.moveTo(standby.socketPath)
+}
+
+const createToken = (name: string) =>
+  service.send('POST', '/tokens', { as: 'acme/owner', json: { name, role: 'viewer' } })
+
+/**
+ * Sends and creates, again and again, until globex's erasure is completed. Whatever is not accepted must be
+ * refused as something to repeat. Returns what was accepted.
+ */
+async function workUntilErased(requestId: string): Promise<{ tokens: string[]; timesNs: bigint[] }> {
+  const [tokens, timesNs]: [string[], bigint[]] = [[], []]
+  let turn = 0n
+  const work = async () => {
+    turn++
+    const created = await createToken(`token ${turn}`)
+    if (created.status === 201) tokens.push(JSON.parse(created.text).id)
+    const timeNs = minute(100) + turn
+    const json = sampleExport('logs', [timeNs])
+    const sent = await service.send('POST', '/v1/logs', { as: 'acme/ingest', json })
+    if (sent.status === 200) timesNs.push(timeNs)
+    const asked = await service.send('GET', `${deletionsUrl}/${requestId}`, { as: 'globex/owner' })
+    for (const { status, text } of [created, sent, asked]) {
+      assert.ok([200, 201, 503].includes(status), `${status}: ${text}`)
+    }
+    return asked
+  }
+  await waitFor(work, ({ status, text }) => status === 200 && JSON.parse(text).status === 'completed')
+  return { tokens, timesNs }
+}
+
+test('a failover to a synchronous standby during an erasure: the service goes on by itself, and nothing that it acknowledged is lost', async () => {
+  const standby = await addStandby()
+  await admin("alter system set synchronous_standby_names = '*'", 'select pg_reload_conf()')
+  await waitFor(
+    () => admin('select sync_state from pg_stat_replication'),
+    (state) => state === 'sync',
+  )
+  const minutes = [0, 1, 2, 3]
+  for (const as of ['acme/owner', 'globex/owner'] as const) await sendSample(service, as, minutes.map(minute))
+  assert.deepEqual(await minutesOf(service, 'globex'), minutes, 'there is something to erase')
+
+  let hasFailedOver = false
+  atStep = async (name) => {
+    if (name !== 'step recorded' || hasFailedOver) return
+    hasFailedOver = true
+    await failOver(standby)
+  }
+  const range = { range_start: instant(0), range_end: instant(2) }
+  const json = { scope: 'range', confirm: 'globex', ...range }
+  const asked = await service.send('POST', deletionsUrl, { as: 'globex/owner', json })
+  const { request_id } = requestIn(asked, 202)
+  const { timesNs, tokens } = await workUntilErased(request_id)
+  assert.ok(hasFailedOver)
+  assert.equal(await admin('select pg_is_in_recovery()'), 'f')
+  assert.deepEqual(await minutesOf(service, 'globex'), [2, 3])
+  assert.deepEqual(await minutesOf(service, 'acme'), minutes)
+  const path = `${deletionsUrl}/${request_id}/certificate`
+  await service.read(path, CertificateAnswer, 'globex/owner')
+
+  const control = openDatabase(primary.folder, database)
+  const stored = await control.selectFrom('access_tokens').select('id').execute()
+  const ids = new Set(stored.map(({ id }) => id))
+  assert.deepEqual([tokens.length > 0, tokens.filter((id) => !ids.has(id))], [true, []])
+  for (const table of ['audit_entries', 'ledger_entries'] as const) {
+    for (const tenantId of ['acme', 'globex']) {
+      assert.equal(findBreak(await readChain(control, table, tenantId)), null)
+    }
+  }
+  await control.destroy()
+  const logs = `range_start=${instant(100)}&range_end=${instant(101)}&limit=500`
+  const { text } = await service.send('GET', `/telemetry/logs?${logs}`, { as: 'acme/viewer' })
+  for (const timeNs of timesNs.slice(-300)) assert.ok(text.includes(`paid at ${timeNs}`), String(timeNs))
+  assert.ok(timesNs.length > 0)
+})
+
+test('a standby that lacks the last commits has forgotten them, and what was erased stays erased', async () => {
+  const standby = await addStandby()
+  const onStandby = (...statements: string[]) => askServer(standby.folder, 'postgres', ...statements)
+  await onStandby("alter system set primary_conninfo = ''", 'select pg_reload_conf()')
+  await waitFor(
+    () => onStandby('select count(*) from pg_stat_wal_receiver'),
+    (count) => count === '0',
+  )
+  const created = await createToken('is lost')
+  assert.equal(created.status, 201)
+  const authorization = `Bearer ${JSON.parse(created.text).token}`
+  assert.equal((await service.send('GET', '/me', { headers: { authorization } })).status, 200)
+  const all = { scope: 'range', confirm: 'globex', range_start: instant(0), range_end: instant(60) }
+  assert.deepEqual(await minutesOf(service, 'globex'), [2, 3], 'there is something to erase')
+  const { request_id } = await eraseCompletely(service, all, 'globex/owner')
+  await failOver(standby)
+  await waitFor(probe, ({ status }) => status === 200)
+
+  assert.equal((await service.send('GET', '/me', { headers: { authorization } })).status, 401)
+  const url = `${deletionsUrl}/${request_id}`
+  assert.equal((await service.send('GET', url, { as: 'globex/owner' })).status, 404)
+  assert.deepEqual(await minutesOf(service, 'globex'), [])
+})

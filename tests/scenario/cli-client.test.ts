@@ -9,10 +9,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
+import { DeletionRequest } from '../../contract/deletion/requests.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, nodeWords, runLethe } from './command-line.ts'
 import { Barrier, instant, minute } from './erasing.ts'
-import { type Service, startService, type Tenant, tenants, type Who } from './service.ts'
+import { type Service, startService, type Tenant, tenants, type Who, waitFor } from './service.ts'
 import { readSample, sendSample } from './telemetry.ts'
 
 let service: Service
@@ -140,7 +141,8 @@ test('a watched erasure shows each change as a line, and one that is not complet
   const asked = JSON.parse((await lethe(range)).out)
   const watching = lethe(`deletions watch ${asked.request_id}`)
   const asJson = lethe(`deletions watch ${asked.request_id} --json`)
-  while (JSON.parse((await lethe(`deletions get ${asked.request_id} --json`)).out).status !== 'running');
+  const shown = () => service.read(`/usage/storage/deletions/${asked.request_id}`, DeletionRequest)
+  await waitFor(shown, ({ status }) => status === 'running')
   barrier.open()
   const { code, out } = await watching
   assert.equal(code, 0)

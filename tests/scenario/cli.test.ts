@@ -240,7 +240,8 @@ test('one Ctrl-C that arrives twice still drains: the request in progress gets i
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
     body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
   })
-  while (!/lethe_ingest_buffered_bytes [1-9]/.test(await (await fetch(`${service.address}/metrics`)).text()));
+  const metrics = async () => (await fetch(`${service.address}/metrics`)).text()
+  await waitFor(metrics, (text) => /lethe_ingest_buffered_bytes [1-9]/.test(text))
   service.stop('SIGINT')
   service.stop('SIGINT')
   assert.equal((await sending).status, 200)

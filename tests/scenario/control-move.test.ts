@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { systemClock } from '../../server/core/clock.ts'
 import { openSharedPostgresPlane } from '../postgres-plane.ts'
 import {
   acme,
@@ -51,12 +52,13 @@ async function killMove(dirs: BackupDirs, words: readonly string[]): Promise<voi
       const ended = once(child, 'exit')
       while (session === undefined) {
         assert.equal(child.exitCode, null, 'it has ended')
+        await systemClock.sleep(20)
         session = await findWaiter('audit_entries')
       }
       child.kill('SIGKILL')
       await ended
     })
-  while (await isOpen(session));
+  while (await isOpen(session)) await systemClock.sleep(20)
 }
 
 /** The session that waits for a table. */

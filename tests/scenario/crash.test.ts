@@ -141,11 +141,11 @@ async function completed(
   secret: string,
   requestId: string,
 ): Promise<Record<string, unknown>> {
-  for (let tries = 0; tries < 6_000; tries++) {
+  for (let tries = 0; tries < 1_500; tries++) {
     const { status, detail } = await statusOf(service, secret, requestId)
     if (status === 'completed') return detail
     assert.ok(['running', 'verifying', 'incomplete'].includes(status), `unexpected status ${status}`)
-    await systemClock.sleep(10)
+    await systemClock.sleep(40)
   }
   throw new Error('The deletion did not complete.')
 }

@@ -10,6 +10,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -81,7 +82,7 @@ async function startInTerminal(env: Readonly<Record<string, string | undefined>>
   }
   while (!(await isReady())) {
     assert.equal(child.exitCode, null, `npm start ended:\n${printed}`)
-    await new Promise((resolve) => setImmediate(resolve))
+    await systemClock.sleep(50)
   }
 }
 

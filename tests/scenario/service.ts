@@ -188,14 +188,15 @@ export function assertRefused(answer: Answer, status: number, code: string): voi
   assert.equal(typeof body.detail, 'string')
 }
 
-const triesMax = 1000
-const pauseMs = 10
+const triesMax = 200
+/** The pause doubles up to the second value: on a busy machine, repeated calls delay what they wait for. */
+const [firstPauseMs, longestPauseMs] = [5, 80]
 
 /**
- * Repeats a call until its result is wanted, for at most ten seconds of tries; then fails with the last
- * result.
+ * Repeats a call until its result is wanted, for at least fifteen seconds; then fails with the last result.
  */
 export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
+  let pauseMs = firstPauseMs
   for (let tries = 1; ; tries++) {
     const answer = await ask()
     if (isWanted(answer)) return answer
@@ -204,6 +205,7 @@ export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) =>
       `The expected result did not occur; the last one was ${JSON.stringify(answer)}`,
     )
     await systemClock.sleep(pauseMs)
+    pauseMs = Math.min(2 * pauseMs, longestPauseMs)
   }
 }
 

@@ -80,12 +80,12 @@ async function eraseBefore(hour: number): Promise<void> {
   })
   assert.equal(created.status, 202)
   const { request_id } = (await created.json()) as { request_id: string }
-  for (let tries = 0; tries < 6_000; tries++) {
+  for (let tries = 0; tries < 3_000; tries++) {
     const answer = await ask(erasing, `/usage/storage/deletions/${request_id}`)
     const { status } = (await answer.json()) as { status: string }
     if (status === 'completed') return
     assert.ok(status === 'running' || status === 'verifying', `unexpected status ${status}`)
-    await systemClock.sleep(20)
+    await systemClock.sleep(40)
   }
   assert.fail('The deletion did not complete.')
 }

@@ -3,27 +3,22 @@
 // same of the stores; this is about what only PostgreSQL does.
 
 import assert from 'node:assert/strict'
-import { dirname } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openSharedPostgresPlane } from '../../../tests/postgres-plane.ts'
-import { role } from '../../../tests/postgres-server.ts'
+import { verifyJws } from '../../audit/jws.ts'
+import { KeySeal } from '../../audit/key-seal.ts'
+import { listSigningKeys, SigningKeys } from '../../audit/signing.ts'
+import { operatorActor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
 import { dialectOf, lock } from '../dialect.ts'
 import { migrate } from '../migrate.ts'
 import { transact } from '../transaction.ts'
-import { defaultLimits, openPostgres } from './postgres.ts'
 
 const plane = await openSharedPostgresPlane(false)
-const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(plane.control)
-const control = openPostgres(
-  { host: dirname(plane.socketPath), user: role, database: rows[0]?.name ?? assert.fail() },
-  { ...defaultLimits, connections: 1 },
-)
-after(async () => {
-  await control.destroy()
-  await plane.close()
-})
+const control = plane.withOneConnection()
+after(() => plane.close())
 
 const put = (on: typeof control, key: string) =>
   on.insertInto('instance').values({ key, value: '' }).execute()
@@ -51,6 +46,19 @@ test('one connection is enough for transactions that wait for each other, and fo
     await put(trx, 'd')
   })
   assert.deepEqual(await dialectOf(control).snapshot(control, keys), ['a', 'b', 'c', 'd'])
+})
+
+test('one connection is enough to make the first key, to sign, and to rotate keys, all at once', async () => {
+  const seal = new KeySeal('a sealing key that only this test has')
+  const keys = new SigningKeys(control, new ManualClock(1_763_717_400_000), seal)
+  const sign = () => keys.sign({ erased: 3 }, 'test+jws')
+  const [before, , after] = await Promise.all([sign(), keys.rotate(operatorActor('test')), sign()])
+  const trusted = await keys.jwks()
+  for (const signed of [before, after, await sign()]) {
+    assert.deepEqual((await verifyJws(signed, trusted, 'test+jws')).payload, { erased: 3 })
+  }
+  const current = (await listSigningKeys(control)).filter(({ retiredAtMs }) => retiredAtMs === null)
+  assert.equal(current.length, 1)
 })
 
 test('one connection is enough to write every table anew, and to say how large the database is', async () => {

@@ -32,6 +32,7 @@ test('a wrong address is refused with what to change, and without its password',
     'postgres://:s3cr@db.example/lethe',
     'postgres://ada:s3cr%@db.example/lethe',
     'postgres://ada:s3cr@db.example:port/lethe',
+    'postgres://ada:s3cr@one.example,two.example/lethe',
     'postgres://ada:s3cr@db.example/lethe?sslmode=prefer',
     'postgres://ada:s3cr@db.example/lethe?sslmode=allow',
     'postgres://ada:s3cr@db.example/lethe?pooling=on',
@@ -45,4 +46,8 @@ test('a wrong address is refused with what to change, and without its password',
     )
   }
   assert.ok(!nameOf(readAddress(remote)).includes('s3cr'))
+  const several =
+    'postgres://ada:s3cr@one.example:5432,two.example:5432/lethe?target_session_attrs=read-write'
+  assert.throws(() => readAddress(several), { message: /^names several hosts; name one that always leads/ })
+  assert.equal(readAddress('postgres://ada:s3,cr@db.example/lethe').password, 's3,cr')
 })

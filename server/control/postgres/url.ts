@@ -29,6 +29,7 @@ const portDefault = 5432
 
 /** Reads an address, and the files that it names. Throws AddressProblem. */
 export function readAddress(text: string): PostgresServer {
+  requireOneHost(text)
   const url = URL.parse(text)
   if (url === null) throw new AddressProblem(`must be ${form}.`)
   const given = readParameters(url)
@@ -47,6 +48,15 @@ export function readAddress(text: string): PostgresServer {
     database,
     ssl: readTls(given, host),
   }
+}
+
+/** The driver connects to one host; libpq's lists of hosts and `target_session_attrs` are unknown to it. */
+function requireOneHost(text: string): void {
+  const hosts = /^[^/]*\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text)?.[1]
+  if (hosts?.includes(',') !== true) return
+  throw new AddressProblem(
+    'names several hosts; name one that always leads to the primary, such as a proxy (docs/operating.md).',
+  )
 }
 
 const form = 'postgres://user:password@host:5432/database'

@@ -28,7 +28,8 @@
 // anomaly was none widens the edge on its side after the budget has.
 
 import { type ConfirmedStarts, isConfirmed } from '../methods/confirmed.ts'
-import { type Scores, scoreOf } from '../methods/method.ts'
+import { type Scored, type Scores, scoreOf } from '../methods/method.ts'
+import type { Comparison } from '../scoring/comparison.ts'
 import { at, minuteOf, type Series } from '../scoring/series.ts'
 import { type Episode, type EpisodePolicy, EpisodeTracker, type Violation } from './episode-tracker.ts'
 import { bucketKind, type Evidence } from './evidence.ts'
@@ -83,10 +84,12 @@ export interface Evaluation {
   readonly state: DetectorState
   /** The scores that decided: a score of 1 and the band are the edges of alarm. NaN in erased buckets. */
   readonly scores: Scores
+  /** What buckets with a score above 1 were compared with, where the method says it. */
+  readonly compared?: ReadonlyMap<number, Comparison>
 }
 
 /** Decides over a whole series, oldest bucket first. The scores have the same buckets as the evidence. */
-export function raiseAlarms(evidence: Evidence, scores: Scores, policy: AlarmPolicy): Evaluation {
+export function raiseAlarms(evidence: Evidence, scores: Scored, policy: AlarmPolicy): Evaluation {
   const alarms = new AlarmLayer(policy)
   const edges = alarms.judge(evidence, scores)
   const lately = countLately(evidence.kinds, edges.score, policy)
@@ -155,14 +158,14 @@ export class AlarmLayer {
   }
 
   /** Judges the next buckets. Returns their edges and scores on the scale on which 1 is the edge of alarm. */
-  judge(evidence: Evidence, scores: Scores): Scores {
+  judge(evidence: Evidence, scores: Scored): Scores {
     const edges = copyOf(scores)
     for (let i = 0; i < evidence.kinds.length; i++) this.judgeBucket(evidence, scores, edges, i)
     this.buckets += evidence.kinds.length
     return edges
   }
 
-  private judgeBucket({ kinds, series }: Evidence, scores: Scores, edges: Scores, i: number): void {
+  private judgeBucket({ kinds, series }: Evidence, scores: Scored, edges: Scores, i: number): void {
     const { policy, tracker } = this
     const kind = kinds[i]
     const value = at(series.values, i)
@@ -181,7 +184,7 @@ export class AlarmLayer {
       if (++this.judged >= this.scoresNeeded) tracker.startReporting()
       const isCounted = !tracker.isAlarming
       const how = violationAt(edges, i, value, policy, tracker.isOpen)
-      const found = { score: at(edges.score, i), value }
+      const found = { score: at(edges.score, i), value, compared: scores.compared?.get(i) }
       tracker.judge(this.buckets + i, how && violationOf(how, this.buckets, edges, i, found))
       const learnt = scores.unreported ? at(scores.unreported, i) : directedScore(scores, i, value, policy)
       if (!isCounted) return
@@ -241,14 +244,22 @@ export class AlarmLayer {
 /** Before anything was learnt the edges are those of the method. */
 const ownEdges = { threshold: 1, above: 1, below: 1 }
 
+interface Found {
+  readonly score: number
+  /** Null for silence. */
+  readonly value: number | null
+  readonly compared?: Comparison | undefined
+}
+
 /** `first` is the number of the bucket in row 0. */
 function violationOf(
   kind: Episode['kind'],
   first: number,
   edges: Scores,
   i: number,
-  { score, value }: { readonly score: number; readonly value: number | null },
+  found: Found,
 ): Violation {
+  const { compared, score, value } = found
   const finite = (x: number) => (Number.isFinite(x) ? x : null)
   return {
     kind,
@@ -258,6 +269,7 @@ function violationOf(
     lower: finite(at(edges.lower, i)),
     upper: finite(at(edges.upper, i)),
     score,
+    ...(compared === undefined ? {} : { compared }),
   }
 }
 

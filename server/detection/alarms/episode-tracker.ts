@@ -2,6 +2,8 @@
 // alarm.ts has the rules in words. Old episodes can be dropped, so that memory stays bounded however long a
 // series goes on.
 
+import type { Comparison } from '../scoring/comparison.ts'
+
 /** During a cool-down, only a peak this many times the last one opens an episode. */
 const clearlyWorse = 1.5
 
@@ -34,6 +36,8 @@ export interface Episode {
   readonly upper: number | null
   /** At the peak. 1 is the edge of alarm, also for silence. */
   readonly score: number
+  /** What the peak was compared with, where the method says it. */
+  readonly compared?: Comparison
 }
 
 /** A bucket outside its edges, as the peak of the episode that it belongs to. */

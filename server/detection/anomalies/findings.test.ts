@@ -7,12 +7,14 @@ import fc from 'fast-check'
 import {
   AbsenceParams,
   type MethodParams,
+  methodParams,
   RobustBandParams,
   SeasonalBandParams,
   ThresholdParams,
 } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
+import { seededNormal } from '../scoring/seeded-noise.ts'
 import { buildSeries } from '../scoring/series.ts'
 import { type Finding, findingsOf } from './findings.ts'
 
@@ -81,6 +83,40 @@ test("a finding says for which time its band was expected, and whether that was 
   const inNewYork = { timezone: 'America/New_York' }
   assert.match(reasonWith({ ...inNewYork, holidays: ['09-25'] }), / for a Friday 02:00;/)
   assert.match(reasonWith({ ...inNewYork, holidays: ['09-24'] }), / for a holiday, Friday 02:00;/)
+})
+
+/** Two weeks of quarters of an hour with a rhythm and an outage at the end, of which hours are erased. */
+function autoFindings(erasedHours: readonly number[] = []): Finding[] {
+  const perDay = 96
+  const noise = seededNormal(5)
+  const length = 14 * perDay
+  const quarterNs = (i: number) => startNs + BigInt(i) * 15n * nsPerMinute
+  const points = Array.from({ length }, (_, i) => ({
+    timeNs: quarterNs(i),
+    value: i < length - 40 ? 300 + 100 * Math.sin((2 * Math.PI * i) / perDay) + 5 * noise() : 20,
+  }))
+  const holes = erasedHours.map((hour) => ({
+    startNs: quarterNs(length - 40 + 4 * hour),
+    endNs: quarterNs(length - 36 + 4 * hour),
+  }))
+  const series = buildSeries({ startNs, stepMinutes: 15, length }, points, holes)
+  const params = methodParams.auto.parse({})
+  const evaluation = evaluateSeries(series, { method_key: 'auto', params })
+  const subject = { metricName: 'requests/s', unit: '', scope: 'checkout' }
+  return findingsOf({ series, evaluation, params, groupKey: '{}', subject })
+}
+
+test('auto says what it compared with, also of each part of an episode across erased time', () => {
+  const past = /, expected about \d.* from |(?:above|below) this time of the last 7 days, expected at most \d/
+  const [whole, ...others] = autoFindings()
+  assert.deepEqual(others, [])
+  assert.match(whole?.reason ?? '', /^requests\/s of checkout 20.0, expected about \d+ \(\d+ to \d+\) from /)
+  assert.match(whole?.reason ?? '', past)
+  const parts = autoFindings([2])
+  assert.equal(parts.length, 2)
+  for (const { reason } of parts) assert.match(reason, past)
+  const [before, after] = parts.map(({ reason }) => /expected.*/.exec(reason.replace(/;.*/, ''))?.[0])
+  assert.notEqual(before, after, 'each has the figures of its own peak')
 })
 
 test('an episode that has not closed is open', () => {

@@ -11,6 +11,7 @@ import type { Episode } from '../alarms/episode-tracker.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { isOfLevel } from './comparison-text.ts'
 import { type ConfirmedAnomaly, noWidening, type Widening } from './feedback.ts'
 import { isMutedThroughout, type MuteRule } from './mute.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
@@ -75,8 +76,11 @@ export function isBandLearnt(params: MethodParams): boolean {
  * zero errors were expected.
  */
 function withoutNegativeBand(episode: Episode): Episode {
+  const { compared, lower, upper } = episode
   const atLeastZero = (edge: number | null) => (edge === null ? null : Math.max(0, edge))
-  return { ...episode, lower: atLeastZero(episode.lower), upper: atLeastZero(episode.upper) }
+  const band = { lower: atLeastZero(lower), upper: atLeastZero(upper) }
+  if (compared === undefined || !isOfLevel(compared)) return { ...episode, ...band }
+  return { ...episode, ...band, compared: { ...compared, low: Math.max(0, compared.low) } }
 }
 
 function findingOf(episode: Episode, evaluated: Evaluated): Finding {
@@ -153,6 +157,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
   const scoreAt = (i: number) => (Number.isNaN(at(score, i)) ? 1 : at(score, i))
   const peakIndex = violating.reduce((worst, i) => (scoreAt(i) > scoreAt(worst) ? i : worst))
   const value = valueAt(evaluated, peakIndex)
+  const compared = evaluated.evaluation.compared?.get(peakIndex)
   return {
     kind: violationAt(evaluated, peakIndex) ?? 'odd',
     peakIndex,
@@ -161,6 +166,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
     lower: finiteOrNull(at(lower, peakIndex)),
     upper: finiteOrNull(at(upper, peakIndex)),
     score: scoreAt(peakIndex),
+    ...(compared === undefined ? {} : { compared }),
   }
 }
 

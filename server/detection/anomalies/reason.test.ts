@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Episode } from '../alarms/episode-tracker.ts'
+import type { Comparison } from '../scoring/comparison.ts'
 import type { Series } from '../scoring/series.ts'
-import { describeMetric, formatMinutes, formatNumber, formatQuantity, reasonFor } from './reason.ts'
+import { formatMinutes, formatNumber, formatQuantity } from './format.ts'
+import { describeMetric, reasonFor } from './reason.ts'
 
 const series: Series = {
   startNs: BigInt(Date.UTC(2026, 8, 11, 14, 0)) * 1_000_000n,
@@ -152,6 +154,76 @@ test('a seasonal expectation says for which time, and an edge that feedback move
     reasonFor(episode, { ...checkout, edgeFactor: 2.2 }, series),
     /UTC; beyond an edge that feedback made 2.2 times wider$/,
   )
+})
+
+const unbanded = { ...episode, expected: null, lower: null, upper: null }
+const around = { expected: 420, measured: 12, low: 340, high: 500 }
+const comparisons: readonly [Comparison, string][] = [
+  [
+    { with: 'days', count: 7, ...around },
+    '12.0, expected about 420 (340 to 500) from this time of the last 7 days; 7 minutes low',
+  ],
+  [
+    { with: 'weeks', count: 4, ...around },
+    '12.0, expected about 420 (340 to 500) from this time and weekday of the last 4 weeks; 7 minutes low',
+  ],
+  [
+    { with: 'weeks', count: 1, ...around, measured: 600 },
+    '12.0, expected about 420 (340 to 500) from this time and weekday of the last week; 7 minutes high',
+  ],
+  [
+    { with: 'daysAtThisLevel', count: 6, ...around },
+    '12.0, expected about 420 (340 to 500) from this time of the last 6 days at the level of the last hour; 7 minutes low',
+  ],
+  [
+    { with: 'lastValues', count: 9, ...around, together: 3 },
+    '12.0, expected about 420 (340 to 500) from the last 9 minutes, together with the 3 values before it; 7 minutes low',
+  ],
+  [
+    { with: 'forecast', count: 5, ...around },
+    '12.0, expected about 420 (340 to 500) from the last 5 minutes and this time of earlier days; 7 minutes low',
+  ],
+  [
+    { with: 'nearest', count: 4032, measured: 12, low: 40, high: 40 },
+    '12.0, expected near 40.0, the third nearest of the last 4,032 values; 7 minutes low',
+  ],
+  [
+    { with: 'range', of: { kind: 'value', over: 1 }, count: 4032, measured: 12, low: 40, high: 500 },
+    '12.0, expected 40.0 to 500 as in all 4,032 values before; 7 minutes low',
+  ],
+  [
+    { with: 'range', of: { kind: 'mean', over: 72 }, count: 4032, measured: 30, low: 40, high: 500 },
+    '12.0, mean of 1 hour 12 minutes 30.0, expected 40.0 to 500 as in all 4,032 values before; 7 minutes low',
+  ],
+  [
+    { with: 'range', of: { kind: 'step', over: 6 }, count: 4032, measured: 300, low: -50, high: 60 },
+    '12.0, step of 300 within 6 minutes, expected -50.0 to 60.0 as in all 4,032 values before; 7 minutes unusual',
+  ],
+  [
+    { with: 'range', of: { kind: 'spread', over: 36 }, count: 4032, measured: 30, low: 2, high: 9 },
+    '12.0, standard deviation 30.0 over 36 minutes, expected 2.00 to 9.00 as in all 4,032 values before; 7 minutes unusual',
+  ],
+  [
+    { with: 'spreads', over: 36, count: 2048, measured: 30, low: 2, high: 9 },
+    '12.0, standard deviation 30.0 over 36 minutes, expected 2.00 to 9.00 from the last 2,048 values; 7 minutes unusual',
+  ],
+  [
+    { with: 'distances', over: 60, count: 7, measured: -45, low: -12, high: 20 },
+    '12.0, on average of 1 hour 45.0 below this time of the last 7 days, expected at most 12.0; 7 minutes low',
+  ],
+  [
+    { with: 'changes', over: 24, count: 1, measured: 0.2, low: 2, high: 8 },
+    '12.0, changes by 0.200 over 24 minutes, expected 2.00 to 8.00 from the hours before; 7 minutes unusual',
+  ],
+]
+
+test('without a band the reason says with which past the peak was compared', () => {
+  for (const [compared, text] of comparisons) {
+    assert.equal(
+      reasonFor({ ...unbanded, compared }, { ...checkout, scope: '' }, series),
+      `requests/s ${text} since 14:03 UTC`,
+    )
+  }
 })
 
 test('numbers are formatted for people', () => {

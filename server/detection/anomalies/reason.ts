@@ -9,7 +9,9 @@ import { summarisePeers } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
 import { standsStillAt } from '../scoring/standstill.ts'
+import { comparisonText, sideOfComparison } from './comparison-text.ts'
 import { factorText } from './feedback.ts'
+import { formatCount, formatMinutes, formatQuantity } from './format.ts'
 
 export interface ReasonSubject {
   /** A readable name: `requests/s`, `http.server.duration p95`. */
@@ -43,13 +45,15 @@ export function reasonFor(episode: Episode, subject: ReasonSubject, series: Seri
   const span = spanOf(episode, series)
   const season = seasonAt(episode, subject, series)
   const edges = expectationOf(episode, subject.unit)
-  const own = edges === '' ? '' : `${edges}${season}`
+  const own = edges === '' ? comparedAt(episode, subject, series) : `${edges}${season}`
   const expectation = peersAt(episode, subject) || own
   if (episode.peakValue === null) return `${name}: no data for ${lasted} ${span}${expectation}`
   const standstill = standstillAt(episode, subject, series)
-  if (standstill !== null) return `${name} ${standstill}; ${lasted} unusual ${span}${widenedBy(subject)}`
+  if (standstill !== null)
+    return `${name} ${standstill}${expectation}; ${lasted} unusual ${span}${widenedBy(subject)}`
   const value = `${formatQuantity(episode.peakValue, subject.unit)}${eventsAt(episode, subject, series)}`
-  const how = episode.kind === 'odd' ? 'unusual' : episode.kind
+  const side = (episode.compared && sideOfComparison(episode.compared)) ?? episode.kind
+  const how = side === 'odd' ? 'unusual' : side
   return `${name} ${value}${expectation}; ${lasted} ${how} ${span}${widenedBy(subject)}`
 }
 
@@ -107,10 +111,6 @@ function peersAt(episode: Episode, { peers = [], unit }: ReasonSubject): string 
   return `; ${who} ${formatQuantity(lowest, unit)}${range}`
 }
 
-function formatCount(count: number): string {
-  return wholeNumber.format(Math.round(count))
-}
-
 const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 
 /**
@@ -142,6 +142,16 @@ function expectationOf(episode: Episode, unit: string): string {
   return lower === null ? '' : `, expected at least ${formatQuantity(lower, unit)}`
 }
 
+/** Of methods without a band: what the peak was compared with. */
+function comparedAt(
+  { compared, peakValue }: Episode,
+  { unit }: ReasonSubject,
+  { stepMinutes }: Series,
+): string {
+  if (compared === undefined || peakValue === null) return ''
+  return comparisonText(compared, stepMinutes, (value) => formatQuantity(value, unit))
+}
+
 /** Dates are included only where the two instants are on different days. */
 function spanOf(episode: Episode, series: Series): string {
   const start = instantParts(bucketStartNs(series, episode.startIndex))
@@ -155,43 +165,4 @@ function spanOf(episode: Episode, series: Series): string {
 function instantParts(ns: bigint): { day: string; time: string } {
   const text = new Date(Number(ns / 1_000_000n)).toISOString()
   return { day: text.slice(0, 10), time: text.slice(11, 16) }
-}
-
-/** `1 minute`, `2 hours 5 minutes`, `3 days 4 hours`: the two largest parts; the rest is dropped. */
-export function formatMinutes(minutes: number): string {
-  const parts: [number, string][] = [
-    [Math.floor(minutes / 1440), 'day'],
-    [Math.floor(minutes / 60) % 24, 'hour'],
-    [minutes % 60, 'minute'],
-  ]
-  const first = parts.findIndex(([count]) => count > 0)
-  return parts
-    .slice(first, first + 2)
-    .filter(([count]) => count > 0)
-    .map(([count, name]) => `${count} ${name}${count === 1 ? '' : 's'}`)
-    .join(' ')
-}
-
-const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
-const binaryPrefixes = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
-
-/** A number for people, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
-export function formatQuantity(value: number, unit: string): string {
-  if (unit === 'By') {
-    const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10)
-    const prefix = Math.min(binaryPrefixes.length - 1, power)
-    return `${formatNumber(value / 1024 ** prefix)} ${binaryPrefixes[prefix] ?? 'B'}`
-  }
-  const shown = unit.replace(/\{[^}]*\}/g, '')
-  const isUnitless = shown === '' || shown === '1' || shown.startsWith('/')
-  return isUnitless ? formatNumber(value) : `${formatNumber(value)} ${shown}`
-}
-
-/** Three significant digits below 1,000, whole numbers with commas up to 10 million, powers of ten beyond. */
-export function formatNumber(value: number): string {
-  const size = Math.abs(value)
-  if (value === 0) return '0'
-  if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace('e+', 'e')
-  if (size >= 999.5) return wholeNumber.format(value)
-  return Number.isInteger(value) && size >= 100 ? String(value) : value.toPrecision(3)
 }

@@ -4,7 +4,7 @@
 
 import type { DetectorStatus } from '../../../contract/detection/detectors.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
-import { formatMinutes } from './reason.ts'
+import { formatMinutes } from './format.ts'
 
 /**
  * From most to least important. First come states that need attention; `degraded` is among them, because

@@ -15,11 +15,13 @@
 // much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
 // score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
 // next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
-// here depends on a particular series, label or unit.
+// here depends on a particular series, label or unit. A score above the edge comes with what the view with
+// the largest score compared the value with.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { Reported } from '../scoring/alert-once.ts'
-import { Deviations } from '../scoring/deviations.ts'
+import type { Comparison } from '../scoring/comparison.ts'
+import { Deviations, deviationNames } from '../scoring/deviations.ts'
 import { LearntEdge } from '../scoring/learnt-edge.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { Novelties } from '../scoring/novelties.ts'
@@ -27,7 +29,7 @@ import { RecentCourse } from '../scoring/recent-course.ts'
 import type { Series } from '../scoring/series.ts'
 import { at, minuteOf } from '../scoring/series.ts'
 import { type ConfirmedStarts, isConfirmed } from './confirmed.ts'
-import { blankScores, methodOf, type Scorer, type Scores } from './method.ts'
+import { blankScores, methodOf, type Scored, type Scorer } from './method.ts'
 
 /**
  * Lowest edges of the views, for scores that are means and quadratic means of digits. They grow with the
@@ -47,6 +49,8 @@ const budgetExponent = 0.8
 /** Half-life of what was reported of glances, one or four: a spike is over when it is over. */
 const glanceMemoryPoints = 8
 const lastingGlances = 4
+/** The glances that count as never done as well. */
+const seldom = [deviationNames.indexOf('season'), deviationNames.indexOf('gap')]
 /** In wider buckets four values are hours, of which the last view has the mean. */
 const widestForLasting = 15
 /** An incident is learnt as its first values: its length must not make its values usual. */
@@ -57,6 +61,13 @@ const mostOutside = 0.1
 const calmValues = 3
 /** Over so many values the share is measured. */
 const outsideMemory = 1000
+
+interface Judged {
+  readonly score: number
+  readonly unreported: number
+  /** Null up to the edge. */
+  readonly comparison: Comparison | null
+}
 
 class View {
   readonly edge: LearntEdge
@@ -122,9 +133,10 @@ class AutoScorer implements Scorer {
       stepMinutes > widestForLasting ? [glance, novelty, course] : [glance, novelty, course, lasting]
   }
 
-  score(piece: Series): Scores {
+  score(piece: Series): Scored {
     const scores = blankScores(piece.values.length)
     const unreported = new Float64Array(piece.values.length).fill(Number.NaN)
+    const compared = new Map<number, Comparison>()
     const firstMinute = minuteOf(piece, 0)
     const localTimeAt = localClock(piece, this.params.timezone)
     for (let i = 0; i < piece.values.length; i++) {
@@ -137,12 +149,13 @@ class AutoScorer implements Scorer {
       if (judged === null) continue
       scores.score[i] = judged.score
       unreported[i] = judged.unreported
+      if (judged.comparison !== null) compared.set(i, judged.comparison)
     }
-    return { ...scores, unreported }
+    return { ...scores, unreported, compared }
   }
 
   /** Judges and learns the next value; null while warming up. */
-  private judge(value: number, minute: number): { score: number; unreported: number } | null {
+  private judge(value: number, minute: number): Judged | null {
     const { course, deviations, glance, lasting, lastGlances, novelties, novelty, recent, views } = this
     deviations.compare(minute, value)
     novelties.compare(value)
@@ -157,8 +170,24 @@ class AutoScorer implements Scorer {
     const leading = views.reduce((a, b) => (b.news / b.edge.edge > a.news / a.edge.edge ? b : a))
     const unreported = leading.news / leading.edge.edge
     if (isWarm) this.learnEdges(score, unreported, leading)
+    const comparison = score > 1 ? this.comparison() : null
     this.learn(minute, score > 1)
-    return isWarm ? { score, unreported } : null
+    return isWarm ? { score, unreported, comparison } : null
+  }
+
+  /** What the view that is farthest beyond its edge compared the newest value with. */
+  private comparison(): Comparison | null {
+    const { course, deviations, lasting, novelties, novelty, recent, views } = this
+    const farthest = views.reduce((a, b) => (b.score / b.edge.edge > a.score / a.edge.edge ? b : a))
+    if (farthest === course) return recent.comparison(deviations.days)
+    if (farthest === novelty) {
+      const isRecord =
+        Math.max(...novelties.digits) >= Math.max(...seldom.map((i) => deviations.digits[i] || 0))
+      return isRecord ? novelties.comparison() : deviations.comparison(seldom)
+    }
+    const compared = deviations.comparison()
+    if (farthest !== lasting || compared === null) return compared
+    return { ...compared, together: lastingGlances - 1 }
   }
 
   /** Follows episodes as the alarm layer does. Their scores are not learnt; only how far they went is. */
@@ -212,8 +241,8 @@ function meanOf(digits: Float64Array): number {
 }
 
 /** The records and the spread, with the season and the gap of the other view. */
-function noveltyOf(novelties: Novelties, { digits: [season = 0, , , , gap = 0] }: Deviations): number {
-  return quadraticMeanOf(novelties.digits, season, gap)
+function noveltyOf(novelties: Novelties, { digits }: Deviations): number {
+  return quadraticMeanOf(novelties.digits, ...seldom.map((i) => digits[i] ?? 0))
 }
 
 /** What a look does not know yet counts as 0. */

@@ -10,6 +10,7 @@ import {
   methodKeys,
   methodParams,
 } from '../../../contract/detection/methods.ts'
+import type { Comparison } from '../scoring/comparison.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { methods, scoreSeries, startScorer } from './catalogue.ts'
@@ -136,6 +137,7 @@ for (const key of methodKeys) {
         const expected = startScorer(key, quick[key], 1).score(whole, peers)
         let scorer = startScorer(key, quick[key], 1)
         const found: number[][] = columns.map(() => [])
+        const compared = new Map<number, Comparison>()
         for (let from = 0, turn = 0; from < values.length; turn++) {
           const to = Math.min(values.length, from + (lengths[turn % lengths.length] ?? 1))
           // What a copy scores does not reach the original, which goes on as if it had not been there.
@@ -143,9 +145,11 @@ for (const key of methodKeys) {
           scorer = copyState(scorer)
           const scores = scorer.score(sliceOf(whole, from, to), slicesOf(peers, from, to))
           for (const [i, column] of columns.entries()) found[i]?.push(...scores[column])
+          for (const [row, comparison] of scores.compared ?? []) compared.set(from + row, comparison)
           from = to
         }
         assert.deepEqual(found, rows(expected, values.length))
+        assert.deepEqual(compared, expected.compared ?? new Map())
       }),
     )
   })
@@ -157,6 +161,11 @@ for (const key of methodKeys) {
         const each = scores.score[i] ?? Number.NEGATIVE_INFINITY
         assert.ok(Number.isNaN(each) || (each >= 0 && each <= highestScore), `score ${each} at ${i}`)
         if (Number.isNaN(value)) assert.ok(Number.isNaN(each), `a gap is scored at ${i}`)
+        assert.equal(
+          scores.compared?.has(i) ?? each > 1,
+          each > 1,
+          `whether ${i} says what it was compared with`,
+        )
         assert.ok(!((scores.lower[i] ?? 0) > (scores.upper[i] ?? 0)), `edges crossed at ${i}`)
       }
     })

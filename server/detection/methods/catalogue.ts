@@ -7,7 +7,7 @@ import { absence } from './absence.ts'
 import { auto } from './auto.ts'
 import type { ConfirmedStarts } from './confirmed.ts'
 import { levelShift } from './level-shift.ts'
-import type { Method, Scorer, Scores } from './method.ts'
+import type { Method, Scored, Scorer } from './method.ts'
 import { peerOutlier } from './peer-outlier.ts'
 import { rateTest } from './rate-test.ts'
 import { rcf } from './rcf.ts'
@@ -44,7 +44,7 @@ export function scoreSeries<K extends MethodKey>(
   series: Series,
   params: MethodParams<K>,
   peers: readonly Series[] = [],
-): Scores {
+): Scored {
   return methods[key].score(series, params, peers)
 }
 

@@ -9,6 +9,7 @@
 // within ±1e300, and gives the same scores in one piece as in many, and from a copy of its state.
 
 import type { MethodKey, MethodParams } from '../../../contract/detection/methods.ts'
+import type { Comparison } from '../scoring/comparison.ts'
 import type { Series } from '../scoring/series.ts'
 import type { ConfirmedStarts } from './confirmed.ts'
 
@@ -40,6 +41,15 @@ export interface Scores {
   readonly upper: Float64Array
 }
 
+/** What a scorer returns for a piece. */
+export interface Scored extends Scores {
+  /**
+   * For methods without a band: what a bucket was compared with, by its row in the piece. Each row with a
+   * score above 1 has one, and no other.
+   */
+  readonly compared?: ReadonlyMap<number, Comparison>
+}
+
 /**
  * Scores one series, oldest piece first. Its state must be in ordinary fields (`private`, no `#`) and in no
  * closure, because runs go on from copies of it (`copyState`), and its size must be bounded.
@@ -54,7 +64,7 @@ export interface Scorer {
    * which `comparesPeers` is true use them; for those the score of a bucket may also depend on the
    * peers' values in that bucket.
    */
-  score(piece: Series, peers?: readonly Series[]): Scores
+  score(piece: Series, peers?: readonly Series[]): Scored
   /**
    * How many more values are needed at least before the next one is judged; 0 once it is judged. Absent where
    * only the warm-up decides.
@@ -70,7 +80,7 @@ export interface Method<K extends MethodKey> {
    */
   start(params: MethodParams<K>, stepMinutes: number, confirmed: ConfirmedStarts): Scorer
   /** Scores a whole series from nothing, as one piece. */
-  score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scores
+  score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scored
 }
 
 /** A method of which a scorer is all there is to tell. */

@@ -150,3 +150,63 @@ test('rate_test ignores two errors of three requests and finds the same share of
   assert.equal(episodesAt(1), 0)
   assert.equal(episodesAt(3000), 1)
 })
+
+// What a person sees at once in four weeks of traffic: 400 requests at noon of a workday, 300 at noon of a
+// weekend and 100 at night, so that no value of the first three incidents is unusual by itself.
+const trafficDays = 28
+const wednesday = 23 * perDay
+const hour = perDay / 24
+const traffic = (i: number) => {
+  const isWeekend = Math.floor(i / perDay) % 7 >= 5
+  return 100 + (isWeekend ? 200 : 300) * Math.max(0, Math.sin(Math.PI * ((i % perDay) / hour / 12 - 0.5)))
+}
+
+interface Incident {
+  readonly from: number
+  /** It must be told before so many buckets. */
+  readonly within: number
+  readonly odd: (i: number) => number
+}
+
+const incidents: Record<string, Incident> = {
+  'a workday that stays at the level of the night': {
+    from: wednesday + 6 * hour,
+    within: 6 * hour,
+    odd: () => 100,
+  },
+  'twice the traffic in the night': {
+    from: wednesday + hour,
+    within: hour,
+    odd: () => 200,
+  },
+  'half of the traffic gone at noon': {
+    from: wednesday + 12 * hour,
+    within: hour,
+    odd: (i) => traffic(i) / 2,
+  },
+  'a leak before it has half of the height of a day': {
+    from: wednesday,
+    within: 12 * hour,
+    odd: (i) => traffic(i) + (300 * (i - wednesday)) / perDay,
+  },
+}
+
+for (const [name, { from, odd, within }] of Object.entries(incidents)) {
+  test(`auto finds ${name}, and nothing on an ordinary day`, () => {
+    const choice = textbook['auto finds a spike']?.choice
+    assert.ok(choice)
+    const openings = [odd, traffic].map((valueAt) => {
+      const next = seededNormal(23)
+      const values = Float64Array.from({ length: trafficDays * perDay }, (_, i) => {
+        const level = i >= from && i < wednesday + perDay ? valueAt(i) : traffic(i)
+        return Math.round(level * (1 + 0.05 * next()))
+      })
+      const series = { startNs, stepMinutes, values, unknown: new Uint8Array(values.length), volumes: null }
+      const { episodes } = evaluateSeries(series, choice)
+      return episodes.map(({ openedIndex }) => openedIndex).filter((i) => i >= from && i < from + within)
+    })
+    const [found = [], usual = []] = openings
+    assert.ok(found.length > 0, `nothing told within ${within} buckets`)
+    assert.deepEqual(usual, [])
+  })
+}

@@ -65,6 +65,10 @@ class Growing implements SeriesSource {
   }
 }
 
+const autoDefinition = definitionOf({ ...definition, method_key: 'auto', params: {} })
+const autoChoice = methodChoiceOf(autoDefinition)
+assert(autoChoice !== null)
+
 const runAt = (source: SeriesSource, minute: number): CourseRun => ({
   detectorId: 'det_1',
   version: '1',
@@ -97,6 +101,21 @@ test('a continued run has the result of a run from the beginning, and reads only
     assert.deepEqual(learntFrom, expected.learntFrom)
   }
   assert.equal((await fresh(source, 0)).groups[0]?.evaluation.episodes.length, 1)
+})
+
+test('a continued run of auto compares with the same past as a run from the beginning', async () => {
+  const source = new Growing()
+  const courses = new DetectorCourses(new EvaluationsHere())
+  const auto = { definition: autoDefinition, choice: autoChoice }
+  for (const minute of [-45, -20, 0, 60]) {
+    const { groups } = await judge(courses, { ...runAt(source, minute), ...auto })
+    const other = new DetectorCourses(new EvaluationsHere())
+    const expected = await judge(other, { ...runAt(source, minute), ...auto })
+    assert.deepEqual(groups, expected.groups, `after ${minute} minutes`)
+    const [found] = groups[0]?.evaluation.episodes ?? []
+    assert.equal(found?.compared?.measured, found?.peakValue)
+    assert.notEqual(found?.compared?.count, undefined)
+  }
 })
 
 test('the past of a young series is read from the week of its first row on, with the same result', async () => {

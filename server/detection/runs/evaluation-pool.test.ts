@@ -68,7 +68,10 @@ describe('the evaluation pool', () => {
     for (const key of methodKeys) {
       const task = taskOf(key, group)
       const copy = structuredClone(group)
-      assert.deepEqual(await pool.evaluate(task, share), new EvaluationStore().evaluate(task), key)
+      const found = await pool.evaluate(task, share)
+      assert.deepEqual(found, new EvaluationStore().evaluate(task), key)
+      const compares = found?.some(({ evaluation }) => evaluation.episodes.some(({ compared }) => compared))
+      assert.equal(compares, key === 'auto', `${key} says what it compared with`)
       assert.deepEqual(group, copy, `${key} left the series as they were`)
     }
   })

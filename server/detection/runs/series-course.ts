@@ -9,6 +9,7 @@ import { evidenceOf } from '../alarms/evidence.ts'
 import { stateAmongPeers } from '../alarms/peer-state.ts'
 import { type MethodChoice, startScorer } from '../methods/catalogue.ts'
 import type { Scorer, Scores } from '../methods/method.ts'
+import type { Comparison } from '../scoring/comparison.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { alarmPolicy } from './alarm-policy.ts'
 import { NewestRows } from './newest-rows.ts'
@@ -46,6 +47,8 @@ export class SeriesCourse {
   private readonly scorer: Scorer
   private readonly alarms: AlarmLayer
   private readonly newest: NewestRows
+  /** By bucket since the start of the series, oldest first. */
+  private readonly compared = new Map<number, Comparison>()
   private startNs: bigint | null = null
   private buckets = 0
 
@@ -81,8 +84,14 @@ export class SeriesCourse {
       kinds: evidence.kinds,
       ...(piece.volumes === null ? {} : { volumes: piece.volumes }),
     })
+    for (const [row, comparison] of scores.compared ?? []) this.compared.set(this.buckets + row, comparison)
     this.buckets += piece.values.length
-    this.alarms.forgetBefore(this.buckets - this.newest.length)
+    const firstKept = this.buckets - this.newest.length
+    this.alarms.forgetBefore(firstKept)
+    for (const bucket of this.compared.keys()) {
+      if (bucket >= firstKept) break
+      this.compared.delete(bucket)
+    }
   }
 
   /**
@@ -108,11 +117,19 @@ export class SeriesCourse {
     const episodes = alarms.episodes
       .filter(({ lastIndex }) => lastIndex >= first)
       .map((episode) => movedBy(episode, -first))
-    const evaluation: Evaluation = { episodes, state, scores }
+    const evaluation: Evaluation = { episodes, state, scores, ...this.comparedSince(first) }
     if (this.choice.method_key !== 'peer_outlier') return { series, evaluation }
     const judged = { peers, score: scores.score, series: evidenceOf(series, this.choice.params).series }
     const amongPeers = stateAmongPeers(state, judged, this.choice.params)
     return { series, evaluation: { ...evaluation, state: amongPeers } }
+  }
+
+  /** With the rows of a window that begins at a bucket. Empty for a method that compares nothing. */
+  private comparedSince(first: number): Pick<Evaluation, 'compared'> {
+    const compared = new Map<number, Comparison>()
+    for (const [bucket, comparison] of this.compared)
+      if (bucket >= first) compared.set(bucket - first, comparison)
+    return compared.size === 0 ? {} : { compared }
   }
 }
 

@@ -25,6 +25,9 @@ export interface DailyExpectation {
   readonly atThisLevel: number
   /** Median at this time on this weekday of the last four weeks. */
   readonly onThisWeekday: number
+  /** How many days and weeks that is. */
+  readonly days: number
+  readonly weeks: number
 }
 
 export class DailyPast {
@@ -42,6 +45,7 @@ export class DailyPast {
   private coarseCount = 0
   private readonly pool = new Float64Array(days)
   private readonly levels = new Float64Array(days)
+  private weeksKnown = 0
 
   constructor(stepMinutes: number) {
     this.stepMinutes = stepMinutes
@@ -69,7 +73,8 @@ export class DailyPast {
     }
     const atThisTime = known < fewestDays ? Number.NaN : medianOfFirst(this.pool, known)
     const atThisLevel = levelled < fewestDays ? Number.NaN : medianOfFirst(this.levels, levelled)
-    return { lastHour, atThisTime, atThisLevel, onThisWeekday: this.onThisWeekday(minute) }
+    const onThisWeekday = this.onThisWeekday(minute)
+    return { lastHour, atThisTime, atThisLevel, onThisWeekday, days: known, weeks: this.weeksKnown }
   }
 
   learn(minute: number, value: number): void {
@@ -93,6 +98,7 @@ export class DailyPast {
       const then = this.means.get(this.coarseOf(minute - week * 7 * 1440))
       if (!Number.isNaN(then)) this.pool[known++] = then
     }
+    this.weeksKnown = known
     return known === 0 ? Number.NaN : medianOfFirst(this.pool, known)
   }
 

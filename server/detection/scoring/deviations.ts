@@ -8,6 +8,7 @@
 //   was an incident or chance.
 // What belongs to an incident is not learnt as usual (`learn`), so that the next one is noticed as well.
 
+import { type Comparison, leadingLook } from './comparison.ts'
 import { type DailyExpectation, DailyPast } from './daily-past.ts'
 import { LeastSquares } from './least-squares.ts'
 import { Rarity } from './rarity.ts'
@@ -15,7 +16,7 @@ import { boundedDeviation, Residual } from './residual.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
-const deviationNames = ['season', 'day', 'jump', 'forecast', 'gap'] as const
+export const deviationNames = ['season', 'day', 'jump', 'forecast', 'gap'] as const
 type ResidualName = Exclude<(typeof deviationNames)[number], 'gap'>
 
 const lastValues = 9
@@ -27,6 +28,7 @@ const fewestForGap = 30
 /** Seen so often, a value is known. */
 const sightings = 3
 const forecastInputs = 9
+const forecastValues = 5
 const fewestForForecast = 60
 /** Inputs and errors beyond this are limited, in deviations: an outlier must not turn the weights. */
 const [mostInput, mostError] = [10, 3]
@@ -53,8 +55,12 @@ export class Deviations {
   /** The last nine values, newest first. */
   private readonly last: number[] = []
   private readonly sorted = new Float64Array(lastValues)
+  private usual: DailyExpectation | null = null
+  private centre = Number.NaN
+  private predicted = Number.NaN
   private value = Number.NaN
   private minute = Number.NEGATIVE_INFINITY
+  private nearest = Number.NaN
   private gap = Number.NaN
   private error = Number.NaN
 
@@ -78,18 +84,22 @@ export class Deviations {
     const usual = this.past.at(minute)
     const { day, forecast, jump, season } = this.residuals
     const centre = this.centreOfLast()
+    this.usual = usual
+    this.centre = centre
     this.floor = floor
     this.fromSeason = value - nearer(value, usual)
     this.digits[0] = season.digits(this.fromSeason, minute, floor)
     this.digits[1] = day.digits(value - usual.atThisLevel, minute, floor)
     this.digits[2] = jump.digits(value - centre, minute, floor)
     const predicted = this.predict(usual, Math.max(jump.scale.at(minute), floor))
+    this.predicted = predicted
     this.digits[3] = forecast.digits(
       this.forecast.learnt < fewestForForecast ? Number.NaN : value - predicted,
       minute,
       floor,
     )
-    this.gap = this.gapAt(value) / Math.max(usualStep, floor)
+    this.nearest = this.thirdNearest(value)
+    this.gap = Math.abs(value - this.nearest) / Math.max(usualStep, floor)
     this.digits[4] = Number.isNaN(this.gap) ? Number.NaN : this.gapRarity.digits(boundedDeviation(this.gap))
     this.expected = Number.isNaN(this.digits[3] ?? Number.NaN) ? centre : predicted
   }
@@ -110,6 +120,37 @@ export class Deviations {
     this.past.learn(minute, value)
     this.last.unshift(value)
     if (this.last.length > lastValues) this.last.pop()
+  }
+
+  /** How many earlier days are known at the time of the value compared last. */
+  get days(): number {
+    return this.usual?.days ?? 0
+  }
+
+  /**
+   * What the look, of some or of all, that found the value compared last rarest compared it with; null where
+   * none knows anything.
+   */
+  comparison(among?: readonly number[]): Comparison | null {
+    const { centre, nearest, predicted, residuals, seen, usual, value } = this
+    const look = leadingLook(this.digits, among)
+    if (look === null || usual === null) return null
+    const { days, weeks } = usual
+    const name = deviationNames[look]
+    if (name === undefined || name === 'gap') {
+      return { with: 'nearest', count: seen.size, measured: value, low: nearest, high: nearest }
+    }
+    const around = (expected: number) => ({
+      ...{ measured: value, expected },
+      ...residuals[name].usualAround(expected),
+    })
+    if (name === 'jump') return { with: 'lastValues', count: lastValues, ...around(centre) }
+    if (name === 'forecast') return { with: 'forecast', count: forecastValues, ...around(predicted) }
+    if (name === 'day') return { with: 'daysAtThisLevel', count: days, ...around(usual.atThisLevel) }
+    const middle = nearer(value, usual)
+    return middle === usual.atThisTime
+      ? { with: 'days', count: days, ...around(middle) }
+      : { with: 'weeks', count: weeks, ...around(middle) }
   }
 
   private centreOfLast(): number {
@@ -135,21 +176,19 @@ export class Deviations {
     return lastHour + predicted * scale
   }
 
-  /** Distance to the third nearest of the values seen; NaN until there are thirty. */
-  private gapAt(value: number): number {
+  /** The third nearest of the values seen; NaN until there are thirty. */
+  private thirdNearest(value: number): number {
     const { seen } = this
     if (seen.size < fewestForGap) return Number.NaN
     let upper = seen.countBelow(value)
     let lower = upper - 1
-    let distance = 0
+    let nearest = Number.NaN
     for (let i = 0; i < sightings; i++) {
       const below = lower < 0 ? Number.POSITIVE_INFINITY : value - seen.rank(lower)
       const above = upper < seen.size ? seen.rank(upper) - value : Number.POSITIVE_INFINITY
-      distance = Math.min(below, above)
-      if (below <= above) lower--
-      else upper++
+      nearest = seen.rank(below <= above ? lower-- : upper++)
     }
-    return distance
+    return nearest
   }
 }
 

@@ -2,6 +2,7 @@
 // 72, of steps, of spread), and an unusual spread. They go on value by value, with a bounded past. A monotone
 // climb is a record at every value, so the caller must report a thing once (alert-once.ts).
 
+import { type Comparison, leadingLook, type MeasuredOfRange } from './comparison.ts'
 import { Rarity } from './rarity.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
@@ -17,8 +18,17 @@ const slowPoints = 72
 const spreadPoints = 36
 const spreadHistory = 2048
 const fewestSpreads = 60
+const sigmaPerMedian = 1.4826
 /** A spread this many times smaller than usual is no rarer than one that is smaller still. */
 const mostNarrowing = 20
+/** What the records are of. */
+const watchedMeans: readonly MeasuredOfRange[] = [
+  { kind: 'value', over: 1 },
+  { kind: 'mean', over: smoothPoints },
+  { kind: 'mean', over: slowPoints },
+  { kind: 'step', over: smoothPoints },
+  { kind: 'spread', over: spreadPoints },
+]
 
 /**
  * Digits of rarity of a value outside the range seen before, by more than a hundredth of it; 0 for others.
@@ -29,11 +39,24 @@ class RecordWatch {
   private lowest = Number.POSITIVE_INFINITY
   private highest = Number.NEGATIVE_INFINITY
   private seen = 0
+  /** Before the newest value. */
+  private lowestBefore = Number.NaN
+  private highestBefore = Number.NaN
+  private value = Number.NaN
+
+  /** The newest value beside all before it. */
+  comparison(of: MeasuredOfRange): Comparison {
+    const { highestBefore, lowestBefore, seen, value } = this
+    return { with: 'range', of, count: seen - 1, measured: value, low: lowestBefore, high: highestBefore }
+  }
 
   digits(value: number): number {
     if (Number.isNaN(value)) return 0
     const range = this.highest - this.lowest
     const beyond = range > 0 ? Math.max(value - this.highest, this.lowest - value) / range : 0
+    this.value = value
+    this.lowestBefore = this.lowest
+    this.highestBefore = this.highest
     this.lowest = Math.min(this.lowest, value)
     this.highest = Math.max(this.highest, value)
     this.seen++
@@ -52,6 +75,7 @@ export class Novelties {
   private readonly last = new Float64Array(slowPoints)
   private count = 0
   private spread = Number.NaN
+  private usualSpread = Number.NaN
   private deviation = Number.NaN
 
   /** Compares a value (not NaN) with the past. Records are learnt at once. `learn` must follow. */
@@ -70,6 +94,19 @@ export class Novelties {
     ]
     for (const [i, each] of watched.entries()) this.digits[i] = this.records[i]?.digits(each) ?? 0
     this.digits[5] = Number.isNaN(this.deviation) ? 0 : this.rarity.digits(this.deviation)
+  }
+
+  /** What the look that found the value compared last rarest compared it with; null where none found any. */
+  comparison(): Comparison | null {
+    const look = leadingLook(this.digits)
+    if (look === null || this.digits[look] === 0) return null
+    const of = watchedMeans[look]
+    if (of !== undefined) return this.records[look]?.comparison(of) ?? null
+    const { spread, spreads, usualSpread } = this
+    const { above, below } = this.rarity.usualReach()
+    const scale = sigmaPerMedian * spreads.medianDistanceTo(usualSpread)
+    const [low, high] = [usualSpread / (1 + below), usualSpread + above * scale]
+    return { with: 'spreads', count: spreads.size, over: spreadPoints, measured: spread, low, high }
   }
 
   /** Learns the spread compared last, unless it belongs to the rest of an incident. */
@@ -108,8 +145,9 @@ export class Novelties {
   private spreadDeviation(): number {
     if (this.spreads.size < fewestSpreads || Number.isNaN(this.spread)) return Number.NaN
     const usual = this.spreads.median()
+    this.usualSpread = usual
     if (this.spread < usual) return 1 - Math.min(mostNarrowing, usual / this.spread)
-    const scale = 1.4826 * this.spreads.medianDistanceTo(usual)
+    const scale = sigmaPerMedian * this.spreads.medianDistanceTo(usual)
     return scale > 0 ? Math.min(1e9, (this.spread - usual) / scale) : Number.NaN
   }
 

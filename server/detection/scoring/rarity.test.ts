@@ -27,6 +27,15 @@ test('digits are the decimal logarithm of how rare a deviation is, within the pa
   assert.ok(rarity.digits(1e9) > 7 && rarity.digits(1e9) <= 8)
 })
 
+test('on each side one deviation in a hundred is farther than the usual reach', () => {
+  const normal = learntFrom(noises.normal(4), 20_000).usualReach()
+  for (const reach of [normal.below, normal.above]) assert.ok(Math.abs(reach - 2.33) < 0.2, String(reach))
+  const next = noises.laplace(5)
+  const oneSided = learntFrom(() => Math.max(-1, 2 * next()), 5000).usualReach()
+  assert.ok(oneSided.below < 1.2 && oneSided.above > 4, JSON.stringify(oneSided))
+  assert.equal(learntFrom(noises.normal(6), 29).usualReach().above, Number.POSITIVE_INFINITY)
+})
+
 test('beyond everything seen a heavy tail makes less of the same deviation than a light one', () => {
   const light = learntFrom(noises.normal(2), 5000).digits(30)
   const heavy = learntFrom(noises.heavy(2), 5000).digits(30)

@@ -36,6 +36,8 @@ const sureShare = 0.25
 const leastChance = 1e-4
 /** The tail is fitted again when the past has grown by this share. */
 const refitShare = 1 / 64
+/** Of each side; what is farther out is not called usual. */
+const unusualShare = 0.01
 
 export class Rarity {
   private readonly overlap: number
@@ -70,6 +72,18 @@ export class Rarity {
     return Math.min(most, Math.max(0, -Math.log10(2 * chance)))
   }
 
+  /**
+   * How far deviations usually go below and above 0, on each side: one in a hundred goes farther.
+   * Infinite until thirty were learnt.
+   */
+  usualReach(): { readonly below: number; readonly above: number } {
+    const { above, below, shareAbove } = this
+    return {
+      below: this.reachOf(below, 1 - shareAbove, this.shapeBelow),
+      above: this.reachOf(above, shareAbove, this.shapeAbove),
+    }
+  }
+
   learn(deviation: number): void {
     const side = deviation >= 0 ? this.above : this.below
     const bin = Math.min(binOf(deviation), this.mostBin(deviation >= 0))
@@ -92,6 +106,16 @@ export class Rarity {
     const chance = Math.max(leastChance, sureShare / this.total)
     const octaves = Math.max(0, Math.log2(this.tailChance / chance)) / shape
     return this.tailBin + Math.ceil(octaves * binsPerOctave)
+  }
+
+  private reachOf(side: Float64Array, share: number, shape: number): number {
+    if (this.total < fewestDeviations * this.overlap) return Number.POSITIVE_INFINITY
+    const octaves = Math.log2((this.tailChance * share) / unusualShare) / shape
+    if (octaves > 0) return 2 ** (this.tailBin / binsPerOctave + lowestOctave + octaves)
+    let bin = this.tailBin
+    let count = this.total * this.tailChance * share
+    while (bin > 0 && count < unusualShare * this.total) count += side[--bin] ?? 0
+    return bin === 0 ? 0 : 2 ** (bin / binsPerOctave + lowestOctave)
   }
 
   private countedChance(side: Float64Array, bin: number): number {

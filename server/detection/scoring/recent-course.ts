@@ -5,6 +5,7 @@
 //   reading that stands still, a ceiling, or a level that flaps leaves the mean as it is.
 // They go on value by value, with a bounded past.
 
+import { type Comparison, leadingLook } from './comparison.ts'
 import { Rarity } from './rarity.ts'
 import { Residual, ResidualScale } from './residual.ts'
 import { at } from './series.ts'
@@ -29,6 +30,10 @@ class RunningMean {
     this.ring = new Float64Array(length)
   }
 
+  get length(): number {
+    return this.ring.length
+  }
+
   add(value: number): void {
     this.ring[this.count++ % this.ring.length] = value
   }
@@ -49,6 +54,7 @@ export class RecentCourse {
   private readonly changes = new RunningMean(restlessValues)
   private readonly usualChange: ResidualScale
   private readonly restlessness = new Rarity(restlessValues)
+  private usual = Number.NaN
   private change = Number.NaN
   private deviation = Number.NaN
   private last = Number.NaN
@@ -76,9 +82,29 @@ export class RecentCourse {
     this.last = value
     if (!Number.isNaN(this.change)) this.changes.add(this.change)
     const usual = this.usualChange.at(minute) / sigmaPerMedian
+    this.usual = usual
     const octaves = usual > 0 ? Math.log2(this.changes.mean / usual) : Number.NaN
     this.deviation = Math.max(-mostOctaves, Math.min(mostOctaves, octaves)) / octavesPerDeviation
     this.digits[2] = Number.isNaN(this.deviation) ? Number.NaN : this.restlessness.digits(this.deviation)
+  }
+
+  /** What the look that found the last hours rarest compared them with; null where none knows any. */
+  comparison(days: number): Comparison | null {
+    const look = leadingLook(this.digits)
+    if (look === null) return null
+    const mean = this.means[look]
+    if (mean !== undefined) {
+      const { over, residual } = mean
+      const usual = residual.usualAround(0)
+      return { with: 'distances', count: days, over: over.length, measured: over.mean, ...usual }
+    }
+    const { changes, usual } = this
+    const { above, below } = this.restlessness.usualReach()
+    const [low, high] = [
+      usual / 2 ** (below * octavesPerDeviation),
+      usual * 2 ** (above * octavesPerDeviation),
+    ]
+    return { with: 'changes', count: days, over: changes.length, measured: changes.mean, low, high }
   }
 
   /** Learns the value compared last; one of an incident is not learnt as usual. */

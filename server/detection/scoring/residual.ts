@@ -83,6 +83,7 @@ function medianOfSizes(sizes: number[]): number {
 export class Residual {
   readonly scale: ResidualScale
   private readonly rarity: Rarity
+  private unit = Number.NaN
   private size = Number.NaN
   private deviation = Number.NaN
 
@@ -100,8 +101,15 @@ export class Residual {
     const scale = this.scale.at(minute)
     this.size = Math.abs(residual)
     const isKnown = !Number.isNaN(scale) && !Number.isNaN(residual)
-    this.deviation = isKnown ? boundedDeviation(residual / Math.max(scale, floor)) : Number.NaN
+    this.unit = Math.max(scale, floor)
+    this.deviation = isKnown ? boundedDeviation(residual / this.unit) : Number.NaN
     return isKnown ? this.rarity.digits(this.deviation) : Number.NaN
+  }
+
+  /** What is usual around a prediction where the last residual was judged. */
+  usualAround(centre: number): { readonly low: number; readonly high: number } {
+    const { above, below } = this.rarity.usualReach()
+    return { low: centre - below * this.unit, high: centre + above * this.unit }
   }
 
   learn(minute: number, isUsual: boolean): void {

@@ -12,21 +12,28 @@ export interface HealthSources {
   readonly isClockInDoubt: () => boolean
   /** Why nothing can be written at present; null where writing works. */
   readonly disk: { readonly fault: 'full' | 'failing' | null; readonly sentence: string | null }
+  /** Tells what is wrong with the control-plane database; null where it answers. Cheap. */
+  readonly controlWatch: { fault(): Promise<string | null> }
 }
 
 export function addHealthRoutes(
   http: FastifyInstance,
-  { isReady, isClockInDoubt, disk }: HealthSources,
+  { isReady, isClockInDoubt, disk, controlWatch }: HealthSources,
 ): void {
   http.route({ ...routeOf(pageOperations.health), handler: async () => ({ status: 'ok' as const }) })
   http.route({
     ...routeOf(pageOperations.readiness),
     handler: async (_request, reply) => {
       const clock = isClockInDoubt() ? ('in_doubt' as const) : ('ok' as const)
-      if (isReady() && disk.fault === null) return { status: 'ok' as const, clock }
-      reply.status(503).header('retry-after', '1')
-      if (!isReady() || disk.sentence === null) return { status: 'starting' as const, clock }
-      return { status: `disk_${disk.fault ?? 'failing'}` as const, detail: disk.sentence, clock }
+      const refuse = <S extends string>(status: S, detail?: string) => {
+        reply.status(503).header('retry-after', '1')
+        return { status, ...(detail !== undefined && { detail }), clock }
+      }
+      if (!isReady()) return refuse('starting')
+      if (disk.fault !== null) return refuse(`disk_${disk.fault}`, disk.sentence ?? undefined)
+      // Without it no token can be looked up, so another node, where there is one, should get the requests.
+      const fault = await controlWatch.fault()
+      return fault === null ? { status: 'ok' as const, clock } : refuse('control_unavailable', fault)
     },
   })
 }

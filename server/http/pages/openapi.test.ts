@@ -63,6 +63,7 @@ before(async () => {
     isReady: () => true,
     isClockInDoubt: () => false,
     disk: { fault: null, sentence: null },
+    controlWatch: { fault: async () => null },
   })
   const handle = async () => ({ body: {} })
   for (const operation of things) serve(http, operation, { handle })
