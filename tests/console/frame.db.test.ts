@@ -159,8 +159,8 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
 
   /**
    * Sees pages in a state in which they have nothing to show: all in one look, then all in the other. They
-   * are opened inside the console, as by a link, so that its program is loaded once. A page that is unlike the
-   * others is loaded anew in the first look, and does not move.
+   * are opened inside the console, as by a link, so that its program is loaded once. A page that is unlike
+   * the others is loaded anew in the first look, and does not move.
    */
   async function seeAll({ page, ...visitor }: Visitor, { isSeen, shown, state }: SeenAll): Promise<void> {
     const seen = (await sights()).filter(isSeen)
@@ -181,7 +181,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     }
   }
 
-  /** Opens an address as a link does. Marks what the page before has shown, which says nothing of this one. */
+  /** Opens an address as a link does. Marks what the page before shows, which says nothing of this one. */
   async function follow(page: Page, address: string): Promise<void> {
     await page.evaluate(`for (const one of document.querySelectorAll('#page *')) one.dataset.old = ''
       history.pushState(null, '', ${JSON.stringify(address)})`)
