@@ -29,7 +29,7 @@ export const hasChromium = spawnSync(executablePath, ['--version']).status === 0
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
 /** Each takes as long as an action of a person. No test compares them. */
-export const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
+const hasScreenshots = process.env.LETHE_SCREENSHOTS === '1'
 
 export type Scheme = 'light' | 'dark'
 const schemes: readonly Scheme[] = ['light', 'dark']

@@ -11,7 +11,6 @@ import {
   closeLeftOpen,
   flowLooks,
   hasChromium,
-  hasScreenshots,
   type Look,
   looks,
   openBrowser,
@@ -27,10 +26,7 @@ const zoomed = { scheme: 'light', width: zoomedWidth } as const
 const oneVisit: readonly Look[][] = [[narrow, zoomed]]
 const twoVisits: readonly Look[][] = [[narrow], [wide, zoomed]]
 
-/**
- * Whether the page is laid out in a way of its own. The others show a refusal, and that the service can't be
- * reached, with the same parts; they are seen too where screenshots are made.
- */
+/** Whether the page is laid out in a way of its own, so that it could move in one. */
 const isUnlike = ({ path }: Sight) => /^(?:storage|erase\?.*|erasures\/.*|audit)$/.test(path)
 
 describe('the frame of the console', { skip: !hasChromium }, () => {
@@ -104,20 +100,27 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     readonly visits?: readonly Look[][]
   }
 
-  async function see({ page, ...visitor }: Visitor, { shown, sight, state, visits = oneVisit }: Seen) {
-    const organisation = new URL(page.url()).pathname.split('/')[2]
-    const name = sight.path
+  const addressOf = (page: Page, { path }: Sight) =>
+    `/console/${new URL(page.url()).pathname.split('/')[2]}/${path}`
+
+  /** As in the name of a screenshot. */
+  const nameOf = ({ path }: Sight) =>
+    path
       .replace(/\?.*/, '')
       .replace(/erasures\/.*/, 'erasure')
       .replace('/', '-')
-    // A run of axe takes most of the time, so a page that is not loaded is checked in one of its looks.
-    const index = (await sights()).indexOf(sight)
-    const checked = visits === oneVisit ? [index % 2 === 0 ? narrow : zoomed] : visits.flat()
+
+  /** A run of axe takes most of the time, so a page that is not loaded is checked in one of its looks. */
+  const checkedLook = async (sight: Sight) => ((await sights()).indexOf(sight) % 2 === 0 ? narrow : zoomed)
+
+  async function see({ page, ...visitor }: Visitor, { shown, sight, state, visits = oneVisit }: Seen) {
+    const name = nameOf(sight)
+    const checked = visits === oneVisit ? [await checkedLook(sight)] : visits.flat()
     for (const views of visits) {
       for (const view of views) {
         await visitor.look(view)
         if (view === views[0]) {
-          await page.goto(`${service.address}/console/${organisation}/${sight.path}`)
+          await page.goto(`${service.address}${addressOf(page, sight)}`)
           await shown.first().waitFor()
           assert.equal(await visitor.layoutShift(), 0, `${name} moves, ${state}, ${view.width} wide`)
           // It is as wide as the window also with what was loaded.
@@ -147,56 +150,94 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('every page says to a viewer what a role does not permit', async () => {
-    const visitor = await arrive(browser, service, 'settings', { tenant: 'globex', role: 'viewer' })
-    for (const sight of await sights()) {
-      if (sight.forbidden === null) continue
-      await see(visitor, { sight, state: 'forbidden', shown: visitor.page.getByText(sight.forbidden) })
+  interface SeenAll {
+    readonly state: string
+    readonly isSeen: (sight: Sight) => boolean
+    /** What a page shows in this state. */
+    readonly shown: (sight: Sight) => Locator
+  }
+
+  /**
+   * Sees pages in a state in which they have nothing to show: all in one look, then all in the other. They
+   * are opened inside the console, as by a link, so that its program is loaded once. A page that is unlike
+   * the others is loaded anew in the first look, and does not move.
+   */
+  async function seeAll({ page, ...visitor }: Visitor, { isSeen, shown, state }: SeenAll): Promise<void> {
+    const seen = (await sights()).filter(isSeen)
+    for (const view of [narrow, zoomed]) {
+      await visitor.look(view)
+      for (const sight of seen) {
+        const name = nameOf(sight)
+        const isLoaded = view === narrow && isUnlike(sight)
+        if (isLoaded) await page.goto(`${service.address}${addressOf(page, sight)}`)
+        else await follow(page, addressOf(page, sight))
+        await shown(sight).and(page.locator(':not([data-old])')).first().waitFor()
+        if (isLoaded) assert.equal(await visitor.layoutShift(), 0, `${name} moves, ${state}`)
+        // It is as wide as the window also with what it shows.
+        await visitor.look(view)
+        if (view === (await checkedLook(sight))) await visitor.checkAccess()
+        await visitor.shoot(`${name}-${state}`)
+      }
     }
+  }
+
+  /** Opens an address as a link does. Marks what the page before shows, which says nothing of this one. */
+  async function follow(page: Page, address: string): Promise<void> {
+    await page.evaluate(`for (const one of document.querySelectorAll('#page *')) one.dataset.old = ''
+      history.pushState(null, '', ${JSON.stringify(address)})`)
+  }
+
+  /** A page that reads nothing. Of the organisation that has something on each page. */
+  const arriveInSettings = (options: Parameters<typeof arrive>[3]) =>
+    arrive(browser, service, 'settings/danger', { tenant: 'globex', ...narrow, ...options })
+
+  test('every page says to a viewer what a role does not permit', async () => {
+    await sights()
+    const visitor = await arriveInSettings({ role: 'viewer' })
+    await seeAll(visitor, {
+      state: 'forbidden',
+      isSeen: ({ forbidden }) => forbidden !== null,
+      shown: ({ forbidden }) => visitor.page.getByText(forbidden ?? ''),
+    })
     await visitor.leave()
   })
 
-  interface Answered {
-    readonly state: string
-    /** Whether this request is answered here, and by what. */
-    readonly isAnswered: (pathname: string, sight: Sight) => boolean
-    readonly answer: Parameters<Page['route']>[1]
-    readonly shown: (page: Page) => Locator
-    readonly expects: RegExp
-  }
-
-  async function seeAnswered({ answer, expects, isAnswered, shown, state }: Answered): Promise<void> {
-    const visitor = await arrive(browser, service, 'settings', { tenant: 'globex', expects })
+  test('every page shows a refusal with the id of the request', async () => {
+    const all = await sights()
+    const visitor = await arriveInSettings({ expects: /status of 503/ })
     const { context, page } = visitor
-    for (const sight of await sights()) {
-      if (sight.reads === null || !(hasScreenshots || isUnlike(sight))) continue
-      await context.route(({ pathname }) => isAnswered(pathname, sight), answer)
-      await see(visitor, { sight, state, shown: shown(page) })
-      await context.unrouteAll({ behavior: 'ignoreErrors' })
-    }
-    await visitor.leave()
-  }
-
-  test('each kind of page shows a refusal with the id of the request', async () => {
     const json = { code: 'overloaded', detail: 'The service is busy.' }
     const headers = { 'retry-after': '900', 'x-request-id': 'req_busy' }
-    await seeAnswered({
+    await context.route(
+      ({ pathname }) => all.some(({ reads }) => pathname === reads),
+      (route) => route.fulfill({ status: 503, json, headers }),
+    )
+    // Nothing is known from before.
+    await page.reload()
+    await seeAll(visitor, {
       state: 'refused',
-      isAnswered: (pathname, { reads }) => pathname === reads,
-      answer: (route) => route.fulfill({ status: 503, json, headers }),
-      shown: (page) => page.getByRole('alert').filter({ hasText: 'req_busy' }),
-      expects: /status of 503/,
+      isSeen: ({ reads }) => reads !== null,
+      shown: () => page.getByRole('alert').filter({ hasText: 'req_busy' }),
     })
+    await visitor.leave()
   })
 
-  test('each kind of page keeps its frame while it loads, and tells where the service can’t be reached', async () => {
-    await seeAnswered({
+  test('every page keeps its frame while it loads, and tells where the service can’t be reached', async () => {
+    await sights()
+    const visitor = await arriveInSettings({ expects: /ERR_CONNECTION_REFUSED/ })
+    const { context, page } = visitor
+    await context.route(
+      ({ pathname }) => pathname !== '/me' && !pathname.startsWith('/console'),
+      (route) => route.abort('connectionrefused'),
+    )
+    await page.reload()
+    await page.getByText('The service can’t be reached.').waitFor()
+    await seeAll(visitor, {
       state: 'offline',
-      isAnswered: (pathname) => pathname !== '/me' && !pathname.startsWith('/console'),
-      answer: (route) => route.abort('connectionrefused'),
-      shown: (page) =>
-        page.locator('main:has(.mantine-Skeleton-root)').getByText('The service can’t be reached.'),
-      expects: /ERR_CONNECTION_REFUSED/,
+      isSeen: ({ reads }) => reads !== null,
+      shown: () => page.locator('#page .mantine-Skeleton-root'),
     })
+    await page.getByText('The service can’t be reached.').waitFor()
+    await visitor.leave()
   })
 })

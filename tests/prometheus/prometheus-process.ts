@@ -1,14 +1,12 @@
-// Debian's Prometheus as a process of a test, with its own folder and port. Tests that need it are skipped
-// where it is not installed.
+// Debian's Prometheus as a process of a test, with its own folder and port. A test that needs it fails where
+// it is not installed.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-
-export const isInstalled = spawnSync('prometheus', ['--version']).status === 0
 
 export interface PrometheusProcess {
   readonly process: ChildProcess
@@ -19,7 +17,9 @@ export interface PrometheusProcess {
   output: string
 }
 
-/** Starts one in a folder that doesn't exist yet; it may not respond yet. */
+/**
+ * Starts one in a folder that doesn't exist yet; it may not respond yet. Throws where it is not installed.
+ */
 export async function startPrometheus(
   folder: string,
   config: string,
@@ -35,6 +35,13 @@ export async function startPrometheus(
     `--web.listen-address=127.0.0.1:${port}`,
     ...flags,
   ])
+  try {
+    await once(child, 'spawn')
+  } catch (cause) {
+    const message =
+      'This test needs Prometheus, and there is no program prometheus. Debian: apt-get install prometheus'
+    throw new Error(message, { cause })
+  }
   const started = { process: child, configPath, api: `http://127.0.0.1:${port}`, output: '' }
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {

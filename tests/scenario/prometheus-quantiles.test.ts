@@ -10,12 +10,7 @@ import { z } from 'zod'
 import { type Aggregation, MetricEntry, SeriesAnswer } from '../../contract/telemetry/queries.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { temporaryFolder } from '../fixtures.ts'
-import {
-  isInstalled,
-  type PrometheusProcess,
-  startPrometheus,
-  stopPrometheus,
-} from '../prometheus/prometheus-process.ts'
+import { type PrometheusProcess, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
 import {
   compress,
   contentTypes,
@@ -115,9 +110,7 @@ const QueryAnswer = z.object({
   data: z.object({ result: z.array(z.object({ value: z.tuple([z.number(), z.string()]) })) }),
 })
 
-describe('series of a classic histogram show what PromQL computes', {
-  skip: isInstalled ? false : 'prometheus is not installed',
-}, () => {
+describe('series of a classic histogram show what PromQL computes', () => {
   let service: Service
   let prometheus: PrometheusProcess
   const folder = temporaryFolder()

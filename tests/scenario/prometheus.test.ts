@@ -1,6 +1,5 @@
 // Debian's Prometheus as the client: it scrapes the service's own metrics page and writes to it, so the
-// service must have every sample of a series that Prometheus has. Runs only where Prometheus is installed;
-// elsewhere these tests are skipped with the reason.
+// service must have every sample of a series that Prometheus has.
 
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -14,12 +13,7 @@ import { mapOfPairs } from '../../server/telemetry/schema/attribute-pairs.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { temporaryFolder } from '../fixtures.ts'
-import {
-  isInstalled,
-  type PrometheusProcess,
-  startPrometheus,
-  stopPrometheus,
-} from '../prometheus/prometheus-process.ts'
+import { type PrometheusProcess, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
 import {
   eraseCompletely,
   type Service,
@@ -45,9 +39,7 @@ const QueryAnswer = z.object({
   }),
 })
 
-describe('Prometheus writes to the service', {
-  skip: isInstalled ? false : 'prometheus is not installed',
-}, () => {
+describe('Prometheus writes to the service', () => {
   let service: Service
   const folder = temporaryFolder()
   const writers = new Map<Tenant, Writer>()

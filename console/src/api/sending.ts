@@ -3,6 +3,7 @@
 
 import { queryOptions } from '@tanstack/react-query'
 import { usageOperations } from '../../../contract/operations/usage.ts'
+import { every } from './again.ts'
 import { call } from './client.ts'
 
 const followMs = 2_000
@@ -10,11 +11,11 @@ const followMs = 2_000
 export const arrivedQuery = queryOptions({
   queryKey: ['arrived'],
   queryFn: ({ signal }) => call(usageOperations.ingest, { signal }),
-  refetchInterval: followMs,
+  refetchInterval: every(followMs),
 })
 
 export const refusalsQuery = queryOptions({
   queryKey: ['refusals'],
   queryFn: ({ signal }) => call(usageOperations.refusals, { signal }),
-  refetchInterval: followMs,
+  refetchInterval: every(followMs),
 })

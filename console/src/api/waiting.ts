@@ -4,6 +4,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { retentionOperations } from '../../../contract/operations/governance.ts'
+import { every } from './again.ts'
 import { call } from './client.ts'
 import { retentionQuery } from './governance.ts'
 import { arrivedQuery } from './sending.ts'
@@ -18,7 +19,7 @@ function countedErasuresQuery(status: 'awaiting_approval' | 'failed') {
   return queryOptions({
     queryKey: ['erasures', 'counted', status],
     queryFn: ({ signal }) => call(deletionOperations.list, { query: { status, limit: countedMax }, signal }),
-    refetchInterval: readEveryMs,
+    refetchInterval: every(readEveryMs),
   })
 }
 
@@ -36,8 +37,8 @@ export function useWaiting(): Waiting {
   const mayShorten = useMay(retentionOperations.approveChange)
   const erasures = useQuery({ ...countedErasuresQuery('awaiting_approval'), enabled: mayDecide })
   const failed = useQuery({ ...countedErasuresQuery('failed'), enabled: mayDecide })
-  const arrived = useQuery({ ...arrivedQuery, refetchInterval: readEveryMs })
-  const retention = useQuery({ ...retentionQuery, enabled: mayShorten, refetchInterval: readEveryMs })
+  const arrived = useQuery({ ...arrivedQuery, refetchInterval: every(readEveryMs) })
+  const retention = useQuery({ ...retentionQuery, enabled: mayShorten, refetchInterval: every(readEveryMs) })
   return {
     erasures: erasures.data?.items.length ?? 0,
     retention: mayShorten ? (retention.data?.pending?.length ?? 0) : 0,

@@ -33,10 +33,13 @@ export function TopBar({ onPalette, onRail }: TopBarProps) {
       </Button>
       <span className="bar-space" />
       <Attention />
-      <RangePicker />
-      <ZoneButton />
-      <SchemeMenu />
-      <AccountMenu />
+      {/* Together, so that a narrow bar breaks before all of them. */}
+      <div className="bar-end">
+        <RangePicker />
+        <ZoneButton />
+        <SchemeMenu />
+        <AccountMenu />
+      </div>
     </header>
   )
 }

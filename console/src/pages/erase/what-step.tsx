@@ -10,10 +10,10 @@ import { BoundField } from '../../ui/bound-field.tsx'
 import { ChartPlace, DayBars } from '../../ui/chart/day-bars.tsx'
 import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
-import { dayAfter, dayStart, utcDayOf } from '../../ui/instants.ts'
+import { dayAfter, dayStart, daysBetween, msPerDay, utcDayOf } from '../../ui/instants.ts'
 import { Failure } from '../../ui/states.tsx'
 import { bytesText, durationText } from '../../ui/units.ts'
-import { seriesBySignal, usageDays } from '../storage/usage-days.ts'
+import { seriesBySignal, usageBounds } from '../storage/usage-days.ts'
 import { type Selection, signalNames } from './selection.ts'
 
 interface WhatStepProps {
@@ -97,13 +97,17 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
   const storage = useQuery(storageQuery)
   const erased = useQuery(erasedQuery)
   if (storage.data === undefined || erased.isPending) {
-    return storage.error === null ? (
-      <ChartPlace label="Counting what is stored" />
-    ) : (
-      <Failure error={storage.error} what="The chart could not be loaded; type the range" />
+    const { error } = storage
+    return (
+      <ChartPlace
+        label="Counting what is stored"
+        {...(error !== null && {
+          failure: <Failure error={error} what="The chart could not be loaded; type the range" />,
+        })}
+      />
     )
   }
-  const days = usageDays(storage.data, nowMs() - shownDays * 86_400_000, nowMs())
+  const days = daysBetween(...usageBounds(storage.data, nowMs() - shownDays * msPerDay, nowMs()))
   const series = seriesBySignal(storage.data, days, 'bytes').filter(({ key }) =>
     selection.signals.some((signal) => signal === key),
   )

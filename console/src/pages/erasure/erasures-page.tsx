@@ -9,9 +9,9 @@ import { deletionOperations } from '../../../../contract/operations/deletions.ts
 import { useMay, useMe } from '../../api/session.ts'
 import { erasuresQuery } from '../../api/storage.ts'
 import { useAddress } from '../../ui/address.ts'
-import { shortId } from '../../ui/chart/erased-spans.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { More } from '../../ui/more.tsx'
+import { shortActor, shortId } from '../../ui/short-ids.ts'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { bytesText, countText } from '../../ui/units.ts'
@@ -114,9 +114,4 @@ function RequestTable({ requests }: { readonly requests: readonly DeletionReques
       ))}
     </Table>
   )
-}
-
-/** The actor with the end of its id; the page of the request has the whole. */
-function shortActor(actor: string): string {
-  return actor.replace(/\((\w+)\)$/, (_, id: string) => `(${shortId(id)})`)
 }

@@ -6,6 +6,7 @@ import { Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
 import { useMe } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
+import { shortActor } from '../../ui/short-ids.ts'
 import { Table } from '../../ui/table.tsx'
 import type { ChainEntry } from './entry.ts'
 import { EntryDetails } from './facts.tsx'
@@ -78,10 +79,10 @@ function Row({ entry, isOpen, onActor, onOpen, onTarget, onWhat }: RowProps) {
         <Instant at={at} />
       </td>
       <td>
-        <FilterButton text={actor} column="actor" onClick={() => onActor(actor)} />
+        <FilterButton text={shortActor(actor)} filter={actor} onClick={() => onActor(actor)} />
       </td>
       <td>
-        <FilterButton text={what} column={filter} onClick={() => onWhat(filter)} />
+        <FilterButton text={what} filter={filter} onClick={() => onWhat(filter)} />
         {isRefused && (
           <span className="status" data-kind="danger">
             refused
@@ -98,13 +99,14 @@ function Row({ entry, isOpen, onActor, onOpen, onTarget, onWhat }: RowProps) {
 
 interface FilterButtonProps {
   readonly text: string
-  readonly column: string
+  /** Whole, where the text is shorter. */
+  readonly filter: string
   readonly onClick: () => void
 }
 
-function FilterButton({ column, onClick, text }: FilterButtonProps) {
+function FilterButton({ filter, onClick, text }: FilterButtonProps) {
   return (
-    <button type="button" className="cell-button" title={`Only this: ${column}`} onClick={onClick}>
+    <button type="button" className="cell-button" title={`Only this: ${filter}`} onClick={onClick}>
       {text}
     </button>
   )

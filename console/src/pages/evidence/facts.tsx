@@ -19,6 +19,7 @@ export function EntryDetails({ entry }: { readonly entry: ChainEntry }) {
         </dl>
       )}
       <dl className="facts">
+        <Fact name="who" value={entry.actor} />
         <Fact name="hash" value={entry.hash} />
         <Fact name="hash of the entry before" value={entry.prevHash} />
       </dl>

@@ -11,6 +11,7 @@ import { useMay } from '../../api/session.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { useAddress } from '../../ui/address.ts'
 import { Instant } from '../../ui/instant.tsx'
+import { shortActor, shortId } from '../../ui/short-ids.ts'
 import { Failure, Forbidden, Loading, Notice, useOnceRead } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { PlaceHoldForm } from './place-hold-form.tsx'
@@ -61,17 +62,21 @@ function HoldTable({ holds }: { readonly holds: readonly LegalHold[] }) {
     <Table label="Legal holds" columns={['case', 'signals', 'from', 'to', 'placed', 'by', 'state']}>
       {holds.map((hold) => (
         <tr key={hold.id} {...(hold.id === named && { ref: show, 'aria-current': true })}>
-          <th scope="row" className="break" title={hold.id}>
+          <th scope="row" className="hold-case" title={hold.id}>
             {hold.case_ref}
-            <div className="mono muted">{hold.id}</div>
+            <div className="mono muted nowrap">{shortId(hold.id)}</div>
           </th>
           <td>{hold.signals.length === 3 ? 'all' : hold.signals.join(', ')}</td>
-          <td>{hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}</td>
+          <td className="nowrap">
+            {hold.range_start === null ? 'the beginning' : <Instant at={hold.range_start} />}
+          </td>
           <td>{hold.range_end === null ? 'open' : <Instant at={hold.range_end} />}</td>
           <td>
             <Instant at={hold.placed_at} />
           </td>
-          <td className="break">{hold.placed_by}</td>
+          <td className="nowrap" title={hold.placed_by}>
+            {shortActor(hold.placed_by)}
+          </td>
           <td>
             {hold.released_at === null ? (
               <Release hold={hold} />

@@ -63,7 +63,7 @@ function RefusalRow({ refusal }: { readonly refusal: Refusal }) {
   return (
     <tr>
       <td className="number">{countText(count)}</td>
-      <td>
+      <td className="nowrap">
         {status} <code>{code}</code>
       </td>
       <td>{meaning}</td>

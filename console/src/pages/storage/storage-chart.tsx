@@ -2,6 +2,7 @@
 
 import { Button } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
 import { mayCall, rolesText, useMe } from '../../api/session.ts'
@@ -25,8 +26,11 @@ interface StorageChartProps {
 export function StorageChart({ days, erased, services, usage }: StorageChartProps) {
   const [state, change] = useAddress()
   const unit: Unit = state.unit === 'rows' ? 'rows' : 'bytes'
-  const bySignal = seriesBySignal(usage, days, unit)
-  const series = services === undefined ? bySignal : seriesByService(services, bySignal, days, unit)
+  const series = useMemo(() => {
+    const bySignal = seriesBySignal(usage, days, unit)
+    return services === undefined ? bySignal : seriesByService(services, bySignal, days, unit)
+  }, [usage, services, days, unit])
+  const spans = useMemo(() => erasedSpans(erased, days), [erased, days])
   const selection = selectionIn(days, state.first, state.last)
   const isEmpty = series.every(({ values }) => values.every((value) => value === 0))
   return (
@@ -35,7 +39,7 @@ export function StorageChart({ days, erased, services, usage }: StorageChartProp
         title={unit === 'bytes' ? 'Stored bytes' : 'Stored rows'}
         days={days}
         series={series}
-        erased={erasedSpans(erased, days)}
+        erased={spans}
         short={unit === 'bytes' ? bytesText : shortCountText}
         exact={unit === 'bytes' ? bytesText : countText}
         selection={selection}

@@ -4,19 +4,22 @@
 import { SegmentedControl } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { usageOperations } from '../../../../contract/operations/usage.ts'
+import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
 import { useMay, useMe } from '../../api/session.ts'
 import { erasedQuery, servicesQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
+import { daysBetween } from '../../ui/instants.ts'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { boundMs, rangeOf } from '../../ui/time-range.ts'
 import { ServiceTable } from './service-table.tsx'
 import { SignalTable } from './signal-table.tsx'
 import { StorageChart } from './storage-chart.tsx'
 import { StorageFacts } from './storage-facts.tsx'
-import { type Usage, usageDays } from './usage-days.ts'
+import { type Usage, usageBounds } from './usage-days.ts'
 
 export function StoragePage() {
   const mayRead = useMay(usageOperations.storage)
@@ -48,11 +51,16 @@ function Stored() {
   )
 }
 
+/** The same list each time, so that what depends on it is not computed again. */
+const nothingErased: readonly ErasedTime[] = []
+
 /** The chart and the tables, by signal or by service. */
 function Views({ usage }: { readonly usage: Usage }) {
   const [state] = useAddress()
   const range = rangeOf(state)
-  const days = usageDays(usage, boundMs(range.from), Math.min(boundMs(range.to), nowMs()))
+  const [firstDay, lastDay] = usageBounds(usage, boundMs(range.from), Math.min(boundMs(range.to), nowMs()))
+  // A list of the days of decades takes as long as drawing them, so it is kept until it changes.
+  const days = useMemo(() => daysBetween(firstDay, lastDay), [firstDay, lastDay])
   const erased = useQuery(erasedQuery)
   const services = useQuery(servicesQuery(days[0] ?? '', days.at(-1) ?? ''))
   const isByService = state.by === 'service'
@@ -71,7 +79,7 @@ function Views({ usage }: { readonly usage: Usage }) {
         usage={usage}
         services={isByService ? services.data : undefined}
         days={days}
-        erased={erased.data?.items ?? []}
+        erased={erased.data?.items ?? nothingErased}
       />
       {erased.error !== null && (
         <Failure

@@ -4,7 +4,7 @@
 import type { z } from 'zod'
 import type { ServiceStorage, StorageUsage } from '../../../../contract/organisation/usage.ts'
 import type { DaySeries } from '../../ui/chart/day-chart.ts'
-import { daysBetween, msPerDay, utcDayOf } from '../../ui/instants.ts'
+import { msPerDay, utcDayOf } from '../../ui/instants.ts'
 
 export type Usage = z.output<typeof StorageUsage>
 export type ServiceUsage = z.output<typeof ServiceStorage>
@@ -13,12 +13,13 @@ export type Unit = 'bytes' | 'rows'
 const isoOf = (ms: number) => new Date(ms).toISOString()
 
 /**
- * UTC days of the range, from a week before the oldest row on, so that a reader sees that there is no more.
+ * Returns the first and the last UTC day of the range, from a week before the oldest row on, so that a reader
+ * sees that there is no more.
  */
-export function usageDays(usage: Usage, startMs: number, endMs: number): string[] {
+export function usageBounds(usage: Usage, startMs: number, endMs: number): [first: string, last: string] {
   const oldestMs = usage.oldest === null ? startMs : Date.parse(usage.oldest)
   const fromMs = Math.max(startMs, Math.min(oldestMs - 7 * msPerDay, endMs - 14 * msPerDay))
-  return daysBetween(utcDayOf(isoOf(fromMs)), utcDayOf(isoOf(endMs)))
+  return [utcDayOf(isoOf(fromMs)), utcDayOf(isoOf(endMs))]
 }
 
 const colours = { metrics: 1, logs: 2, traces: 3 } as const
@@ -29,10 +30,19 @@ interface StoredDay {
   readonly rows: number
 }
 
+/**
+ * Adds what is stored to its day. The lists are read beside each other, because a map of the days of decades
+ * takes longer than the drawing. An earlier day, as where the next signal begins, starts again.
+ */
 function valuesOf(stored: readonly StoredDay[], days: readonly string[], unit: Unit): number[] {
-  const byDay = new Map<string, number>()
-  for (const one of stored) byDay.set(one.day, (byDay.get(one.day) ?? 0) + one[unit])
-  return days.map((day) => byDay.get(day) ?? 0)
+  const values = days.map(() => 0)
+  let at = 0
+  for (const one of stored) {
+    if (one.day <= (days[at - 1] ?? '')) at = 0
+    while (at < days.length && (days[at] ?? '') < one.day) at += 1
+    if (days[at] === one.day) values[at] = (values[at] ?? 0) + one[unit]
+  }
+  return values
 }
 
 export function seriesBySignal({ signals }: Usage, days: readonly string[], unit: Unit): DaySeries[] {

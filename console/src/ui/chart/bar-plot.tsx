@@ -10,8 +10,8 @@ import { axisSteps, indexAt, labelEvery, peaksIn, spanOf } from './scale.ts'
 const height = 220
 const [left, right, top, bottom] = [64, 8, 10, 24]
 
-/** Pixels between labels of days. */
-const [dayLabelWidth, yearLabelWidth] = [64, 90]
+/** Pixels from one label of a day to the next, and how many of them are between the texts at least. */
+const [dayLabelWidth, yearLabelWidth, labelGap] = [64, 90, 20]
 
 interface BarPlotProps extends DayBarsProps {
   readonly width: number
@@ -91,7 +91,8 @@ interface AxisProps extends BarPlotProps {
 function Axis({ days, short, step, steps, width }: AxisProps) {
   // Days of more than a year ago have their year, which takes more room.
   const hasYears = days.length > 366
-  const every = labelEvery(days.length, width - left - right, hasYears ? yearLabelWidth : dayLabelWidth)
+  const labelWidth = hasYears ? yearLabelWidth : dayLabelWidth
+  const every = labelEvery(days.length, width - left - right, labelWidth)
   const labelled = Array.from({ length: Math.ceil(days.length / every) }, (_, label) => label * every)
   const y = (value: number) => yOf(value, steps.at(-1) ?? 1)
   return (
@@ -104,11 +105,22 @@ function Axis({ days, short, step, steps, width }: AxisProps) {
           </text>
         </g>
       ))}
-      {labelled.map((i) => (
-        <text key={i} className="tick" x={left + (i + 0.5) * step} y={height - 6} textAnchor="middle">
-          {hasYears ? days[i] : shortDayText(days[i] ?? '')}
-        </text>
-      ))}
+      {labelled.map((i) => {
+        const x = left + (i + 0.5) * step
+        // The last label ends where the chart does.
+        const isCut = x + (labelWidth - labelGap) / 2 > width
+        return (
+          <text
+            key={i}
+            className="tick"
+            x={isCut ? width : x}
+            y={height - 6}
+            textAnchor={isCut ? 'end' : 'middle'}
+          >
+            {hasYears ? days[i] : shortDayText(days[i] ?? '')}
+          </text>
+        )
+      })}
     </>
   )
 }

@@ -3,7 +3,7 @@
 // are a table; the address has which of both is shown. Before its numbers are known it has the same height.
 
 import { Button, Skeleton } from '@mantine/core'
-import { useElementSize, useMediaQuery } from '@mantine/hooks'
+import { useMediaQuery } from '@mantine/hooks'
 import { type ReactNode, useId, useMemo } from 'react'
 import { useAddress } from '../address.ts'
 import { ErasureLink } from '../erasure-link.tsx'
@@ -13,10 +13,11 @@ import { BarPlot } from './bar-plot.tsx'
 import { type DayBarsProps, type DaySeries, totalsOf } from './day-chart.ts'
 import { useDayKeys } from './day-keys.ts'
 import { DayTable } from './day-table.tsx'
+import { useWidth } from './use-width.ts'
 
 export function DayBars(props: DayBarsProps) {
   const { days, exact, series, title } = props
-  const { ref, width } = useElementSize()
+  const { ref, width } = useWidth()
   const { at, cursor, leave, press, setCursor } = useDayKeys(props)
   const [{ view }, change] = useAddress()
   const isTable = view === 'table'
@@ -70,9 +71,24 @@ function ViewButton({ isTable, onChange }: { isTable: boolean; onChange: (isTabl
   )
 }
 
-/** The place of a chart whose numbers are being read: nothing below it moves when it is drawn. */
-export function ChartPlace({ label }: { readonly label: string }) {
+interface ChartPlaceProps {
+  readonly label: string
+  /** Why there is no chart; absent while its numbers are being read. */
+  readonly failure?: ReactNode
+}
+
+/** The place of a chart without its numbers: nothing below it moves when it is drawn, or can't be. */
+export function ChartPlace({ failure, label }: ChartPlaceProps) {
   const isSlow = useIsSlow()
+  if (failure !== undefined) {
+    return (
+      <div className="chart">
+        <div className="chart-head" />
+        <div className="chart-plot">{failure}</div>
+        <ErasedLine />
+      </div>
+    )
+  }
   return (
     <div className="chart" role="status" aria-label={label}>
       <div className="chart-head" />

@@ -2,6 +2,7 @@
 
 import type { ErasedTime } from '../../../../contract/organisation/usage.ts'
 import { daysApart, utcDayOf } from '../instants.ts'
+import { shortId } from '../short-ids.ts'
 import type { ErasedSpan } from './day-chart.ts'
 
 export function erasedSpans(erased: readonly ErasedTime[], days: readonly string[]): ErasedSpan[] {
@@ -20,9 +21,4 @@ export function erasedSpans(erased: readonly ErasedTime[], days: readonly string
 /** The last day before an exclusive end. */
 function lastCovered(end: string): string {
   return utcDayOf(new Date(Date.parse(end) - 1).toISOString())
-}
-
-/** The end of an id, which differs where the beginning is the time. */
-export function shortId(id: string): string {
-  return `${id.slice(0, 4)}…${id.slice(-6)}`
 }
