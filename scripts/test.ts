@@ -108,9 +108,9 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
     })
     let passed = false
     const seconds = new Map<string, number>()
-    results.on('test:complete', ({ nesting, file, details }) => {
-      if (nesting > 0 || file === undefined) return
-      seconds.set(file, (seconds.get(file) ?? 0) + details.duration_ms / 1000)
+    // Of the tests of a file and the file itself, which has the start of its process too.
+    results.on('test:complete', ({ name, file, details }) => {
+      if (name === file) seconds.set(file, details.duration_ms / 1000)
     })
     results.on('test:summary', ({ file, success }) => {
       if (file === undefined) passed = success

@@ -188,12 +188,12 @@ export function assertRefused(answer: Answer, status: number, code: string): voi
   assert.equal(typeof body.detail, 'string')
 }
 
-const triesMax = 200
+const triesMax = 1000
 /** The pause doubles up to the second value: on a busy machine, repeated calls delay what they wait for. */
 const [firstPauseMs, longestPauseMs] = [5, 80]
 
 /**
- * Repeats a call until its result is wanted, for at least fifteen seconds; then fails with the last result.
+ * Repeats a call until its result is wanted, for at least a minute; then fails with the last result.
  */
 export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
   let pauseMs = firstPauseMs
