@@ -41,20 +41,11 @@ export const benches: readonly Bench[] = [
     smallest: ['0.1'],
   },
   {
-    name: 'ingest/many-organisations',
-    measures: 'five hundred organisations with a few rows a second each, beside sixteen',
-    reading:
-      'Both cases have the same total number of requests a second, each of 4 to 10 rows. A bounded number of parts means that merges keep up.',
-    minutes: 5,
-    args: ['--minutes', '2'],
-    smallest: ['--organisations', '2', '--rate', '20', '--minutes', '0.1'],
-  },
-  {
     name: 'ingest/peers',
     measures: 'the same gauges and counters into Lethe and into other common stores',
     reading:
       'Every store gets 3,840,000 points by its own protocol from 32 senders in a closed loop. A core means processor time of the server; senders do not count. ' +
-      'Merged is the size on disk after the store has merged everything. Run it with `--only` for Lethe without syncing, remote write 2.0 and the text format of VictoriaMetrics.',
+      'Merged is the size on disk after the store has merged everything. With `--only victoria-metrics-text` it measures the text format of VictoriaMetrics.',
     minutes: 13,
     args: ['--only', 'lethe,lethe-remote-write,prometheus,victoria-metrics,influxdb,postgresql'],
     smallest: [
@@ -121,15 +112,6 @@ export const benches: readonly Bench[] = [
     minutes: 5,
     args: [],
     smallest: ['threshold,absence'],
-  },
-  {
-    name: 'detection/event-loop',
-    measures: 'how long a preview of a detector blocks the event loop',
-    reading:
-      'Twenty series over ten days, judged in the thread that serves HTTP requests, and in separate threads as the service does.',
-    minutes: 1,
-    args: [],
-    smallest: ['--method', 'robust_band', '--days', '1'],
   },
   {
     name: 'detection/nab',
@@ -209,14 +191,6 @@ export const benches: readonly Bench[] = [
     args: [],
     smallest: ['--bodies', '2'],
     wants: 'PostgreSQL from Debian',
-  },
-  {
-    name: 'storage/backup',
-    measures: 'how long a backup of the engine takes, and how long it blocks inserts',
-    reading: 'Lethe takes backups in the background.',
-    minutes: 3,
-    args: [],
-    smallest: ['--rows', '10000'],
   },
   {
     name: 'console/chart',

@@ -3,7 +3,8 @@
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bytesOf, untilGone, usedBy, type WatchedFile } from './files.ts'
+import { usedBy } from '../process-use.ts'
+import { bytesOf, untilGone, type WatchedFile } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
 import type { Clocks } from './product.ts'
 

@@ -1,5 +1,5 @@
-// The product as the bench uses it: a service in its own process on a temporary folder, 64 organisations with
-// a placement each, and HTTP for everything that is measured. Statements through a separate channel fill in
+// The product as benches use it: a service in its own process on a temporary folder, 64 organisations with a
+// placement each, and HTTP for everything that is measured. Statements through a separate channel fill in
 // rows and make the baselines.
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { organisationCount, tenantOf } from './rows.ts'
 import type { Answer, Ready } from './service-child.ts'
 
@@ -48,7 +49,7 @@ export async function startProduct(dataDir: string, options: ProductOptions = {}
   const secrets = Array.from({ length: options.organisations ?? organisationCount }, (_, i) => secretOf(i))
   const { onLine, readyWithinS = Number.POSITIVE_INFINITY } = options
   const child = fork(program, [dataDir, ...secrets], {
-    execArgv: ['--disable-warning=ExperimentalWarning'],
+    execArgv: nodeFlags,
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'inherit', onLine === undefined ? 'inherit' : 'pipe', 'ipc'],
   })

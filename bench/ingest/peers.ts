@@ -10,21 +10,19 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { gzipSync } from 'node:zlib'
-import { processTree, usedBy } from '../deletion/files.ts'
 import { influxdbIngest } from '../peers/influxdb.ts'
 import { folderBytes, type IngestStore, type OpenStore, untilQuiet } from '../peers/ingest-store.ts'
 import { postgresqlIngest } from '../peers/postgresql.ts'
 import { prometheusIngest } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsRemoteWrite, victoriaMetricsText } from '../peers/victoria-metrics.ts'
+import { usedBy, watchMemory } from '../process-use.ts'
 import { report, reportAbsent } from '../report.ts'
 import { quantile, rounded, shortVersion } from '../samples.ts'
-import { bodiesOf } from './peers/bodies.ts'
 import { lethe } from './peers/lethe.ts'
 import type { LoadOrders, LoadReport, Span } from './peers/load-child.ts'
 import type { Shape } from './peers/points.ts'
@@ -54,41 +52,13 @@ const warmRounds = Number(flags.warm)
 const pointsOf = (rounds: number): number => rounds * shape.senders * shape.seriesPerSender
 
 const stores: Readonly<Record<string, IngestStore>> = {
-  lethe: lethe('Lethe, OTLP', 'otlp', 'on'),
-  'lethe-unsynced': lethe('Lethe, OTLP, not synced', 'otlp', 'off'),
-  'lethe-remote-write': lethe('Lethe, remote write 1.0', 'remote-write-1', 'on'),
-  'lethe-remote-write-2': lethe('Lethe, remote write 2.0', 'remote-write-2', 'on'),
+  lethe: lethe('Lethe, OTLP', 'otlp'),
+  'lethe-remote-write': lethe('Lethe, remote write 1.0', 'remote-write-1'),
   prometheus: prometheusIngest,
   'victoria-metrics': victoriaMetricsRemoteWrite,
   'victoria-metrics-text': victoriaMetricsText,
   influxdb: influxdbIngest,
   postgresql: postgresqlIngest,
-}
-
-/** Samples the memory of a process and its children twice a second; shared memory counts once. */
-function watchMemory(pid: number) {
-  let peakBytes = 0
-  const look = () => {
-    const ids = processTree(pid)
-    // With one process, the kernel itself has the peak.
-    const [field, file] = ids.length === 1 ? ['VmHWM', 'status'] : ['Pss', 'smaps_rollup']
-    const kilobytes = ids.map((id) => fieldOf(`/proc/${id}/${file}`, field))
-    peakBytes = Math.max(peakBytes, 1024 * kilobytes.reduce((sum, each) => sum + each, 0))
-  }
-  const timer = setInterval(look, 500)
-  return () => {
-    clearInterval(timer)
-    look()
-    return peakBytes
-  }
-}
-
-function fieldOf(path: string, field: string): number {
-  try {
-    return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? 0)
-  } catch {
-    return 0
-  }
 }
 
 async function ask<T>(child: ChildProcess, message: LoadOrders | Span): Promise<T> {
@@ -163,19 +133,6 @@ async function measure(store: IngestStore) {
   }
 }
 
-/** Bytes per point of the OTLP bodies of one sender, plain and gzipped. */
-function rawSizes() {
-  let [plain, gzip] = [0, 0]
-  let rounds = 0
-  for (const body of bodiesOf('otlp', { ...shape, rounds: 20 }, 0)) {
-    plain += body.length
-    gzip += gzipSync(body).length
-    rounds++
-  }
-  const points = rounds * shape.seriesPerSender
-  return { plain: rounded(plain / points), gzip: rounded(gzip / points) }
-}
-
 const chosen = flags.only === '' ? Object.keys(stores) : flags.only.split(',')
 const unknown = chosen.find((key) => stores[key] === undefined)
 if (unknown !== undefined) throw new Error(`There is ${Object.keys(stores).join()}, not ${unknown}.`)
@@ -185,5 +142,3 @@ for (const key of chosen) {
   if (isInstalled(store)) report('The same points into each store', await measure(store))
   else reportAbsent(store.name, 'it is not installed')
 }
-const { gzip, plain } = rawSizes()
-report('The same points as OTLP', { 'bytes a point': plain, gzipped: gzip })

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuSeconds, memoryMb } from '../ingest/process-use.ts'
+import { memoryMb, usedBy } from '../process-use.ts'
 
 interface Started {
   readonly address: string
@@ -137,7 +137,7 @@ export class Service {
     if (pid === undefined) return
     try {
       this.#peakMb = Math.max(this.#peakMb, memoryMb(pid, 'VmHWM'))
-      this.#lastCpu = cpuSeconds(pid)
+      this.#lastCpu = usedBy(pid).cpuSeconds
     } catch {
       // It has just ended.
     }

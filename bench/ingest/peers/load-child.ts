@@ -4,9 +4,11 @@
 // IPC channel of its parent.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { urlToHttpOptions } from 'node:url'
+import { ask } from '../../http-client.ts'
 import type { Target } from '../../peers/ingest-store.ts'
 import { openSession } from '../../peers/postgresql.ts'
 import { bodiesOf, type Format, formats } from './bodies.ts'
@@ -78,8 +80,14 @@ function openSender({ shape, format, target }: LoadOrders, sender: number): Send
   if ('url' in target) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const headers = { ...formats[format], ...target.headers }
-    const send = (round: number) =>
-      post({ url: target.url, headers, agent }, bodies[round] ?? Buffer.alloc(0))
+    const to = { ...urlToHttpOptions(new URL(target.url)), method: 'POST', agent }
+    const send = async (round: number) => {
+      const body = bodies[round] ?? Buffer.alloc(0)
+      const answer = await ask({ ...to, headers: { ...headers, 'content-length': body.length } }, body)
+      if (answer.status >= 200 && answer.status < 300) return true
+      if (answer.status === 503) return false
+      throw new Error(`returned ${answer.status}: ${answer.text.slice(0, 300)}`)
+    }
     return { sizes, send, close: () => agent.destroy() }
   }
   const folder = join(target.folder, `sender-${sender}`)
@@ -91,31 +99,4 @@ function openSender({ shape, format, target }: LoadOrders, sender: number): Send
     return true
   }
   return { sizes, send, close: () => session.close() }
-}
-
-interface HttpTarget {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly agent: Agent
-}
-
-function post({ url, headers, agent }: HttpTarget, body: Buffer): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      url,
-      { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } },
-      (answer) => {
-        const said: Buffer[] = []
-        answer.on('data', (bytes) => said.push(bytes))
-        answer.on('end', () => {
-          const { statusCode = 0 } = answer
-          if (statusCode === 503) resolve(false)
-          else if (statusCode < 300) resolve(true)
-          else reject(new Error(`returned ${statusCode}: ${Buffer.concat(said).toString().slice(0, 300)}`))
-        })
-      },
-    )
-    sent.on('error', reject)
-    sent.end(body)
-  })
 }
