@@ -78,11 +78,6 @@ export function readPublishedScores(folder: string, detector: string): Map<strin
   )
 }
 
-/** Final scores as published: `{ detector: { standard, reward_low_FP_rate, reward_low_FN_rate } }`. */
-export function readPublishedFinals(folder: string): Record<string, Record<string, number>> {
-  return readJson(join(folder, 'results/final_results.json'))
-}
-
 /** A score per bucket laid back onto the rows; rows without one get 0, which never fires. */
 export function scoresOfRows(file: NabFile, bucketScores: Float64Array): Float64Array {
   return Float64Array.from(file.bucketOfRow, (bucket) => bucketScores[bucket] || 0)
