@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { usedBy } from '../process-use.ts'
 import { bytesOf, untilGone, type WatchedFile } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
-import type { Clocks } from './product.ts'
 
 export interface Erasure {
   /** Until the statement or the HTTP request was answered as done. */
@@ -20,8 +19,6 @@ export interface Erasure {
   readonly cpuSeconds: number
   /** Size of the files with the rows, including other rows in them. */
   readonly fileBytes: number
-  /** The times that the product reports. */
-  readonly clocks?: Clocks
 }
 
 interface Watched {
@@ -34,27 +31,20 @@ interface Watched {
   readonly limitMs: number
 }
 
-/**
- * Runs an erasure while its files are watched from outside. `answer` is the value that the erasure resolved
- * to.
- */
-export async function watchErasure<T>(
+/** Runs an erasure while its files are watched from outside. */
+export async function watchErasure(
   { pid, folder, files, limitMs }: Watched,
-  erase: () => Promise<T>,
-): Promise<Erasure & { readonly answer: T }> {
+  erase: () => Promise<void>,
+): Promise<Erasure> {
   const before = usedBy(pid)
   const startMs = performance.now()
-  const timed = async () => {
-    const answer = await erase()
-    return { answer, doneMs: performance.now() - startMs }
-  }
-  const [done, goneMs] = await Promise.all([
-    timed(),
+  const [doneMs, goneMs] = await Promise.all([
+    erase().then(() => performance.now() - startMs),
     untilGone(folder, files, startMs, { limitMs, everyMs: 5 }),
   ])
   const after = usedBy(pid)
   return {
-    ...done,
+    doneMs,
     goneMs,
     limitMs,
     writtenBytes: after.writtenBytes - before.writtenBytes,
@@ -96,21 +86,13 @@ export interface StoreResult {
   readonly store: string
   readonly version: string
   readonly rows: number
-  readonly loadSeconds: number
   readonly diskBytes: number
   readonly ways: readonly WayResult[]
 }
 
 const beforeMs = 10_000
-const calmLoad = 1.5
 
 const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
-
-/** Waits, at most `limitMs`, until the machine has been almost idle for a minute. */
-export async function untilCalm(limitMs: number): Promise<void> {
-  const untilMs = performance.now() + limitMs
-  while (loadAverageNow() > calmLoad && performance.now() < untilMs) await sleep(1000)
-}
 
 /** Erases first without load, then while neighbours send and query. */
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
