@@ -146,14 +146,8 @@ function joinedWithin(events: readonly Span[], apartMs: number): Span[] {
 
 /** Sums; rates are of the sums, so that a long series counts for more. */
 export function addJudgements(all: readonly Judgement[]): Judgement {
-  const sum = (of: (one: Judgement) => number) => all.reduce((total, one) => total + of(one), 0)
-  return {
-    events: sum((one) => one.events),
-    eventsFound: sum((one) => one.eventsFound),
-    stretches: sum((one) => one.stretches),
-    stretchesFound: sum((one) => one.stretchesFound),
-    alarms: sum((one) => one.alarms),
-    right: sum((one) => one.right),
-    weeks: sum((one) => one.weeks),
-  }
+  const total = { events: 0, eventsFound: 0, stretches: 0, stretchesFound: 0, alarms: 0, right: 0, weeks: 0 }
+  for (const one of all)
+    for (const key of Object.keys(total) as (keyof Judgement)[]) total[key] += one[key]
+  return total
 }

@@ -18,7 +18,7 @@ function fileOf(path: string, windows: [number, number][]): NabFile {
 const file = fileOf('a/one', [[50, 59]])
 const firing = (...rows: number[]) => Float64Array.from({ length }, (_, i) => (rows.includes(i) ? 1 : 0))
 const finalOf = (...rows: number[]) =>
-  fixedScore(rateRows([file], new Map([['a/one', firing(...rows)]])), profile, 1).final
+  fixedScore(rateRows([file], new Map([['a/one', firing(...rows)]])), profile, 1)
 const sigmoid = (y: number) => 2 / (1 + Math.exp(5 * y)) - 1
 
 test('never firing is 0 and firing on the first row of the window is 100', () => {
@@ -55,6 +55,6 @@ test('a threshold held out comes from the other groups alone', () => {
   ])
   // At 0.8, the best of b, a never fires; at 0.4, the best of a, b fires falsely as well.
   const expected = (100 * (0 + 2 - 0.11)) / 4
-  const { final } = heldOutScore(rateRows([file, other], scores), profile)
+  const final = heldOutScore(rateRows([file, other], scores), profile)
   assert.ok(Math.abs(final - expected) < 1e-9, `${final} for ${expected}`)
 })

@@ -64,7 +64,7 @@ function nabFigures(rows: RowScores) {
   const rated = rateRows(files, rows)
   return {
     oracle: threeProfiles((profile) => oracleScore(rated, profile).final),
-    'held out': threeProfiles((profile) => heldOutScore(rated, profile).final),
+    'held out': threeProfiles((profile) => heldOutScore(rated, profile)),
   }
 }
 
@@ -99,7 +99,7 @@ function alarmFigures(choice: MethodChoice) {
   const rated = rateRows(files, fired)
   const windows = files.reduce((sum, file) => sum + file.windows.length, 0)
   return {
-    shipped: threeProfiles((profile) => fixedScore(rated, profile, 1).final),
+    shipped: threeProfiles((profile) => fixedScore(rated, profile, 1)),
     precision: rounded(right / Math.max(1, alarms)),
     recall: rounded(hit / windows),
     'delay, share of the window': rounded(delays.sort((a, b) => a - b)[delays.length >> 1] ?? Number.NaN),

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { type BucketSpan, type Chart, minuteText, partOfChart, verdictsOf } from '../../server/cli/chart.ts'
 import { drawSvg, escapeMarkup } from '../../server/cli/svg-chart.ts'
 import { type Row, say } from '../report.ts'
+import { cellText } from '../tables.ts'
 
 /** Close-ups of a series for each verdict. */
 const closeUps = { missed: 4, wrong: 4, found: 2 }
@@ -113,8 +114,4 @@ function tableOf(rows: readonly Row[]): string {
 
 function tableRow(cell: 'td' | 'th', texts: readonly string[]): string {
   return `<tr>${texts.map((text) => `<${cell}>${text}</${cell}>`).join('')}</tr>`
-}
-
-function cellText(cell: Row[string]): string {
-  return cell === null ? '' : String(cell)
 }

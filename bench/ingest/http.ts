@@ -10,8 +10,8 @@
 // are read from the kernel. LETHE_FSYNC=off applies to both; otherwise the baseline syncs as the engine can,
 // file by file.
 //
-// npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1]
-// [--seconds 40] [--clients 64] [--seed 1]
+// npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--seconds 40]
+// [--clients 64] [--seed 1]
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,6 @@ const { values: flags } = parseArgs({
   options: {
     signals: { type: 'string', default: signals.join(',') },
     organisations: { type: 'string', default: '1,16,64' },
-    rounds: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '40' },
     clients: { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
@@ -55,10 +54,8 @@ try {
   for (const signal of signals.filter((one) => flags.signals.split(',').includes(one))) {
     const bodies = writeBodies(signal)
     for (const organisations of flags.organisations.split(',').map(Number)) {
-      let before = await baseline(signal, organisations, bodies)
-      for (let round = 0; round < Number(flags.rounds); round++) {
-        before = await measure({ signal, organisations, bodies, before })
-      }
+      const before = await baseline(signal, organisations, bodies)
+      await measure({ signal, organisations, bodies, before })
     }
   }
 } finally {
@@ -89,8 +86,7 @@ interface Trial {
   readonly before: BaselineReport
 }
 
-/** Reports one case, and returns the baseline measured just after it. */
-async function measure({ signal, organisations, bodies, before }: Trial): Promise<BaselineReport> {
+async function measure({ signal, organisations, bodies, before }: Trial): Promise<void> {
   const service = await startService(mkdtempSync(join(root, 'service-')), organisations)
   const idleMb = memoryMb(service.pid, 'VmRSS')
   const load = { signal, bodies, clients, service }
@@ -133,7 +129,6 @@ async function measure({ signal, organisations, bodies, before }: Trial): Promis
     'engine alone rows/s, before, after': `${before.rowsPerSecond}, ${after.rowsPerSecond}`,
     'synced commits': isSynced,
   })
-  return after
 }
 
 interface Load {

@@ -21,7 +21,6 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { ingestBodies } from '../ingest/payloads.ts'
-import { provenance } from '../provenance.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
 import { type Activity, Honest } from './honest.ts'
@@ -95,7 +94,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
     const missed = missedBars(judged)
     say(`${attack.name}: ${missed.length === 0 ? 'meets all bars' : missed.join(', ')}`)
     process.stdout.write(
-      `${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, ...provenance(), commit })}\n`,
+      `${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, commit })}\n`,
     )
   }
   const judged = withCalmOfAll(results)
