@@ -163,7 +163,7 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'storage/records',
-    measures: 'bytes on disk of a log record, a span and a point, beside PostgreSQL',
+    measures: 'bytes on disk of a log record and a span, beside PostgreSQL',
     reading: 'The bodies of the ingest benches: random ids and words, which compress less than the shop’s.',
     minutes: 3,
     args: [],
