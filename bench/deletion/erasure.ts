@@ -1,10 +1,9 @@
 // What one erasure costs, measured in the same way for every store: time until the response, time until no
 // file with the rows is on disk, bytes written for it, and the effect on neighbours.
 
-import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { usedBy } from '../process-use.ts'
-import { bytesOf, untilGone, type WatchedFile } from './files.ts'
+import { untilGone, type WatchedFile } from './files.ts'
 import { type Clients, type Latencies, startLoad } from './load.ts'
 
 export interface Erasure {
@@ -17,8 +16,6 @@ export interface Erasure {
   readonly writtenBytes: number
   /** Their processor time, which a busy machine changes least. */
   readonly cpuSeconds: number
-  /** Size of the files with the rows, including other rows in them. */
-  readonly fileBytes: number
 }
 
 interface Watched {
@@ -49,7 +46,6 @@ export async function watchErasure(
     limitMs,
     writtenBytes: after.writtenBytes - before.writtenBytes,
     cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-    fileBytes: bytesOf(files),
   }
 }
 
@@ -69,10 +65,6 @@ interface Felt {
 
 export interface WayResult {
   readonly way: string
-  /**
-   * Load of the machine in the minute before; above the number of cores, times are too long, ratios less so.
-   */
-  readonly loadAverage: number
   /** Without other work. */
   readonly quiet: readonly Erasure[]
   /** While clients send and query. */
@@ -92,15 +84,12 @@ export interface StoreResult {
 
 const beforeMs = 10_000
 
-const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
-
 /** Erases first without load, then while neighbours send and query. */
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
-  const loadAverage = loadAverageNow()
   const quiet: Erasure[] = []
   for (const organisation of way.quiet) quiet.push(await way.erase(organisation, limitMs))
   if (way.loaded.length === 0)
-    return { way: way.name, loadAverage, quiet, loaded: [], before: null, during: null }
+    return { way: way.name, quiet, loaded: [], before: null, during: null }
   const load = startLoad(clients)
   try {
     await sleep(beforeMs / 2)
@@ -110,7 +99,7 @@ export async function measureWay(way: Way, clients: Clients, limitMs: number): P
     load.restart()
     const loaded: Erasure[] = []
     for (const organisation of way.loaded) loaded.push(await way.erase(organisation, limitMs))
-    return { way: way.name, loadAverage, quiet, loaded, before, during: load.read() }
+    return { way: way.name, quiet, loaded, before, during: load.read() }
   } finally {
     await load.stop()
   }

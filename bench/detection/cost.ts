@@ -1,16 +1,15 @@
-// What a detector costs: buckets per second of CPU on one core, for every method alone and for a whole
-// evaluation with the alarm layer, on seeded noise around a daily wave with an incident in it. CPU time and
-// the best of several rounds, because the machine's other work is not what is asked.
+// What a detector costs: buckets per second of CPU on one core, for a whole evaluation by every method with
+// the alarm layer, on seeded noise around a daily wave with an incident in it. CPU time and the best of
+// several rounds, because the machine's other work is not what is asked.
 //
 //   npm run bench -- detection/cost [only these, by the beginnings of their names, by comma]
 
 import { comparesPeers, methodKeys } from '../../contract/detection/methods.ts'
-import { type MethodChoice, scoreSeries } from '../../server/detection/methods/catalogue.ts'
+import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import { evaluateSeries, peersOf } from '../../server/detection/runs/evaluate.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
 import { report } from '../report.ts'
-import { rounded } from '../samples.ts'
 import { choiceOf, seriesOf } from './judging.ts'
 
 const rounds = 3
@@ -62,13 +61,10 @@ for (const [name, choice, group] of measured) {
     if (series === undefined) throw new Error('A group has at least one series')
     const peers = peersOf([series, ...others], choice)[0]
     const evaluation = bestRate(length, () => evaluateSeries(series, choice, undefined, peers))
-    const method = bestRate(length, () => scoreSeries(choice.method_key, series, choice.params, peers))
     report('Cost of a method', {
       method: name,
       buckets: length,
-      'buckets/s of the method': method,
       'buckets/s with the alarm layer': evaluation,
-      'ms an evaluation': rounded((length / evaluation) * 1000),
     })
   }
 }

@@ -3,8 +3,8 @@
 // *event* is a run of labelled points, a *stretch* joins events close to each other, and an alarm finds an
 // event that it overlaps, the tolerance after the event included. Labels are never part of a series.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parsePoints } from '../../server/detection/scoring/points-file.ts'
 import type { SeriesPoint } from '../../server/detection/scoring/series.ts'
@@ -43,29 +43,17 @@ export function hasField(folder: string): boolean {
 
 /** Every labelled series; those without any label are series in which every alarm is false. */
 export function readField(folder: string): FieldSeries[] {
-  const kpis = readdirSync(join(folder, 'aiops-kpi')).filter((name) => name.endsWith('.csv.gz'))
-  const aiops = kpis.sort().map((name) => {
-    const path = join(folder, 'aiops-kpi', name)
-    return seriesOf(path, { set: 'AIOps', group: name.slice(0, 8), name: name.slice(0, 8) })
-  })
-  const cloud = join(folder, 'microsoft-cloud')
-  const groups = readdirSync(cloud, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  const microsoft = groups
-    .map(({ name }) => name)
-    .sort()
-    .flatMap((group) =>
-      readdirSync(join(cloud, group))
-        .filter((name) => name.endsWith('.csv.gz'))
-        .sort()
-        .map((name) =>
-          seriesOf(join(cloud, group, name), {
-            set: 'Microsoft',
-            group,
-            name: name.replace('.csv.gz', ''),
-          }),
-        ),
-    )
-  return [...aiops, ...microsoft]
+  const read = (set: FieldSeries['set'], below: string, pattern: string, groupOf: (path: string) => string) =>
+    globSync(pattern, { cwd: join(folder, below) })
+      .sort()
+      .map((path) => {
+        const name = set === 'AIOps' ? groupOf(path) : basename(path, '.csv.gz')
+        return seriesOf(join(folder, below, path), { set, group: groupOf(path), name })
+      })
+  return [
+    ...read('AIOps', 'aiops-kpi', '*.csv.gz', (path) => path.slice(0, 8)),
+    ...read('Microsoft', 'microsoft-cloud', '*/*.csv.gz', dirname),
+  ]
 }
 
 function seriesOf(path: string, what: Pick<FieldSeries, 'set' | 'group' | 'name'>): FieldSeries {

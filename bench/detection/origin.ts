@@ -169,13 +169,8 @@ function isTraced(trace: string): boolean {
   )
 }
 
-const kindNames = new Map<number, string>([
-  [spanKind.internal, 'Internal'],
-  [spanKind.server, 'Server'],
-  [spanKind.client, 'Client'],
-  [spanKind.producer, 'Producer'],
-  [spanKind.consumer, 'Consumer'],
-])
+/** By the numbers of OTLP. */
+const kindNames = ['', 'Internal', 'Server', 'Client', 'Producer', 'Consumer']
 
 function rowOf(
   { id, isFailed, link, ms, parent, peer, startMs, step, trace, version }: SimulatedMinute['spans'][number],
@@ -187,7 +182,7 @@ function rowOf(
     SpanId: `${trace}-${id}`,
     ParentSpanId: parent === '' ? '' : `${trace}-${parent}`,
     SpanName: step.name,
-    SpanKind: kindNames.get(step.kind) ?? '',
+    SpanKind: kindNames[step.kind] ?? '',
     ServiceName: step.service,
     ResourceAttributes: { 'service.name': step.service, 'service.version': version },
     SpanAttributes: peer === '' ? {} : { 'server.address': peer },

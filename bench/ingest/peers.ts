@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { influxdbIngest } from '../peers/influxdb.ts'
-import { folderBytes, type IngestStore, type OpenStore, untilQuiet } from '../peers/ingest-store.ts'
+import { type IngestStore, type OpenStore, untilQuiet } from '../peers/ingest-store.ts'
 import { postgresqlIngest } from '../peers/postgresql.ts'
 import { prometheusIngest } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
@@ -77,21 +77,14 @@ async function load(store: IngestStore, open: OpenStore) {
   const child = fork(program, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   try {
     await ask(child, { shape, format: store.format, target: open.target })
-    const emptyBytes = folderBytes(open.dataFolder)
     await ask<LoadReport>(child, { from: 0, to: warmRounds })
     const readPeak = watchMemory(open.pid)
     const before = usedBy(open.pid).cpuSeconds
     const sent = await ask<LoadReport>(child, { from: warmRounds, to: shape.rounds })
-    const after = usedBy(open.pid).cpuSeconds
+    const cpuSeconds = usedBy(open.pid).cpuSeconds - before
     const peakBytes = readPeak()
     await untilQuiet(open.dataFolder, open.restMs)
-    return {
-      sent,
-      cpuSeconds: after - before,
-      restCpuSeconds: usedBy(open.pid).cpuSeconds - after,
-      peakBytes,
-      emptyBytes,
-    }
+    return { sent, cpuSeconds, peakBytes }
   } finally {
     child.kill('SIGTERM')
   }
@@ -104,8 +97,6 @@ async function measure(store: IngestStore) {
     const loaded = await load(store, open)
     const points = pointsOf(shape.rounds - warmRounds)
     const { sent } = loaded
-    const each = (bytes: number) => rounded(bytes / pointsOf(shape.rounds))
-    const quietBytes = folderBytes(open.dataFolder) - loaded.emptyBytes
     const mergedBytes = await open.merge()
     const stored = await open.countPoints()
     if (stored !== pointsOf(shape.rounds))
@@ -118,14 +109,11 @@ async function measure(store: IngestStore) {
       'points/s': Math.round(points / sent.seconds),
       'points/s a core': Math.round(1e6 / cpuUs),
       'CPU us a point': rounded(cpuUs),
-      'CPU us a point, later': rounded((loaded.restCpuSeconds / pointsOf(shape.rounds)) * 1e6),
       'peak MB': Math.round(loaded.peakBytes / 1e6),
       'ack p50 ms': Math.round(quantile(sent.latenciesMs, 0.5)),
       'ack p99 ms': Math.round(quantile(sent.latenciesMs, 0.99)),
       refused: sent.refused,
-      'wire bytes a point': rounded(sent.bytes / points),
-      'bytes a point at rest': each(quietBytes),
-      'bytes a point merged': each(mergedBytes),
+      'bytes a point merged': rounded(mergedBytes / pointsOf(shape.rounds)),
     }
   } finally {
     await open.stop()

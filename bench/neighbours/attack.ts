@@ -86,16 +86,9 @@ export class Attacker {
   }
 
   /** Sends a request and reads its response completely. Never rejects: failures are counted in the tally. */
-  async call(method: string, path: string, call: Call = {}): Promise<Answer> {
-    const answer = await this.#ask(method, path, call)
-    this.count(answer.status === 0 ? answer.text : String(answer.status))
-    if (answer.status === 0) await sleep(pauseMs)
-    return answer
-  }
-
-  #ask(method: string, path: string, { role, json, body, headers }: Call): Promise<Answer> {
-    const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
+  async call(method: string, path: string, { role, json, body, headers }: Call = {}): Promise<Answer> {
     const { host, port, secrets } = this.orders
+    const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
     const all = {
       ...(role !== undefined && { authorization: `Bearer ${secrets[role]}` }),
       ...(json !== undefined && { 'content-type': 'application/json' }),
@@ -103,7 +96,10 @@ export class Attacker {
       ...headers,
     }
     const from = { host, port, localAddress: attackerAddress, agent: this.#agent, timeout: patienceMs }
-    return ask({ ...from, method, path, headers: all }, sent)
+    const answer = await ask({ ...from, method, path, headers: all }, sent)
+    this.count(answer.status === 0 ? answer.text : String(answer.status))
+    if (answer.status === 0) await sleep(pauseMs)
+    return answer
   }
 
   /**

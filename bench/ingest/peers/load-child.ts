@@ -28,14 +28,11 @@ export interface Span {
 
 export interface LoadReport {
   readonly seconds: number
-  /** Bytes of the bodies sent in the span. */
-  readonly bytes: number
   readonly refused: number
   readonly latenciesMs: readonly number[]
 }
 
 interface Sender {
-  readonly sizes: readonly number[]
   /** Returns false where the body was refused temporarily. */
   readonly send: (round: number) => Promise<boolean>
   readonly close: () => void
@@ -68,15 +65,11 @@ async function sendAll(senders: readonly Sender[], { from, to }: Span): Promise<
       }
     }),
   )
-  const seconds = (performance.now() - startMs) / 1000
-  const sum = (list: readonly number[]) => list.reduce((total, size) => total + size, 0)
-  const bytes = sum(senders.map(({ sizes }) => sum(sizes.slice(from, to))))
-  return { seconds, bytes, refused, latenciesMs }
+  return { seconds: (performance.now() - startMs) / 1000, refused, latenciesMs }
 }
 
 function openSender({ shape, format, target }: LoadOrders, sender: number): Sender {
   const bodies = [...bodiesOf(format, shape, sender)]
-  const sizes = bodies.map(({ length }) => length)
   if ('url' in target) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const headers = { ...formats[format], ...target.headers }
@@ -88,7 +81,7 @@ function openSender({ shape, format, target }: LoadOrders, sender: number): Send
       if (answer.status === 503) return false
       throw new Error(`returned ${answer.status}: ${answer.text.slice(0, 300)}`)
     }
-    return { sizes, send, close: () => agent.destroy() }
+    return { send, close: () => agent.destroy() }
   }
   const folder = join(target.folder, `sender-${sender}`)
   mkdirSync(folder)
@@ -98,5 +91,5 @@ function openSender({ shape, format, target }: LoadOrders, sender: number): Send
     await session.run(`\\copy points FROM '${join(folder, String(round))}' WITH (FORMAT binary)`)
     return true
   }
-  return { sizes, send, close: () => session.close() }
+  return { send, close: () => session.close() }
 }
