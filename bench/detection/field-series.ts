@@ -8,15 +8,10 @@ import { basename, dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parsePoints } from '../../server/detection/scoring/points-file.ts'
 import type { SeriesPoint } from '../../server/detection/scoring/series.ts'
+import type { Span } from './served-openings.ts'
 
 const minuteMs = 60_000
 const minutesPerWeek = 10_080
-
-/** A half-open range of time, in milliseconds since 1970. */
-interface Span {
-  readonly startMs: number
-  readonly endMs: number
-}
 
 export interface FieldSeries {
   readonly set: 'AIOps' | 'Microsoft'
@@ -88,9 +83,6 @@ function usualStep(times: readonly number[]): number {
   return Math.max(1, Math.round(usual / minuteMs))
 }
 
-/** An alarm from its first violating bucket to the end of its last. */
-export type Alarm = Span
-
 export interface Judgement {
   readonly events: number
   readonly eventsFound: number
@@ -101,14 +93,14 @@ export interface Judgement {
   readonly weeks: number
 }
 
-/** Judges the alarms of one series, in any order. */
-export function judgeAlarms(series: FieldSeries, all: readonly Alarm[]): Judgement {
+/** Judges the alarms of one series, from the first violating bucket to the end of the last, in any order. */
+export function judgeAlarms(series: FieldSeries, all: readonly Span[]): Judgement {
   const { endMs, judgedFromMs, stepMinutes } = series
   const toleranceMs = (stepMinutes === 1 ? 7 : 2) * stepMinutes * minuteMs
   const events = series.events.filter(({ startMs }) => startMs >= judgedFromMs)
   const stretches = joinedWithin(events, (stepMinutes < 60 ? 60 : 180) * minuteMs)
   const alarms = all.filter((alarm) => alarm.startMs >= judgedFromMs)
-  const meets = (event: Span) => (alarm: Alarm) =>
+  const meets = (event: Span) => (alarm: Span) =>
     alarm.startMs < event.endMs + toleranceMs && alarm.endMs > event.startMs
   const found = (spans: readonly Span[]) => spans.filter((span) => alarms.some(meets(span))).length
   return {

@@ -18,14 +18,13 @@ import { seriesChart } from '../../server/cli/series-chart.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { FilePoints } from '../../server/detection/runs/file-replay.ts'
 import { buildSeries, type Series } from '../../server/detection/scoring/series.ts'
 import { suggestForPoints } from '../../server/detection/suggest-file.ts'
 import { type Row, report, reportAbsent, say } from '../report.ts'
 import { rounded } from '../samples.ts'
 import { DrawnBuckets } from './drawn-buckets.ts'
 import {
-  type Alarm,
   addJudgements,
   type FieldSeries,
   fieldFolder,
@@ -36,6 +35,7 @@ import {
 } from './field-series.ts'
 import { choiceOf } from './judging.ts'
 import { ReportPage } from './report-page.ts'
+import { type Span, servedSpans } from './served-openings.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -78,7 +78,7 @@ const all = readField(folder)
 
 /** How the alarms of a series come about. */
 interface Seen {
-  readonly alarms: readonly Alarm[]
+  readonly alarms: readonly Span[]
   readonly scores: Scores
   readonly series: Series
 }
@@ -120,16 +120,8 @@ async function suggested(field: FieldSeries): Promise<Seen> {
 
 async function replayed(points: FilePoints, definition: DetectorDefinition, createdAtNs: Ns): Promise<Seen> {
   const drawn = new DrawnBuckets()
-  const { anomalies } = await replayPoints(points, definition, {
-    createdAtNs,
-    endNs: points.lastNs ?? createdAtNs,
-    ...(options.report !== undefined && { onJudged: (judged) => drawn.add(judged) }),
-  })
-  const alarms = anomalies.map(({ seenUntilNs, startedNs }) => ({
-    startMs: Number(startedNs / nsPerMs),
-    endMs: Number(seenUntilNs / nsPerMs),
-  }))
-  return { alarms, ...drawn.whole() }
+  const shown = options.report === undefined ? undefined : drawn
+  return { alarms: await servedSpans(points, definition, createdAtNs, shown), ...drawn.whole() }
 }
 
 const share = (part: number, of: number) => (of === 0 ? null : rounded(part / of))

@@ -16,7 +16,7 @@ import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { systemDetectors } from '../../server/detection/detectors/system-detectors.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { FilePoints } from '../../server/detection/runs/file-replay.ts'
 import { narrowestStep, planRun } from '../../server/detection/runs/run-plan.ts'
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -25,6 +25,7 @@ import { rounded } from '../samples.ts'
 import { DrawnBuckets } from './drawn-buckets.ts'
 import { poisson } from './judging.ts'
 import { ReportPage } from './report-page.ts'
+import { type Span, servedSpans } from './served-openings.ts'
 import { shopSeries } from './shop-series.ts'
 
 const { positionals, values: options } = parseArgs({
@@ -56,30 +57,17 @@ function findDetectorOfRates(): DetectorDefinition {
   return found
 }
 
-/** Half-open. */
-interface Span {
-  readonly startMs: number
-  readonly endMs: number
-}
-
 const meet = (a: Span, b: Span) => a.startMs < b.endMs && a.endMs > b.startMs
 
 /** Every anomaly that the detector would have recorded, had it been created at the first row. */
-async function served(counts: Float64Array, drawn?: DrawnBuckets): Promise<Span[]> {
-  const points = Array.from(counts, (count, i) => ({
-    timeNs: BigInt(firstMs + i * bucketMs) * 1_000_000n,
-    value: (count * 1000) / bucketMs,
-  }))
-  const series = new FilePoints(points)
-  const { anomalies } = await replayPoints(series, ofRates, {
-    createdAtNs: series.startNs ?? 0n,
-    endNs: series.lastNs ?? 0n,
-    ...(drawn !== undefined && { onJudged: (judged) => drawn.add(judged) }),
-  })
-  return anomalies.map(({ seenUntilNs, startedNs }) => ({
-    startMs: Number(startedNs / 1_000_000n),
-    endMs: Number(seenUntilNs / 1_000_000n),
-  }))
+function served(counts: Float64Array, drawn?: DrawnBuckets): Promise<Span[]> {
+  const points = new FilePoints(
+    Array.from(counts, (count, i) => ({
+      timeNs: BigInt(firstMs + i * bucketMs) * 1_000_000n,
+      value: (count * 1000) / bucketMs,
+    })),
+  )
+  return servedSpans(points, ofRates, points.startNs ?? 0n, drawn)
 }
 
 const isWeekend = (day: number) => day % 7 >= 5
