@@ -88,8 +88,7 @@ const beforeMs = 10_000
 export async function measureWay(way: Way, clients: Clients, limitMs: number): Promise<WayResult> {
   const quiet: Erasure[] = []
   for (const organisation of way.quiet) quiet.push(await way.erase(organisation, limitMs))
-  if (way.loaded.length === 0)
-    return { way: way.name, quiet, loaded: [], before: null, during: null }
+  if (way.loaded.length === 0) return { way: way.name, quiet, loaded: [], before: null, during: null }
   const load = startLoad(clients)
   try {
     await sleep(beforeMs / 2)

@@ -29,7 +29,10 @@ const measured = all.filter(([name]) => wanted?.some((each) => name.startsWith(e
 
 function noisySeries(length: number, seed: number): Series {
   const next = seededNormal(seed)
-  const values = Float64Array.from({ length }, (_, i) => 100 + 5 * Math.sin((2 * Math.PI * i) / 1440) + next())
+  const values = Float64Array.from(
+    { length },
+    (_, i) => 100 + 5 * Math.sin((2 * Math.PI * i) / 1440) + next(),
+  )
   if (seed === 1) values.fill(200, Math.floor(length / 2), Math.floor(length / 2) + 30)
   return seriesOf(values, 1)
 }

@@ -127,7 +127,6 @@ function joinedWithin(events: readonly Span[], apartMs: number): Span[] {
 /** Sums; rates are of the sums, so that a long series counts for more. */
 export function addJudgements(all: readonly Judgement[]): Judgement {
   const total = { events: 0, eventsFound: 0, stretches: 0, stretchesFound: 0, alarms: 0, right: 0, weeks: 0 }
-  for (const one of all)
-    for (const key of Object.keys(total) as (keyof Judgement)[]) total[key] += one[key]
+  for (const one of all) for (const key of Object.keys(total) as (keyof Judgement)[]) total[key] += one[key]
   return total
 }

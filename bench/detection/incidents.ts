@@ -73,10 +73,9 @@ async function measure(corpus: Corpus, key: MethodKey, budget: number) {
   let wrong = 0
   for (const labelled of corpus) {
     const all = options.whole
-      ? evaluateSeries(
-          seriesOf(labelled.values, labelled.stepMinutes, startNs),
-          choice,
-        ).episodes.map(({ openedIndex }) => openedIndex)
+      ? evaluateSeries(seriesOf(labelled.values, labelled.stepMinutes, startNs), choice).episodes.map(
+          ({ openedIndex }) => openedIndex,
+        )
       : await servedOpenings(labelled, choice.method_key, choice.params)
     const opened = all.filter((at) => at >= labelled.judgedFrom)
     const weighed = weigh(labelled, opened)

@@ -24,7 +24,9 @@ interface ShopSeries {
 export function shopSeries(seed: number): ShopSeries {
   const shop = openShop({ seed, anchorNs: BigInt(anchorMs) * 1_000_000n })
   const length = shop.anchorMinute - shop.openMinute
-  const minutes = new Map<string, Counted[]>(serviceNames.map((name) => [name, Array.from({ length }, nothing)]))
+  const minutes = new Map<string, Counted[]>(
+    serviceNames.map((name) => [name, Array.from({ length }, nothing)]),
+  )
   const minuteOf = (service: string, index: number) => minutes.get(service)?.[index] ?? nothing()
   for (let i = 0; i < length; i++) {
     const moment = shop.at(shop.openMinute + i)
@@ -37,11 +39,7 @@ export function shopSeries(seed: number): ShopSeries {
     for (const { spans } of traces) {
       for (const { endNs, failed, startNs, step } of spans) {
         if (step.kind !== spanKind.server && step.kind !== spanKind.consumer) continue
-        countRequest(
-          minuteOf(step.service, i + Math.floor(startNs / 60e9)),
-          failed,
-          (endNs - startNs) / 1e6,
-        )
+        countRequest(minuteOf(step.service, i + Math.floor(startNs / 60e9)), failed, (endNs - startNs) / 1e6)
       }
     }
     for (const line of logLinesOf(shop, moment, traces)) {

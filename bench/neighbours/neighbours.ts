@@ -93,9 +93,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
     if (judged === undefined) continue
     const missed = missedBars(judged)
     say(`${attack.name}: ${missed.length === 0 ? 'meets all bars' : missed.join(', ')}`)
-    process.stdout.write(
-      `${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, commit })}\n`,
-    )
+    process.stdout.write(`${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, commit })}\n`)
   }
   const judged = withCalmOfAll(results)
   // Effects of the machine itself are no verdict on the service.

@@ -88,6 +88,6 @@ export function freshLines(line: (i: number, ms: number) => string): string {
   return Array.from({ length: 500 }, (_, i) => line(i, ms)).join('\n')
 }
 
-/** Labels as Prometheus and similar stores write them.
+/** Labels as Prometheus and similar stores write them. */
 export const labelledMetric = `concat(replaceAll(metric, '.', '_'), '{tenant="', tenant, '",service="', service,
   '",host="', host, '",route="', route, '"}')`

@@ -12,7 +12,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { watchErasure } from '../deletion/erasure.ts'
 import { filesUnder } from '../deletion/files.ts'
-import { type ErasingStore, feed, freshLines, labelledMetric, type OpenErasingStore } from './erasing-store.ts'
+import {
+  type ErasingStore,
+  feed,
+  freshLines,
+  labelledMetric,
+  type OpenErasingStore,
+} from './erasing-store.ts'
 import { folderBytes, type IngestStore } from './ingest-store.ts'
 import { rangeQuery, sumOf } from './prometheus.ts'
 import { expect200, freePort, startServer, untilReady } from './server.ts'
@@ -96,7 +102,8 @@ export const victoriaMetricsErasure: ErasingStore = {
       dataFolder,
       clients: {
         query: () => expect200(rangeQuery(url, 61), {}),
-        ingest: () => expect200(`${url}/api/v1/import/prometheus`, { method: 'POST', body: freshLines(fresh) }),
+        ingest: () =>
+          expect200(`${url}/api/v1/import/prometheus`, { method: 'POST', body: freshLines(fresh) }),
       },
       ways: [
         {

@@ -93,7 +93,10 @@ try {
 }
 
 async function storeInLethe(signal: Kind): Promise<void> {
-  const bodies = ingestBodies(signal, Number(flags.bodies), Number(flags.seed)).map((body) => ({ signal, body }))
+  const bodies = ingestBodies(signal, Number(flags.bodies), Number(flags.seed)).map((body) => ({
+    signal,
+    body,
+  }))
   const sent = await insertBodies(engine, bodies, startNs)
   const { gzip = 0, plain = 0, rows = 0 } = sent.get(signal) ?? {}
   const { table } = kinds[signal]
