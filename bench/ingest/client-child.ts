@@ -1,6 +1,7 @@
-// Posts bodies over loopback from a separate process, with one keep-alive socket per client. Closed loop without a rate. With a rate, requests are sent on
-// schedule whatever the responses do, so that a pause of the service shows in the latencies of all requests
-// that waited. Reads its orders as JSON from standard input and prints its measurements as JSON.
+// Posts bodies over loopback from a separate process, with one keep-alive socket per client. Closed loop
+// without a rate. With a rate, requests are sent on schedule whatever the responses do, so that a pause of
+// the service shows in the latencies of all requests that waited. Reads its orders as JSON from standard
+// input and prints its measurements as JSON.
 
 import { readFileSync } from 'node:fs'
 import { Agent } from 'node:http'

@@ -4,7 +4,7 @@
 import { quantile } from '../samples.ts'
 import { type Activity, activities, ownErasure, type Sample } from './honest.ts'
 
-export interface Latency {
+interface Latency {
   readonly count: number
   readonly p50Ms: number | null
   readonly p99Ms: number | null

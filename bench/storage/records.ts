@@ -1,8 +1,7 @@
-// The bytes of a log record and a span on disk, and which columns take most of them: the bodies of
-// the ingest benches, merged in the service's own tables, and the same records in PostgreSQL, where it is
-// installed, with attributes as jsonb, resources in a separate table, and the indexes by time and by trace
-// that queries need. Bytes are each store's own count of its files, without logs. Points are in
-// bench/ingest/peers.ts.
+// The bytes of a log record and a span on disk, and which columns take most of them: the bodies of the ingest
+// benches, merged in the service's own tables, and the same records in PostgreSQL, where it is installed,
+// with attributes as jsonb, resources in a separate table, and the indexes by time and by trace that queries
+// need. Bytes are each store's own count of its files, without logs. Points are in bench/ingest/peers.ts.
 //
 // npm run bench -- storage/records [--bodies 128] [--seed 1]
 
