@@ -2,7 +2,7 @@
 // of what one pass over a series judged.
 
 import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
-import type { Chart } from '../../server/cli/chart.ts'
+import type { Chart } from '../../server/cli/charts/chart.ts'
 import type { Evaluation } from '../../server/detection/alarms/alarm.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'

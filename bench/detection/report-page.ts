@@ -3,8 +3,14 @@
 // scripts and references to others.
 
 import { writeFileSync } from 'node:fs'
-import { type BucketSpan, type Chart, minuteText, partOfChart, verdictsOf } from '../../server/cli/chart.ts'
-import { drawSvg, escapeMarkup } from '../../server/cli/svg-chart.ts'
+import {
+  type BucketSpan,
+  type Chart,
+  minuteText,
+  partOfChart,
+  verdictsOf,
+} from '../../server/cli/charts/chart.ts'
+import { drawSvg, escapeMarkup } from '../../server/cli/charts/svg-chart.ts'
 import { type Row, say } from '../report.ts'
 import { cellText } from '../tables.ts'
 

@@ -1,9 +1,9 @@
 // What a detector of the service would have recorded, run after run on its schedule.
 
 import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
+import type { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
-import type { DrawnBuckets } from './drawn-buckets.ts'
 
 /** Monday 2026-08-31: when made-up series begin. */
 export const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n

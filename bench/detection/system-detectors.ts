@@ -10,7 +10,8 @@
 // of which something was told. Incidents of the shop that a series does not show are drawn as missed there.
 
 import { parseArgs } from 'node:util'
-import { seriesChart } from '../../server/cli/series-chart.ts'
+import { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
+import { seriesChart } from '../../server/cli/charts/series-chart.ts'
 import { demoDetectors } from '../../server/demo/detectors.ts'
 import { definitionOf } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
@@ -22,7 +23,6 @@ import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
-import { DrawnBuckets } from './drawn-buckets.ts'
 import { poisson } from './judging.ts'
 import { ReportPage } from './report-page.ts'
 import { type Span, servedSpans } from './served-openings.ts'

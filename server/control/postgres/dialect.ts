@@ -13,6 +13,7 @@ import {
 } from 'kysely'
 import type { ControlTransaction } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
+import type { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
 import { flushErased, placesNotErased, rewriteAll } from './erased-rows.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
@@ -87,12 +88,14 @@ const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
 class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  readonly failover: Failover
   /** A server is asked, and nothing else tells. */
   readonly outsideWrites = () => null
 
-  constructor(figures: ControlFigures) {
+  constructor({ failover, figures }: PostgresHandle) {
     super()
     this.figures = figures
+    this.failover = failover
   }
 
   /** A start waits for the migration of another process, however long that takes. */
@@ -111,16 +114,22 @@ class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   }
 }
 
+/** What belongs to a pool of connections and not to PostgreSQL in general. */
+interface PostgresHandle {
+  readonly figures: ControlFigures
+  readonly failover: Failover
+}
+
 /** Kysely's dialect of PostgreSQL, which brings ours along. */
 export class PostgresControlDialect extends PostgresDialect {
-  readonly #figures: ControlFigures
+  readonly #handle: PostgresHandle
 
-  constructor(config: PostgresDialectConfig, figures: ControlFigures) {
+  constructor(config: PostgresDialectConfig, handle: PostgresHandle) {
     super(config)
-    this.#figures = figures
+    this.#handle = handle
   }
 
   override createAdapter(): PostgresControlAdapter {
-    return new PostgresControlAdapter(this.#figures)
+    return new PostgresControlAdapter(this.#handle)
   }
 }
