@@ -10,7 +10,7 @@ import { createDeletionLoop } from './app/deletion-loop.ts'
 import { assertSameFolder, endLeasesOfOlderVersion, readFolderSecret } from './app/instance.ts'
 import { wireBackups } from './app/wire-backups.ts'
 import { wireCertificates } from './app/wire-certificates.ts'
-import { type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
+import { type ErasingOptions, type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
 import { startError, wireDisk } from './app/wire-disk.ts'
 import { type WiredHttp, wireClients, wireHttp } from './app/wire-http.ts'
 import { type WiredIngest, wireIngest } from './app/wire-ingest.ts'
@@ -74,8 +74,8 @@ interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** A point at which a test may end the process; does nothing otherwise. */
   readonly failpoint?: Failpoint
-  /** Erasures that run at once; the default number where absent. A test that stops one sets 1. */
-  readonly erasuresAtOnce?: number
+  /** How erasures run; as usual where absent. A test that stops one lets one run at once. */
+  readonly erasing?: ErasingOptions
   /** Opens the telemetry engine; {@link openChdb} where absent. A test may keep one open. */
   readonly openEngine?: typeof openChdb
   /** Starts no background work; {@link App.round} runs one pass of it. */
@@ -192,7 +192,7 @@ export async function foundOrganisation(
 
 /** Opens what the rooms share. A clock that is wrong from the start is noticed here, before it is used. */
 async function openShared(
-  { config, clock, logger, erasuresAtOnce, failpoint = async () => {} }: AppOptions,
+  { config, clock, logger, erasing = {}, failpoint = async () => {} }: AppOptions,
   { control, disk, engine, keys }: OpenStores,
 ) {
   const watch = new ClockWatch({ control, clock, logger })
@@ -210,7 +210,7 @@ async function openShared(
     config,
     ...clocks,
     logger,
-    erasuresAtOnce,
+    erasing,
     failpoint,
     ...fencing,
     ...rooms,

@@ -13,7 +13,7 @@ import type { Clock } from '../core/clock.ts'
 import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
 import type { Failpoint } from '../deletion/attempt/eraser.ts'
 import { StepStore } from '../deletion/attempt/step-store.ts'
-import { DeletionWorker } from '../deletion/attempt/worker.ts'
+import { DeletionWorker, type DeletionWorkerDeps } from '../deletion/attempt/worker.ts'
 import { Decisions } from '../deletion/governance/decisions.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/governance/policy.ts'
@@ -44,14 +44,16 @@ import type { TenancyStore } from '../tenancy/store.ts'
 import { derivedStores } from './derived-stores.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
+/** How erasures run; as usual where absent. */
+export type ErasingOptions = Pick<DeletionWorkerDeps, 'attemptsAtOnce' | 'fewRows'>
+
 interface DeletionNeeds {
   readonly config: Config
   readonly clock: Clock
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: FastifyBaseLogger
   readonly failpoint: Failpoint
-  /** The default number where absent. */
-  readonly erasuresAtOnce?: number | undefined
+  readonly erasing: ErasingOptions
   readonly disk: DiskWatch
   readonly engine: TelemetryEngine
   readonly files: LocalEngineFiles
@@ -185,7 +187,7 @@ function createWorker(
     control,
     disk,
     engine,
-    erasuresAtOnce,
+    erasing,
     failpoint,
     fences,
     files,
@@ -217,7 +219,7 @@ function createWorker(
     trustedNowMs,
     logger,
     failpoint,
-    ...(erasuresAtOnce !== undefined && { attemptsAtOnce: erasuresAtOnce }),
+    ...erasing,
     faultBehind: (error) => disk.faultBehind(error),
     findPlace: (tenantId) => tenancy.findPlace(tenantId),
     weighRows: weighingOf({ engine, tenancy }),

@@ -64,6 +64,8 @@ export interface SceneOptions {
   readonly derivedStores?: readonly DerivedStore[]
   /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
+  /** Partitions are small, so 0 copies survivors before the lock, and the usual number under it. */
+  readonly fewRows?: number
 }
 
 export type Scene = Awaited<ReturnType<typeof sceneOf>>
@@ -81,7 +83,7 @@ let serial = 0
 
 /** Creates two organisations with the same rows in every table, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
-  const { attemptsAtOnce = 1, isShared = false, clock = systemClock } = options
+  const { attemptsAtOnce = 1, fewRows, isShared = false, clock = systemClock } = options
   const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, [own, neighbour])
@@ -114,6 +116,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,
+      ...(fewRows !== undefined && { fewRows }),
     })
   /** Creates the objects that every start of the service creates. */
   const started = (engine = stores.engine) => {

@@ -15,7 +15,7 @@ import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
-import { monday, type Scene, sceneOf, weekNs } from './deletion-fixture.ts'
+import { monday, type Scene, type SceneOptions, sceneOf, weekNs } from './deletion-fixture.ts'
 import { Decisions } from './governance/decisions.ts'
 import { DeletionPolicies } from './governance/policy.ts'
 import type { DeletionSelection } from './requests/selection.ts'
@@ -57,9 +57,9 @@ class SetClock implements Clock {
 
 export type GovernedScene = Awaited<ReturnType<typeof governedSceneOf>>
 
-export async function governedSceneOf(stores: Stores, { isShared = false } = {}) {
+export async function governedSceneOf(stores: Stores, options: SceneOptions = {}) {
   const clock = new SetClock(startMs)
-  const scene = await sceneOf(stores, { isShared, clock })
+  const scene = await sceneOf(stores, { ...options, clock })
   const { tenantId, placement } = scene.own
   const callerOf = (name: string): Caller => ({
     tenantId,

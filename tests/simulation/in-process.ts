@@ -82,7 +82,7 @@ export class InProcess implements Subject {
       logger: silent,
       failpoint: failpoints.pass,
       // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
-      erasuresAtOnce: 1,
+      erasing: { attemptsAtOnce: 1, fewRows: 0 },
       isManual: true,
       openEngine: async (options) => {
         const engine = this.#engine ?? (await openChdb(options))

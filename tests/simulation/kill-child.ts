@@ -31,7 +31,7 @@ const app = await createApp({
   logger: silent,
   failpoint: failpoints.pass,
   // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
-  erasuresAtOnce: 1,
+  erasing: { attemptsAtOnce: 1, fewRows: 0 },
   isManual: true,
   openEngine: async (opened) => {
     const own = await openChdb(opened)

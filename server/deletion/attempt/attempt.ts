@@ -58,6 +58,8 @@ export interface AttemptDeps {
   /** Removes the bytes of deleted control-plane rows from the disk. */
   readonly flushControl: () => Promise<void>
   readonly failpoint: Failpoint
+  /** So many rows may be copied while a placement is locked; see eraser.ts. */
+  readonly fewRows?: number
   /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   readonly swapRecovery: SwapRecovery

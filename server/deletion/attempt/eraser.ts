@@ -1,7 +1,7 @@
 // Removes selected rows from partitions; removed-parts.ts waits until their bytes have left the disk. A
 // partition that has no other rows is dropped, a metadata operation. Otherwise the remaining rows are copied
 // to a side table and swapped in by REPLACE PARTITION, which leaves no mutation file and rewrites only that
-// partition. Most of them are copied before the placement is locked (survivor-copy.ts). side-tables.ts
+// partition. Of a large one most are copied before the placement is locked (survivor-copy.ts). side-tables.ts
 // completes interrupted swaps.
 
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
@@ -9,7 +9,7 @@ import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
-import { ErasedTable, noRows } from './erased-table.ts'
+import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import { SurvivorCopy } from './survivor-copy.ts'
 
@@ -23,6 +23,11 @@ interface EraserDeps {
   /** The lock of the attempt; steps stop where it is lost. */
   readonly attempt: PlacementLock
   readonly failpoint: Failpoint
+  /**
+   * So many rows may be copied under the lock: that takes less time than the statements that a copy ahead
+   * adds. A test with small partitions sets 0.
+   */
+  readonly fewRows?: number
   /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Returns the legal holds in force. */
@@ -91,6 +96,8 @@ export async function erasePartitions<Step extends PartitionStep>(
  */
 const passesMax = 4
 
+const usualFewRows = 20_000
+
 /** Erases from the partitions of one table. */
 class TableEraser<Step extends PartitionStep> {
   readonly #deps: EraserDeps
@@ -98,6 +105,8 @@ class TableEraser<Step extends PartitionStep> {
   readonly #selection: DeletionSelection
   readonly #store: string
   readonly #record: ErasureRecord<Step>
+  /** What the partitions had when they were counted last, without a lock. */
+  #counts: ReadonlyMap<string, SurvivalCounts> = new Map()
 
   constructor(
     deps: EraserDeps,
@@ -121,7 +130,8 @@ class TableEraser<Step extends PartitionStep> {
     const { activeHolds, attempt, failpoint, inTurn } = this.#deps
     const whole = await inTurn(async () => {
       const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
-      return [...(await wholeIn(table, steps)).keys()]
+      this.#counts = await countsOf(table, steps)
+      return [...wholeIn(this.#counts, steps).keys()]
     })
     if (whole.length === 0) return []
     const dropped = await inTurn(() => this.#locked((table, holds) => this.#drop(table, whole, holds)))
@@ -131,7 +141,7 @@ class TableEraser<Step extends PartitionStep> {
 
   async #drop(table: ErasedTable, steps: readonly Step[], holds: readonly ActiveHold[]): Promise<Step[]> {
     const { failpoint } = this.#deps
-    const rowsOf = await wholeIn(table, steps)
+    const rowsOf = wholeIn(await countsOf(table, steps), steps)
     if (rowsOf.size === 0) return []
     await this.#record.begin(rowsOf, holds)
     await failpoint('before partition step')
@@ -144,11 +154,12 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Erases the selected rows of a partition, and records what happened. */
   async erase(step: Step): Promise<void> {
-    const { attempt, engine, inTurn } = this.#deps
+    const { attempt, engine, fewRows = usualFewRows, inTurn } = this.#deps
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
+    const { total } = this.#counts.get(step.partitionId) ?? noRows
     await inTurn(async () => {
       await copy.create(attempt)
-      await this.#copyAhead(copy)
+      if (total > fewRows) await this.#copyAhead(copy, fewRows)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)
         await this.#record.done([step], action)
@@ -159,11 +170,11 @@ class TableEraser<Step extends PartitionStep> {
   }
 
   /** Copies survivors while commits continue. The step has not begun: nothing of it is recorded. */
-  async #copyAhead(copy: SurvivorCopy): Promise<void> {
+  async #copyAhead(copy: SurvivorCopy, fewRows: number): Promise<void> {
     const { activeHolds, attempt, failpoint } = this.#deps
     for (let pass = 1; pass <= passesMax; pass++) {
       const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
-      const isLittleLeft = await copy.copyAhead(table)
+      const isLittleLeft = await copy.copyAhead(table, fewRows)
       await failpoint('survivors copied ahead')
       if (isLittleLeft) return
     }
@@ -221,12 +232,18 @@ class TableEraser<Step extends PartitionStep> {
   }
 }
 
-/** Returns the steps whose partitions have only selected rows, with the number of these. */
-async function wholeIn<Step extends PartitionStep>(
+function countsOf(
   table: ErasedTable,
+  steps: readonly PartitionStep[],
+): Promise<ReadonlyMap<string, SurvivalCounts>> {
+  return table.counts(steps.map(({ partitionId }) => partitionId))
+}
+
+/** Returns the steps whose partitions have only selected rows, with the number of these. */
+function wholeIn<Step extends PartitionStep>(
+  counts: ReadonlyMap<string, SurvivalCounts>,
   steps: readonly Step[],
-): Promise<Map<Step, number>> {
-  const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
+): Map<Step, number> {
   const rowsOf = new Map<Step, number>()
   for (const step of steps) {
     const { selected, total } = counts.get(step.partitionId) ?? noRows

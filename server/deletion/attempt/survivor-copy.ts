@@ -65,7 +65,7 @@ export class SurvivorCopy {
     await this.#engine.command(
       raw(`ALTER TABLE ${this.#name} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
     )
-    // A piece can be removed only while no part of the copy has rows of another one.
+    // A piece, or a try that failed, can be removed only while no part of the copy has rows of another one.
     await this.#engine.command(raw(`SYSTEM STOP MERGES ${this.#name}`))
   }
 
@@ -75,15 +75,19 @@ export class SurvivorCopy {
     await this.#engine.command(raw(`DROP TABLE ${this.#name} SYNC`))
   }
 
-  /** Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile. */
-  async copyAhead(table: ErasedTable): Promise<boolean> {
+  /**
+   * Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile; always where it
+   * is at most `fewRows`.
+   */
+  async copyAhead(table: ErasedTable, fewRows: number): Promise<boolean> {
     const parts = await this.#keepUnchanged(table)
     const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
-    const pieces = newPieces(parts, this.#pieces, merges, rowsOf(parts) * smallShare)
+    const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
+    const pieces = newPieces(parts, this.#pieces, merges, little(parts))
     const counts = await table.countEach(this.#partitionId, pieces.map(inPiece))
     for (const [i, piece] of pieces.entries()) await this.#copyPiece(table, piece, counts[i] ?? noRows)
     const after = await activeParts(this.#engine, this.#table, this.#partitionId)
-    return rowsOutside(after, unchangedOf(this.#pieces, after)) <= rowsOf(after) * smallShare
+    return rowsOutside(after, unchangedOf(this.#pieces, after)) <= little(after)
   }
 
   async #copyPiece(table: ErasedTable, piece: Piece, counts: SurvivalCounts): Promise<void> {
@@ -98,6 +102,7 @@ export class SurvivorCopy {
 
   /** Counts the rows of the partition under the lock. Reads only those that no piece has. */
   async counts(table: ErasedTable): Promise<SurvivalCounts> {
+    if (this.#pieces.length === 0) return sumOf(await table.countEach(this.#partitionId, [outsideOf([])]))
     for (let tries = 1; ; tries++) {
       const isLast = tries === triesMax
       const parts = await this.#keepUnchanged(table, isLast)

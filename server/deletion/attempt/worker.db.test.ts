@@ -140,7 +140,8 @@ for (const where of placements) {
       'before read-back',
     ]) {
       test(`an attempt that ends at "${point}" stays hidden and reports it, and the next one completes with the right counts`, async () => {
-        const erasing = await scene(where)
+        const ahead = point === 'survivors copied ahead' ? { fewRows: 0 } : {}
+        const erasing = await scene({ ...where, ...ahead })
         const { request } = await erasing.request(all)
         erasing.faults.failOnceAt(point)
         await erasing.round()
@@ -211,6 +212,18 @@ test('a swap that a crash interrupted is repeated before anything else, without 
   await assertNothingLeftOnDisk()
 })
 
+test('survivors of a small partition are copied under the lock alone', async () => {
+  const erasing = await scene({ isShared: true })
+  await erasing.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
+  await erasing.round()
+  assert.deepEqual(
+    erasing.faults.points.filter((point) => point.startsWith('survivors')),
+    ['survivors copied'],
+  )
+  assert.equal(await erasing.count(erasing.own, 'otel_logs'), (times.length * 3) / 4)
+  assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
+})
+
 describe('survivors that are copied before the placement is locked', () => {
   /** The first half of the first week of log records; the rest of that week is copied. */
   const half = { ...between(null, monday + weekNs / 2n), signals: ['logs' as const] }
@@ -219,7 +232,7 @@ describe('survivors that are copied before the placement is locked', () => {
   /** An erasure of a shared partition, and what can be done to it meanwhile. */
   async function copying() {
     const engine = new FailingEngine(stores.engine)
-    const erasing = await sceneOf({ ...stores, engine }, { isShared: true })
+    const erasing = await sceneOf({ ...stores, engine }, { isShared: true, fewRows: 0 })
     const { request } = await erasing.request(half)
     const { neighbour, own } = erasing
     const ahead = () => erasing.faults.points.filter((point) => point === 'survivors copied ahead').length
@@ -623,7 +636,7 @@ for (const point of [
   'swap promised',
 ]) {
   test(`an attempt that loses its lease at "${point}" changes no table afterwards, and the next one completes`, async () => {
-    const erasing = await scene({ isShared: true })
+    const erasing = await scene({ isShared: true, fewRows: 0 })
     const half = monday + weekNs / 2n
     const { request } = await erasing.request(between(null, half))
     const lease = new AbortController()

@@ -16,7 +16,7 @@ import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
 import { carryOutDue, usualAttemptsAtOnce } from './scheduler.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 
-interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
+export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
   /**
    * Returns the time that delayed requests start by; null while the clock is in doubt, so that nobody loses
    * the time to cancel.
