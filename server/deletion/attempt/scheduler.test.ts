@@ -14,7 +14,7 @@ function roundOf(
   const waiting = [...names]
   const begun: string[] = []
   const under = new Map<string, PromiseWithResolvers<boolean>>()
-  let news = Promise.withResolvers<void>()
+  let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
   const places = new Map<string, number>()
   const placementOf = (tenant: string) => {
@@ -39,7 +39,7 @@ function roundOf(
         under.set(requestId, end)
         return end.promise
       },
-      woken: () => news.promise,
+      woken: () => wakeUp.promise,
       clock: { sleep: () => new Promise(() => undefined) },
       logger: silent,
       attemptsAtOnce,
@@ -59,8 +59,8 @@ function roundOf(
     },
     async ask(name: string) {
       waiting.push(name)
-      news.resolve()
-      news = Promise.withResolvers()
+      wakeUp.resolve()
+      wakeUp = Promise.withResolvers()
       await settle()
     },
   }
