@@ -1,11 +1,11 @@
-// Look-ups that are gathered: few of them, and none that began before its question.
+// Gathered look-ups: there are few, and none began before its question.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Gathered } from './gathered.ts'
 
 /** Look-ups that wait until they are ended, in the order in which they began. */
-function heldLookUps() {
+function delayedLookUps() {
   const begun: { keys: readonly string[]; end: (value: string) => void; fail: () => void }[] = []
   const gathered = new Gathered<string>((keys) => {
     const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, string>>()
@@ -20,7 +20,7 @@ function heldLookUps() {
 }
 
 test('a question is looked up at once, and those that come meanwhile together after it', async () => {
-  const { begun, gathered } = heldLookUps()
+  const { begun, gathered } = delayedLookUps()
   const first = gathered.get('a')
   const later = ['a', 'b', 'b', 'unknown'].map((key) => gathered.get(key))
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('a question is looked up at once, and those that come meanwhile together af
 })
 
 test('a key that is requested while a look-up fails is in the next look-up', async () => {
-  const { begun, gathered } = heldLookUps()
+  const { begun, gathered } = delayedLookUps()
   const [first, second] = [gathered.get('a'), gathered.get('b')]
   begun[0]?.fail()
   await assert.rejects(first, /went away/)
@@ -54,7 +54,7 @@ test('a key that is requested while a look-up fails is in the next look-up', asy
 })
 
 test('many keys are looked up in several turns', async () => {
-  const { begun, gathered } = heldLookUps()
+  const { begun, gathered } = delayedLookUps()
   const all = Array.from({ length: 1_002 }, (_, at) => gathered.get(`key ${at}`))
   for (let at = 0; at < 4; at++) {
     begun[at]?.end('value')

@@ -6,7 +6,7 @@
 import { Gathered } from './gathered.ts'
 
 /**
- * How old a result may be, milliseconds. Only this limit holds where a write of another process can't be
+ * How old a result may be, milliseconds. Only this limit applies where a write of another process can't be
  * noticed, so it is how long a token that was revoked there can still send.
  */
 export const rememberedMs = 2_000
@@ -20,8 +20,8 @@ interface RememberedOptions<V> {
   /** A clock that never goes back. */
   readonly steadyMs: () => number
   /**
-   * A number that is another one once another process has written; null where only a look-up can tell. It
-   * must cost next to nothing.
+   * A number that changes when another process writes; null where only a look-up shows it. It must cost
+   * almost nothing.
    */
   readonly outsideWrites: () => number | null
 }

@@ -69,7 +69,7 @@ test('problems have the names that were sent, at any depth, and what is missing 
   assert.ok(others.every((found) => found.input === 5))
 })
 
-test('a shortened input keeps its place, and a large input in which something is missing is shortened', () => {
+test('a shortened input keeps its position, and a large input in which something is missing is shortened', () => {
   const input = { start: 'a', note: 'n'.repeat(10_000) }
   const { names } = rename(input)
   const cut = problem(['body', 'range_start'], 'value_error', 'x', 'v'.repeat(1_000))

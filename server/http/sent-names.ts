@@ -38,7 +38,7 @@ export class SentNames {
     )
   }
 
-  /** Returns the problems at the places that the client knows. */
+  /** Returns the problems at the locations that the client knows. */
   placed(problems: readonly ValidationProblem[]): ValidationProblem[] {
     return problems.map((found) => {
       const [part = '', name = '', ...rest] = found.loc

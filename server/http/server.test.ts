@@ -166,8 +166,7 @@ describe('who is admitted', () => {
       `Bearer ${secretOf('owner')} extra`,
       `Bearer ${'x'.repeat(600)}`,
     ]) {
-      const said =
-        'error="invalid_request", error_description="The Authorization header holds no bearer token"'
+      const said = 'error="invalid_request", error_description="The Authorization header has no bearer token"'
       assert.equal(await refused('token_malformed', { authorization }), `${realm}, ${said}`)
     }
     for (const secret of ['unknown', secretOf('owner').slice(1), `${secretOf('owner')}0`]) {
@@ -351,7 +350,7 @@ describe('a field that had another name', () => {
     assert.deepEqual(places(await send('?size=s', { format: 'l', name: 'refused' })), ['body.format late'])
   })
 
-  test('is missing under its current name, and another field keeps its place', async () => {
+  test('is missing under its current name, and another field keeps its position', async () => {
     const answer = await send('?format=s', { nam: 'x' })
     assert.deepEqual(places(answer), ['body.size missing', 'body.nam extra_forbidden'])
     assert.deepEqual(answer.json().detail[0].input, { nam: 'x' })

@@ -13,7 +13,7 @@ const piece = Buffer.alloc(64 * 1024)
 function scene() {
   const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }))
   const order: string[] = []
-  /** Reads a stream of so many pieces, which are all there. */
+  /** Reads a stream of this many pieces, which have all arrived. */
   const read = (tenantId: string, pieces: number) => {
     let left = pieces
     const stream = new Readable({
