@@ -89,7 +89,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     secondPersonCause: (trx, asker, selection, nowMs) =>
       secondPersonCause(trx, findRelated, asker, selection, nowMs),
   })
-  const requests = new RequestQueries(control, (requestIds) => backups.holding(requestIds))
+  const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
@@ -156,7 +156,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...rooms,
     weighRows: weighingForAnswers(needs),
     derivedStores: derivedStores(control),
-    knownBackups: async () => (await backups.holding()).all,
+    knownBackups: async () => (await backups.containing()).all,
     approvalCause: (asker, selection) =>
       secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
   })

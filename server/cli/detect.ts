@@ -1,6 +1,6 @@
-// `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the
-// service and without one. The whole file is judged as one window, bucket by bucket, each knowing
-// only what came before it.
+// `lethe detect --csv FILE`: finds anomalies in the series of a file, with the code of the service and
+// without a service. The whole file is judged as one window; each bucket is judged by the buckets before it
+// only.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -26,7 +26,7 @@ import {
   type SeriesPoint,
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
-import { chartsOf, drawSome, type Judged, verdictText } from './detect-charts.ts'
+import { chartsOf, drawSome, type Judged, labelResultsText } from './detect-charts.ts'
 import { detectAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
 import { drawSvg } from './svg-chart.ts'
@@ -99,8 +99,8 @@ export async function detect(options: DetectOptions): Promise<void> {
     const buckets = `${span?.values.length ?? 0} buckets of ${stepMinutes} min`
     const series = options.grouped ? ` in ${judged.length} series` : ''
     print(`${buckets}${series}: ${findings.length} anomalies; at the end: ${status}`)
-    const verdict = verdictText(charts)
-    if (verdict !== null) print(verdict)
+    const results = labelResultsText(charts)
+    if (results !== null) print(results)
     if (note !== null) print(note)
   }
   if (options.scores) printScores(judged)
