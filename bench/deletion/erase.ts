@@ -23,7 +23,7 @@ import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsErasure } from '../peers/victoria-metrics.ts'
 import { report, reportAbsent, say } from '../report.ts'
 import { alterDelete, eraseInProduct, fillBaseline, fillProduct, lightweightAndMerge } from './engine.ts'
-import { measureWay, type StoreResult, untilCalm, type Way, type WayResult } from './erasure.ts'
+import { measureWay, type StoreResult, type Way, type WayResult, waitUntilIdle } from './erasure.ts'
 import { figuresOf } from './figures.ts'
 import { bytesOf, filesUnder } from './files.ts'
 import { type Clients, productClients } from './load.ts'
@@ -159,7 +159,7 @@ async function fillOrCopy(
 }
 
 async function measureCalmly(store: string, way: Way, clients: Clients): Promise<WayResult> {
-  await untilCalm(Number(flags['calm-seconds']) * 1000)
+  await waitUntilIdle(Number(flags['calm-seconds']) * 1000)
   const result = await measureWay(way, clients, limitMs)
   say(`${store}: ${way.name} is measured`)
   return result

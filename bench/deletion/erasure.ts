@@ -106,7 +106,7 @@ const calmLoad = 1.5
 const loadAverageNow = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10
 
 /** Waits, at most `limitMs`, until the machine has been almost idle for a minute. */
-export async function untilCalm(limitMs: number): Promise<void> {
+export async function waitUntilIdle(limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs
   while (loadAverageNow() > calmLoad && performance.now() < untilMs) await sleep(1000)
 }

@@ -1,14 +1,15 @@
-// Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every
-// alarm is a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar
-// is 1.5. Three ways of running: one long evaluation after a first week to learn from; *served*, a detector
-// of the service with the defaults of its creation, run after run at its true schedule; and the first four
-// days of a series, with nothing to learn from before them. Where few alarms are expected a ratio is rough,
-// so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
+// Measures whether a method keeps to its alarm budget, and how many incidents it finds at that budget. The
+// series are seeded and have no incidents, so every alarm is false. The result is alarms per week over the
+// budget: 1 is the budget, less is quieter, and the bar is 1.5. Three ways of running: one long evaluation
+// after a first week to learn from; *served*, a detector of the service with the defaults of its creation,
+// run after run at its true schedule; and the first four days of a series, with nothing to learn from before
+// them. Where few alarms are expected the ratio is inexact, so its lower limit at 95 % is printed beside it
+// (least-rate.ts).
 //
-// Beside it recall: the share of planted incidents that open an alarm at the same budget, in series otherwise
-// alike. Five incidents a week ("often") are more than a small budget asks to hear of; one a week ("rare") is
-// what a budget of 1 says. "blind" is the share of the rare ones that are missed only because earlier ones
-// are in the past that is learnt from: found where each is planted alone.
+// It also measures recall: the share of planted incidents that open an alarm at the same budget, in otherwise
+// equal series. Five incidents a week ("often") are more than a small budget allows; one a week ("rare") is a
+// budget of 1. "blind" is the share of the rare ones that are missed only because the method has learnt from
+// earlier ones: they are found where each is planted alone.
 //
 // Where the data of NAB is present, its series without a labelled anomaly are one more family, evaluated
 // whole. A method that compares peers judges one of eight series of the same family, each with noise of its
@@ -45,7 +46,7 @@ const shortSeries = 4
 const warmup = 64
 const groupSize = 8
 
-/** Few incidents each, so as many series as it takes for every size, side and length. */
+/** Few incidents each, so there are enough series for every size, side and length. */
 const rareSeries = 3
 
 const { positionals, values: options } = parseArgs({
@@ -67,7 +68,7 @@ const isWanted = (way: Way | 'often' | 'rare') => options.ways?.split(',').inclu
 const ways = ['whole', 'served', 'short'] as const
 type Way = (typeof ways)[number]
 
-/** Limits and silence are exact: they have no budget. */
+/** Limits and absence are exact: they have no budget. */
 const keys = methodKeys.filter(
   (key) => 'alarm_budget_per_week' in methodParams[key].shape && (wanted?.includes(key) ?? true),
 )
@@ -141,7 +142,7 @@ const allowed = {
   short: (seeds.length * shortSeries * budgetPerWeek * (shortDays * perDay - warmup)) / perWeek,
 } as const satisfies Record<Way, number>
 
-/** Alarms over what the budget allows, and what that ratio is at least. */
+/** Alarms over the number that the budget allows, and the lower limit of that ratio. */
 function rateOf(alarms: number, expected: number) {
   return { alarms, ratio: rounded(alarms / expected), least: rounded(leastMean(alarms) / expected) }
 }
@@ -149,7 +150,7 @@ function rateOf(alarms: number, expected: number) {
 interface Recall {
   planted: number
   found: number
-  /** Of those not found, how many are where no other incident is planted. */
+  /** How many of the missed ones are found where no other incident is planted. */
   blind: number
 }
 
@@ -206,9 +207,7 @@ const unlabelled = hasNab(nabFolder)
   ? readCorpus(nabFolder).filter(({ windows }) => windows.length === 0)
   : []
 
-/**
- * Real series end when they end, and nobody knows their incidents: only the rate over the whole can be told.
- */
+/** Real series have fixed lengths and unknown incidents, so only the rate over the whole is known. */
 function measureUnlabelled(key: MethodKey) {
   const choice = choiceOf(key)
   let alarms = 0
@@ -230,7 +229,7 @@ type Measured = Awaited<ReturnType<typeof measure>> | ReturnType<typeof measureU
 
 const tableOf = (what: string) => `${what}, ${budgetPerWeek} a week`
 
-/** As soon as it is measured: all of it takes hours. */
+/** Printed as soon as it is measured, because the whole bench takes hours. */
 function tell(measured: Measured): void {
   const { method, often, rare, series, short, served, whole } = measured
   report(tableOf('Alarms over the budget and recall'), {

@@ -1,6 +1,6 @@
-// How long the event loop stands still while a preview of a detector over twenty series is computed,
-// which is how long every other request waits: judged in this thread and in threads of their own, in one
-// process on the same rows.
+// Measures how long the event loop is blocked while a preview of a detector over twenty series is computed,
+// which is how long every other request waits: judged in this thread and in separate threads, in one process
+// on the same rows.
 //
 //   npm run bench -- detection/event-loop [--method auto] [--days 3]
 
@@ -64,7 +64,7 @@ try {
   const range = { startNs: endNs - BigInt(Number(options.days) * 1440) * nsPerMinute, endNs }
   const ways: Record<string, Evaluations> = {
     'this thread': new EvaluationsHere(),
-    'threads of their own': pool,
+    'separate threads': pool,
   }
   for (const [name, evaluations] of Object.entries(ways)) {
     let preview: Awaited<ReturnType<typeof previewWithDeploys>> | undefined

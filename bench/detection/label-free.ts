@@ -1,6 +1,6 @@
-// Series in which nothing happens, of the kinds that break naive detectors, and the same with incidents
-// planted. All seeded. Deviations of planted incidents are in robust standard deviations of the series' own
-// noise, so that they mean the same in every family.
+// Seeded series without incidents, of the kinds for which simple detectors fail, and the same with planted
+// incidents. Deviations of planted incidents are in robust standard deviations of the series' own noise, so
+// that they are comparable between families.
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -12,9 +12,9 @@ export interface Family {
   readonly name: string
   /** One value per five minutes; NaN is missing. */
   readonly make: (length: number, seed: number) => Float64Array
-  /** Buckets at which the level really changes. */
+  /** Buckets at which the level changes for good. */
   readonly shiftsAt: readonly number[]
-  /** One robust standard deviation of what is left without the rhythm. */
+  /** One robust standard deviation of the values without the rhythm. */
   readonly sigma: number
   readonly isCount?: boolean
 }
@@ -55,7 +55,7 @@ function skewed(length: number, seed: number): Float64Array {
   return Float64Array.from({ length }, () => 50 * Math.exp(0.8 * normal()))
 }
 
-/** Restless hours and quiet hours: the spread itself wanders. */
+/** Hours of much and of little noise: the spread itself changes slowly. */
 function restless(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   let mood = 0
@@ -95,7 +95,7 @@ export const families: readonly Family[] = [
 
 const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
 
-/** Values that go where they like: nothing is usual for long. */
+/** Random walks: no value is usual for long. */
 function wandering(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   let level = 1000
@@ -119,7 +119,7 @@ function switching(length: number, seed: number): Float64Array {
   })
 }
 
-/** Days and weeks of storm and calm: the spread is multiplied by itself. */
+/** Days and weeks with much and with little noise: the spread is multiplied by itself. */
 function stormy(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   let mood = 0
@@ -129,7 +129,7 @@ function stormy(length: number, seed: number): Float64Array {
   })
 }
 
-/** Work that comes at any time, of any size, and is done after a while. */
+/** Jobs that start at any time, have any size, and end after a while. */
 function bursty(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   const uniform = seededUniform(seed + 1)

@@ -1,9 +1,9 @@
-// Where incidents began, as the service tells it: the demo's shop with one fault, of twelve kinds, in each
-// of its services in turn. Each case has the series that the system detectors and a detector of memory read,
-// weeks of calm before the fault; what they find becomes anomalies in a control plane, the spans around the
-// fault lie in an engine, and incidents are asked for as `GET /incidents/{id}` does. A third of the requests
-// is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts against both.
-// Each is asked again with all spans hidden.
+// Measures whether the service names the origin of an incident: the demo's shop with one fault, of twelve
+// kinds, in each of its services in turn. Each case has the series that the system detectors and a detector
+// of memory read, with weeks of calm before the fault; their findings become anomalies in a control plane,
+// the spans around the fault are in an engine, and incidents are read as `GET /incidents/{id}` does. A third
+// of the requests is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts
+// against both. Each incident is read again with all spans hidden.
 //
 //   npm run bench -- detection/origin [seeds, 1] [--services 8] [--show]
 
@@ -63,7 +63,7 @@ const detectors: readonly DetectorDefinition[] = [
     .map((draft) => definitionOf({ ...draft })),
 ]
 
-/** What detectors count of a service in some minutes. */
+/** Counts of a service in some minutes, as detectors read them. */
 interface Counted {
   requests: number
   failed: number
@@ -144,7 +144,7 @@ class Case {
     return total
   }
 
-  /** What a run reads: simulated minutes, and before them draws of the same distributions. */
+  /** The series of a run: simulated minutes, and before them draws of the same distributions. */
   series(metricKey: string, service: string, plan: RunPlan): Series {
     const step = plan.stepMinutes
     const start = Number(plan.startNs / 60_000_000_000n)
@@ -245,7 +245,7 @@ const store = new DetectionStore(control, new ManualClock(0), gate, readActiveHo
 const incidents = new Incidents(store, new SurroundingsReader(gate))
 const actor = systemActor('bench')
 
-interface Outcome {
+interface RankedCase {
   readonly fault: Fault
   readonly anomalies: number
   /** From 1; null where the service is no candidate, or nothing was found. */
@@ -255,7 +255,7 @@ interface Outcome {
   readonly incidents: number
 }
 
-async function outcomeOf(one: Case, ordinal: number): Promise<Outcome> {
+async function rankCase(one: Case, ordinal: number): Promise<RankedCase> {
   const place: TenantPlace = { tenantId: `case-${ordinal}`, placement: ordinal % 64 }
   await control
     .insertInto('organisations')
@@ -286,7 +286,7 @@ function rankIn(told: IncidentWithMembers | null, { service }: Fault): number | 
   return index < 0 ? null : index + 1
 }
 
-/** Records what a detector finds of the fault, and answers how much. */
+/** Records the anomalies that a detector finds, and returns their number. */
 async function detect(one: Case, { tenantId }: TenantPlace, definition: DetectorDefinition, nowMs: number) {
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('invalid params')
@@ -333,23 +333,23 @@ function show({ fault }: Case, told: IncidentWithMembers | null): void {
   }
 }
 
-const outcomes: Outcome[] = []
+const cases: RankedCase[] = []
 let ordinal = 0
 for (const seed of seeds) {
   for (const [k, kind] of faultKinds.entries()) {
     for (let i = 0; i < servicesEach; i++) {
       const turn = (seed + k + i * Math.ceil(serviceNames.length / servicesEach)) % serviceNames.length
       const service = serviceNames[turn] ?? 'storefront'
-      outcomes.push(await outcomeOf(new Case(seed, { kind, service }), ordinal++))
+      cases.push(await rankCase(new Case(seed, { kind, service }), ordinal++))
     }
   }
 }
 
-function row(name: string, some: readonly Outcome[]) {
+function row(name: string, some: readonly RankedCase[]) {
   const share = (count: number) => rounded(count / some.length)
-  const within = (max: number, rankOf: (one: Outcome) => number | null) =>
+  const within = (max: number, rankOf: (one: RankedCase) => number | null) =>
     share(some.filter((one) => (rankOf(one) ?? max + 1) <= max).length)
-  const [withSpans, alone] = [(one: Outcome) => one.rank, (one: Outcome) => one.rankAlone]
+  const [withSpans, alone] = [(one: RankedCase) => one.rank, (one: RankedCase) => one.rankAlone]
   return {
     fault: name,
     faults: some.length,
@@ -363,11 +363,11 @@ function row(name: string, some: readonly Outcome[]) {
   }
 }
 
-for (const [kind, some] of Map.groupBy(outcomes, ({ fault }) => fault.kind))
+for (const [kind, some] of Map.groupBy(cases, ({ fault }) => fault.kind))
   report('Origin by fault', row(kind, some))
-for (const [service, some] of Map.groupBy(outcomes, ({ fault }) => fault.service)) {
+for (const [service, some] of Map.groupBy(cases, ({ fault }) => fault.service)) {
   report('Origin by service', row(service, some))
 }
-report('Origin of all', row('all', outcomes))
+report('Origin of all', row('all', cases))
 await engine.close()
 await close()

@@ -1,11 +1,11 @@
-// When a detector of the service would have raised its alarms on made-up values, run after run on its
+// Returns when a detector of the service would have raised its alarms on generated values, run by run on its
 // schedule.
 
 import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 
-/** Monday 2026-08-31: when made-up series begin. */
+/** Monday 2026-08-31: the start of generated series. */
 export const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
 
 interface ServedSeries {

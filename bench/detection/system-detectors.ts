@@ -1,15 +1,15 @@
-// What the system detectors find. The one of request rates, as the service runs it, run after run over a
-// sliding window, on counted requests without incidents and with some planted: traffic of eight kinds, six
-// weeks each from the first day of an organisation. What it reports in the first two weeks is counted apart,
-// because then no week is known yet. The whole set, with the demo's own detectors, at their first run over
-// the demo's shop. With `--field` the one of request rates also on labelled series from the field (AIOps
-// Challenge 2018), in buckets of its own schedule and in a unit of their own.
+// Measures the system detectors. First that of request rates, run by run over a sliding window as the service
+// runs it, on requests without incidents and with planted ones: eight kinds of traffic, six weeks each from
+// the first day of an organisation. Its reports of the first two weeks are counted separately, because no
+// week is known yet. Then all of them, with the demo's own detectors, at their first run over the demo's
+// shop. With `--field`, that of request rates also on labelled series of real operations (AIOps Challenge
+// 2018), in buckets of its schedule and in a unit of their own.
 //
 //   npm run bench -- detection/system-detectors [seeds, 2] [--shop-seeds 6] [--field FOLDER]
 //     [--report FILE]
 //
 // --report writes a page with the first seed: each kind of traffic with its drops, and the series of the shop
-// of which something was told. Incidents of the shop that a series does not show are drawn as missed there.
+// with an anomaly. Incidents of the shop that a series does not show are drawn as missed.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -50,7 +50,7 @@ const bucketMs = 5 * minuteMs
 const firstMs = Date.UTC(2026, 7, 31)
 const weeks = 6
 const dropMinutes = 90
-/** Rare, so that none is learnt from by the next. */
+/** Rare, so that no detector has learnt from the one before. */
 const dropDays = [24, 38]
 
 const ofRates = findDetectorOfRates()
@@ -188,12 +188,12 @@ function draw({ anomalies, events, ...rest }: Drawn): void {
 }
 
 /**
- * What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell.
+ * Anomalies that all detectors of the demo find in its shop at their first run, by incident, and false ones.
  */
 function foundInShop(seed: number) {
   const shop = shopSeries(seed)
   const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
-  const toldMinutes = new Map<string, number>()
+  const foundMinutes = new Map<string, number>()
   const wrong: string[] = []
   for (const definition of [
     ...systemDetectors,
@@ -219,7 +219,7 @@ function foundInShop(seed: number) {
         }
         found.get(about.key)?.push(`${definition.metric_key} ${service}`)
         const minutes = (at(episode.openedIndex + 1) - about.startMs) / minuteMs
-        toldMinutes.set(about.key, Math.min(minutes, toldMinutes.get(about.key) ?? minutes))
+        foundMinutes.set(about.key, Math.min(minutes, foundMinutes.get(about.key) ?? minutes))
       }
       if (options.report === undefined || seed !== 1 || told.length === 0) continue
       const events = shop.incidents.map(({ endMs, startMs }) => ({ fromMs: startMs, untilMs: endMs }))
@@ -229,7 +229,7 @@ function foundInShop(seed: number) {
   const counts = Object.fromEntries(
     [...found].flatMap(([key, all]) => [
       [key, all.length],
-      [`${key}, told after min`, toldMinutes.get(key) ?? null],
+      [`${key}, found after min`, foundMinutes.get(key) ?? null],
     ]),
   )
   return { seed, ...counts, false: wrong.length, 'what was false': wrong.join('; ') }
@@ -269,7 +269,7 @@ function readField(path: string) {
   if (first === undefined) throw new Error(`${path} is empty`)
   const stepMs = ((rows[1]?.[0] ?? 0) - first[0]) * 1000
   const values = rows.map(([, value]) => value).sort((a, b) => a - b)
-  // Nobody knows their unit: a hundred requests a second in the middle, so that the least
+  // Their unit is unknown: a hundred requests a second in the middle, so that the least
   // deviation never decides.
   const scale = (100 * stepMs) / 1000 / Math.abs(values[values.length >> 1] || 1)
   const dayMs = 1440 * minuteMs

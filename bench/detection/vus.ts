@@ -1,8 +1,8 @@
-// VUS-PR (Paparrizos et al. 2022, as TSB-AD uses it): the area under precision and recall of a score, free of
-// any threshold, averaged over buffers around each labelled range in which a detection counts in part.
-// Written from the definition: labels ramp down with the square root of the distance over half a buffer on
-// either side; recall is weighted with the share of ranges found at all. Point-adjusted F1, which random
-// scores win, is not here on purpose.
+// VUS-PR (Paparrizos et al. 2022, as TSB-AD uses it): the area under precision and recall of a score, without
+// a threshold, averaged over buffers around each labelled range in which a detection counts in part. Written
+// from the definition: labels ramp down with the square root of the distance over half a buffer on either
+// side; recall is weighted with the share of ranges found at all. Point-adjusted F1 is left out on purpose,
+// because random scores win it.
 
 const largestBuffer = 100
 const bufferStep = 10

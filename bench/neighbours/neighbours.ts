@@ -25,11 +25,11 @@ import { ingestBodies } from '../ingest/payloads.ts'
 import { provenance } from '../provenance.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
+import { latencyOf, missedBars } from './bars.ts'
 import { type Activity, Honest } from './honest.ts'
 import { tableOf } from './report.ts'
 import { type Body, nowMs } from './rows.ts'
 import { type Pace, runTrial, type TrialResult } from './trial.ts'
-import { latencyOf, missedBars } from './verdict.ts'
 import { makeWorld, startCopy, type World } from './world.ts'
 
 const { values: flags } = parseArgs({
@@ -101,7 +101,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
   }
   const judged = withCalmOfAll(results)
   process.stderr.write(`\n${tableOf(judged, rate)}\n`)
-  // Effects of the machine itself are no verdict on the service.
+  // Effects of the machine itself say nothing about the service.
   return judged.slice(controls.length)
 }
 

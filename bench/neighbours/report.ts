@@ -2,9 +2,9 @@
 // without and with it.
 
 import { controls } from './attacks/controls.ts'
+import { type Latency, missedBars } from './bars.ts'
 import { type Activity, activities } from './honest.ts'
 import type { TrialResult } from './trial.ts'
-import { type Latency, missedBars } from './verdict.ts'
 
 const heads = [
   'attack',
@@ -19,7 +19,7 @@ const heads = [
   'recovered s',
   'CPU s service / attacker',
   'the attacker got',
-  'verdict',
+  'bars',
 ]
 
 export function tableOf(results: readonly TrialResult[], bodiesPerSecond: number): string {
@@ -49,7 +49,7 @@ function cells(result: TrialResult): string[] {
     result.recoverySeconds === null ? 'not in 30' : String(result.recoverySeconds),
     `${result.cpuSeconds.service} / ${result.cpuSeconds.attacker ?? '?'}`,
     listed(result.answers),
-    missed.length === 0 ? 'holds' : `**${missed.join(', ')}**`,
+    missed.length === 0 ? 'kept' : `**${missed.join(', ')}**`,
   ]
 }
 
