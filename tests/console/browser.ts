@@ -192,7 +192,7 @@ export async function visit(
       await page.emulateMedia({ colorScheme: look.scheme })
       await page.setViewportSize({ width: look.width, height: 900 })
       await page.locator(`html[data-mantine-color-scheme=${look.scheme}]`).waitFor()
-      // A chart measures its place again, and then the page does not scroll sideways.
+      // A chart measures its space again, and then the page does not scroll sideways.
       // Asked from here, because the policy of the page permits no polling inside it.
       await waitFor(
         () => page.evaluate('document.documentElement.scrollWidth - innerWidth'),

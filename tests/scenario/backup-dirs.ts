@@ -47,7 +47,7 @@ export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
 
 /**
  * Makes a state with a stopped service when it is first needed. Every call puts its folders back as they were
- * then, at the same place, because a data folder records where its backups are.
+ * then, at the same path, because a data folder records where its backups are.
  */
 export function madeOnce<T extends { readonly dirs: BackupDirs }>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<{ readonly state: T; readonly saved: string }> | null = null

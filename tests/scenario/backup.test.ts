@@ -153,10 +153,10 @@ describe('telemetry erased after a backup', () => {
   test('is listed with the backups that have it, until they are removed', async () => {
     const { dirs, backupId, requestId } = await erasedSinceBackup()
     const service = await serveReady(dirs)
-    const held = await readDeletion(service, requestId)
+    const waiting = await readDeletion(service, requestId)
     const [line = ''] = (await lethe(dirs, 'backup', 'list')).out.split('\n')
     const expires = /expires (\S+)/.exec(line)?.[1]
-    assert.equal(held.backups_clear_by, expires)
+    assert.equal(waiting.backups_clear_by, expires)
     const removed = await lethe(dirs, 'backup', 'remove', backupId)
     assert.equal(removed.code, 0, removed.err)
     assert.notEqual((await readDeletion(service, requestId)).backups_clear_by, expires)
@@ -212,7 +212,7 @@ describe('a backup', () => {
     isSending = false
     await Promise.all(senders)
     await service.terminate()
-    assert.ok(atTheEnd > before.length, 'ingest went on meanwhile')
+    assert.ok(atTheEnd > before.length, 'ingest continued meanwhile')
 
     await restored(dirs, backupId)
     const again = await serveReady(dirs)
@@ -412,10 +412,10 @@ describe('a restore', () => {
     const other = newBackupDirs()
     await (await populated(other)).terminate()
     const theirs = await takeBackup(other)
-    await refusedHere(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
+    await refusedHere(/contains the telemetry of another data folder/, join(other.backupDir, theirs))
     const noFolder = join(dirs.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
-    await refusedHere(/holds the telemetry of another data folder/, backup, noFolder)
+    await refusedHere(/contains the telemetry of another data folder/, backup, noFolder)
 
     const again = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(again, acme), rows)
