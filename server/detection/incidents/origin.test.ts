@@ -42,7 +42,7 @@ test('without spans the first and farthest deviation ranks first, and the eviden
     'payments',
   ])
   const [first] = ranked([timed('payments', 0)])
-  assert.match(first?.why.at(-1) ?? '', /by the anomalies alone/)
+  assert.match(first?.why.at(-1) ?? '', /based on the anomalies alone/)
 })
 
 test('a caller whose callee fails too counts less, also where it was noticed at the same time', () => {
