@@ -89,8 +89,10 @@ function planProcesses(tests: readonly string[]): { together: string[]; processe
 
 /** Shows where the time goes, so that a new test that takes long is noticed. */
 function longestFiles(seconds: ReadonlyMap<string, number>): string {
-  const all = [...seconds].sort((a, b) => b[1] - a[1])
-  const lines = all.slice(0, longestShown).map(([file, s]) => `  ${s.toFixed(0)} s ${relative(root, file)}`)
+  const longestFirst = [...seconds].sort((a, b) => b[1] - a[1])
+  const lines = longestFirst
+    .slice(0, longestShown)
+    .map(([file, s]) => `  ${s.toFixed(0)} s ${relative(root, file)}`)
   return ['ℹ the files that took longest', ...lines, ''].join('\n')
 }
 
@@ -108,7 +110,7 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
     })
     let passed = false
     const seconds = new Map<string, number>()
-    // Of the tests of a file and the file itself, which has the start of its process too.
+    // Each test of a file has this event, and the file itself, whose time includes the start of its process.
     results.on('test:complete', ({ name, file, details }) => {
       if (name === file) seconds.set(file, details.duration_ms / 1000)
     })

@@ -23,6 +23,7 @@ import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
 import { asking, ControlWatch } from './control/control-watch.ts'
 import type { Control, ControlTransaction } from './control/database.ts'
+import { failoverOf } from './control/dialect.ts'
 import { openUsable } from './control/open.ts'
 import type { Actor } from './core/actor.ts'
 import type { Caller } from './core/caller.ts'
@@ -75,10 +76,7 @@ interface AppOptions {
   readonly failpoint?: Failpoint
   /** Erasures that run at once; the default number where absent. A test that stops one sets 1. */
   readonly erasuresAtOnce?: number
-  /**
-   * Opens the telemetry engine; {@link openChdb} where absent. A test that starts the service often keeps one
-   * open.
-   */
+  /** Opens the telemetry engine; {@link openChdb} where absent. A test may keep one open. */
   readonly openEngine?: typeof openChdb
   /** Starts no background work; {@link App.round} runs one pass of it. */
   readonly isManual?: boolean
@@ -118,6 +116,8 @@ export interface App {
   round(): Promise<void>
   /** Returns a reader with the view of the organisation's own people. */
   readerOf(place: TenantPlace): TenantReader
+  /** Resolves when another server has taken over the control-plane database: the process must start again. */
+  readonly failedOver: Promise<void>
   /** Refuses new work, finishes what was accepted, closes the stores. Idempotent. */
   close(): Promise<void>
 }
@@ -278,6 +278,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
     adminAddress: front.adminAddress,
     prepareConsole: front.prepareConsole,
     ...accessOf(stores),
+    failedOver: failoverOf(control),
     grpcAddress: () => grpcAddress,
     async start(beforeReady) {
       const address = await orClose(close, async () => {
@@ -306,13 +307,9 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
 }
 
 /** Creating organisations and sign-in codes. */
-function accessOf({
-  sessions,
-  tenancy,
-}: Pick<RouteNeeds, 'sessions' | 'tenancy'>): Pick<
-  App,
-  'tenancy' | 'createOrganisation' | 'createSignInCode'
-> {
+type Access = Pick<App, 'tenancy' | 'createOrganisation' | 'createSignInCode'>
+
+function accessOf({ sessions, tenancy }: Pick<RouteNeeds, 'sessions' | 'tenancy'>): Access {
   return {
     tenancy,
     createOrganisation: (organisation, ownerSecret) =>

@@ -6,16 +6,14 @@
 //
 //   npm run bench -- control [--seconds 4] [--rounds 3] [--detectors 200] [--only REGEXP] [--root /tmp]
 
-import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Service, startService } from '../ingest/service.ts'
-import { postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
-import { isInstalled } from '../peers/server.ts'
-import { report, reportAbsent } from '../report.ts'
+import type { PsqlCommand } from '../peers/ingest-store.ts'
+import { createDatabase, postgresVersion, withPostgres } from '../peers/postgresql.ts'
+import { report } from '../report.ts'
 import { quantile, rounded, shortVersion } from '../samples.ts'
 import { measureDetectors } from './due-detectors.ts'
 import { type Call, type Load, loads } from './loads.ts'
@@ -49,30 +47,14 @@ interface Measured {
   elapsedMs: number
 }
 
-const folder = mkdtempSync(join(options.root, 'lethe-control-bench-'))
-// PostgreSQL runs as another user.
-chmodSync(folder, 0o711)
-try {
-  if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await measureBoth()
-  else reportAbsent('both control planes', 'PostgreSQL is not installed')
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+await withPostgres({ root: options.root, settings: {}, what: 'both control planes' }, measureBoth)
 
-async function measureBoth(): Promise<void> {
-  const place = join(folder, 'postgresql')
-  mkdirSync(place)
-  const { server, psql } = await startPostgres({
-    folder: place,
-    dataFolder: join(place, 'data'),
-    settings: {},
-  })
-  const addressOf = databaseMaker(psql)
+async function measureBoth({ psql, folder }: { psql: PsqlCommand; folder: string }): Promise<void> {
   const planes: Plane[] = []
   try {
     const addresses = {
       SQLite: (name: string) => `sqlite:${join(folder, `${name}.db`)}`,
-      [`PostgreSQL ${shortVersion(postgresVersion())}`]: addressOf,
+      [`PostgreSQL ${shortVersion(postgresVersion())}`]: (name: string) => createDatabase(psql, name),
     }
     for (const [name, address] of Object.entries(addresses)) {
       const env = { ...serviceEnv, LETHE_CONTROL_URL: address('service') }
@@ -91,17 +73,6 @@ async function measureBoth(): Promise<void> {
     })
   } finally {
     for (const { service } of planes) await service.stop()
-    await server.stop('SIGINT')
-  }
-}
-
-/** Returns a function that makes a database and returns its address. */
-function databaseMaker([program, ...args]: readonly [string, ...string[]]): (name: string) => string {
-  const argumentOf = (flag: string) => args[args.indexOf(flag) + 1] ?? ''
-  return (name) => {
-    execFileSync(program, [...args, '-qc', `create database ${name}`])
-    const host = encodeURIComponent(argumentOf('-h'))
-    return `postgres://${argumentOf('-U')}@localhost:${argumentOf('-p')}/${name}?host=${host}`
   }
 }
 

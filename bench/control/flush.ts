@@ -6,20 +6,18 @@
 //   npm run bench -- control/flush [--anomalies 10000,100000,1000000] [--organisations 10000] [--rounds 3]
 //     [--root /tmp]
 
-import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type RawBuilder, sql } from 'kysely'
+import { readConfig } from '../../server/config.ts'
 import type { Control } from '../../server/control/database.ts'
 import { derivedTables } from '../../server/control/derived-tables.ts'
 import { ErasedBytesKept, erasedFlushOf } from '../../server/control/erased-flush.ts'
 import { openUsable } from '../../server/control/open.ts'
 import { AppError } from '../../server/core/app-error.ts'
-import { postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
-import { isInstalled } from '../peers/server.ts'
-import { report, reportAbsent } from '../report.ts'
+import type { PsqlCommand } from '../peers/ingest-store.ts'
+import { createDatabase, postgresVersion, withPostgres } from '../peers/postgresql.ts'
+import { report } from '../report.ts'
 import { quantile, rounded, shortVersion } from '../samples.ts'
 
 const { values: options } = parseArgs({
@@ -35,46 +33,24 @@ const [organisations, rounds] = [Number(options.organisations), Number(options.r
 /** Rows of a statement, which may take 30 s. */
 const insertedAtOnce = 50_000
 
-const folder = mkdtempSync(join(options.root, 'lethe-flush-bench-'))
-// PostgreSQL runs as another user.
-chmodSync(folder, 0o711)
-try {
-  if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await measureAll()
-  else reportAbsent('the flush', 'PostgreSQL is not installed')
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+// With the log that a server with archives or standbys writes.
+const settings = { wal_level: 'replica', autovacuum: 'off' }
+await withPostgres({ root: options.root, settings, what: 'the flush' }, measureAll)
 
-async function measureAll(): Promise<void> {
-  const place = join(folder, 'postgresql')
-  mkdirSync(place)
-  // With the log that a server with archives or standbys writes.
-  const settings = { wal_level: 'replica', autovacuum: 'off' }
-  const { server, psql } = await startPostgres({ folder: place, dataFolder: join(place, 'data'), settings })
-  const [program, ...words] = psql
-  const optionOf = (flag: string) => words[words.indexOf(flag) + 1] ?? ''
+async function measureAll({ psql }: { psql: PsqlCommand }): Promise<void> {
+  const control = await openUsable(readConfig({ LETHE_CONTROL_URL: createDatabase(psql, 'flush') }).control)
   try {
-    execFileSync(program, [...words, '-qc', 'create database flush'])
-    const address = { host: optionOf('-h'), port: Number(optionOf('-p')), user: optionOf('-U') }
-    const control = await openUsable({
-      kind: 'postgres',
-      server: { ...address, database: 'flush', ssl: false },
-    })
-    try {
-      await insertOrganisations(control)
-      let filled = 0
-      for (const anomalies of options.anomalies.split(',').map(Number)) {
-        for (; filled < anomalies; filled += insertedAtOnce) {
-          await insertAnomalies(control, filled, Math.min(filled + insertedAtOnce, anomalies))
-        }
-        filled = anomalies
-        await measure(control, anomalies)
+    await insertOrganisations(control)
+    let filled = 0
+    for (const anomalies of options.anomalies.split(',').map(Number)) {
+      for (; filled < anomalies; filled += insertedAtOnce) {
+        await insertAnomalies(control, filled, Math.min(filled + insertedAtOnce, anomalies))
       }
-    } finally {
-      await control.destroy()
+      filled = anomalies
+      await measure(control, anomalies)
     }
   } finally {
-    await server.stop('SIGINT')
+    await control.destroy()
   }
 }
 

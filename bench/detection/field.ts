@@ -15,7 +15,8 @@
 import { parseArgs } from 'node:util'
 import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
 import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
-import { seriesChart } from '../../server/cli/series-chart.ts'
+import { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
+import { seriesChart } from '../../server/cli/charts/series-chart.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
@@ -25,7 +26,6 @@ import { buildSeries, type Series } from '../../server/detection/scoring/series.
 import { suggestForPoints } from '../../server/detection/suggest-file.ts'
 import { type Row, report, reportAbsent, say } from '../report.ts'
 import { rounded } from '../samples.ts'
-import { DrawnBuckets } from './drawn-buckets.ts'
 import {
   type Alarm,
   addJudgements,

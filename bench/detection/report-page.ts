@@ -9,8 +9,8 @@ import {
   labelResultsOf,
   minuteText,
   partOfChart,
-} from '../../server/cli/chart.ts'
-import { drawSvg, escapeMarkup } from '../../server/cli/svg-chart.ts'
+} from '../../server/cli/charts/chart.ts'
+import { drawSvg, escapeMarkup } from '../../server/cli/charts/svg-chart.ts'
 import { type Row, say } from '../report.ts'
 
 /** Close-ups of a series for each kind of result. */

@@ -8,7 +8,7 @@
 // alone; the write-ahead log, which keeps erased rows for a while too, is not counted.
 
 import { execFileSync, spawn } from 'node:child_process'
-import { chownSync, globSync, mkdirSync } from 'node:fs'
+import { chmodSync, chownSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { watchErasure } from '../deletion/erasure.ts'
@@ -16,9 +16,10 @@ import { filesUnder } from '../deletion/files.ts'
 import { dayStart, historyDays, organisationCount } from '../deletion/rows.ts'
 import { attributesOf } from '../ingest/peers/bodies.ts'
 import { processesOf, type Shape } from '../ingest/peers/points.ts'
+import { reportAbsent } from '../report.ts'
 import { type ErasingStore, feed, type OpenErasingStore } from './erasing-store.ts'
 import type { IngestStore, PsqlCommand } from './ingest-store.ts'
-import { freePort, type Server, startServer, untilReady } from './server.ts'
+import { freePort, isInstalled, type Server, startServer, untilReady } from './server.ts'
 
 const bin = globSync('/usr/lib/postgresql/*/bin').at(-1) ?? '/usr/lib/postgresql'
 
@@ -59,6 +60,52 @@ export async function startPostgres({
     execFileSync(`${bin}/pg_isready`, ['-h', folder, '-p', String(port)], { stdio: 'ignore' }),
   )
   return { server, psql: [`${bin}/psql`, '-h', folder, '-p', String(port), '-U', 'bench', 'postgres'] }
+}
+
+/**
+ * Runs work beside a PostgreSQL in a temporary folder below `root`, and removes both afterwards. Reports what
+ * is not measured where PostgreSQL is not installed.
+ */
+export async function withPostgres(
+  {
+    root,
+    settings,
+    what,
+  }: {
+    readonly root: string
+    readonly settings: Readonly<Record<string, string>>
+    /** What is not measured without it, for the report. */
+    readonly what: string
+  },
+  work: (server: { readonly psql: PsqlCommand; readonly folder: string }) => Promise<void>,
+): Promise<void> {
+  if (!isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) {
+    reportAbsent(what, 'PostgreSQL is not installed')
+    return
+  }
+  const folder = mkdtempSync(join(root, 'lethe-postgresql-bench-'))
+  try {
+    // PostgreSQL runs as another user.
+    chmodSync(folder, 0o711)
+    const own = join(folder, 'postgresql')
+    mkdirSync(own)
+    const { psql, server } = await startPostgres({ folder: own, dataFolder: join(own, 'data'), settings })
+    try {
+      await work({ psql, folder })
+    } finally {
+      await server.stop('SIGINT')
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Creates a database and returns its address. */
+export function createDatabase([program, ...args]: PsqlCommand, name: string): string {
+  const argumentOf = (flag: string) => args[args.indexOf(flag) + 1] ?? ''
+  execFileSync(program, [...args, '-qc', `create database ${name}`])
+  const host = encodeURIComponent(argumentOf('-h'))
+  return `postgres://${argumentOf('-U')}@localhost:${argumentOf('-p')}/${name}?host=${host}`
 }
 
 /** It refuses to run as root; Debian's package creates a user for it. */

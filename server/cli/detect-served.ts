@@ -6,13 +6,15 @@ import { formatInstant, nsPerMs } from '../../contract/values/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { type DetectorDefinition, readDraft } from '../detection/detectors/detector.ts'
-import { FilePoints, replayPoints } from '../detection/runs/file-replay.ts'
+import { FilePoints, type FileReplay, replayPoints } from '../detection/runs/file-replay.ts'
 import type { ReplayedAnomaly } from '../detection/runs/replayed-runs.ts'
 import type { SeriesPoint } from '../detection/scoring/series.ts'
 import { suggestForPoints } from '../detection/suggest-file.ts'
-import { type JsonOption, print, printJson } from './print.ts'
+import type { Judged } from './charts/detect-charts.ts'
+import { DrawnBuckets } from './charts/drawn-buckets.ts'
+import { print, printJson } from './print.ts'
 
-interface ServedOptions extends JsonOption {
+interface ServedOptions {
   readonly method: string
   /** Merged with the budget; null where they are not given. */
   readonly params: Readonly<Record<string, unknown>>
@@ -22,20 +24,42 @@ interface ServedOptions extends JsonOption {
   readonly suggest?: boolean
 }
 
-/** Prints the incidents of one series. Throws an Error for a person where an option is refused. */
-export async function detectAsServed(points: readonly SeriesPoint[], options: ServedOptions): Promise<void> {
+interface ServedReplay {
+  readonly method: string
+  /** Why this method, where it was proposed. */
+  readonly reasons: readonly string[]
+  readonly replayed: FileReplay
+  /** For a chart. Each bucket is as the first run that judged it saw it. */
+  readonly judged: Judged
+}
+
+/** Replays the runs over one series. Throws an Error for a person where an option is refused. */
+export async function replayAsServed(
+  points: readonly SeriesPoint[],
+  options: ServedOptions,
+): Promise<ServedReplay> {
   const series = new FilePoints(points)
   const { lastNs, startNs } = series
   if (startNs === null || lastNs === null) throw new Error('The file has no values.')
   const { createdAtNs, definition, reasons } = options.suggest
     ? await suggestForPoints(series, budgeted(options))
     : { createdAtNs: startNs, definition: definitionOf(options), reasons: [] }
-  const replayed = await replayPoints(series, definition, { createdAtNs, endNs: lastNs })
+  const drawn = new DrawnBuckets()
+  const replayed = await replayPoints(series, definition, {
+    createdAtNs,
+    endNs: lastNs,
+    onJudged: (judged) => drawn.add(judged),
+  })
+  const judged = { group: null, findings: replayed.anomalies, ...drawn.whole() }
+  return { method: definition.method_key, reasons, replayed, judged }
+}
+
+export function printIncidents({ replayed }: ServedReplay): void {
+  printJson({ incidents: replayed.anomalies.map(incidentOf) })
+}
+
+export function printReplay({ reasons, replayed }: ServedReplay): void {
   const { anomalies, runs, stepMinutes, summary } = replayed
-  if (options.json) {
-    printJson({ incidents: anomalies.map(incidentOf) })
-    return
-  }
   for (const reason of reasons) print(reason)
   for (const anomaly of anomalies) {
     const told = instantText(anomaly.ranAtMs)

@@ -1,12 +1,13 @@
 // `lethe detect --csv FILE`: finds anomalies in the series of a file, with the code of the service and
-// without a service. The whole file is judged as one window; each bucket is judged by the buckets before it
-// only.
+// without a service. The whole file is judged as one window, where each bucket is judged by the buckets before
+// it only, or run by run as the service does (detect-served.ts).
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { formatInstant, nsPerMinute } from '../../contract/values/instant.ts'
 import { InvalidInput } from '../core/app-error.ts'
 import { isRecord } from '../core/input/is-record.ts'
+import type { Evaluation } from '../detection/alarms/alarm.ts'
 import { type Finding, findingsOf } from '../detection/anomalies/findings.ts'
 import { summariseRun } from '../detection/anomalies/run-summary.ts'
 import { methodChoiceOf, readDraft } from '../detection/detectors/detector.ts'
@@ -26,10 +27,10 @@ import {
   type SeriesPoint,
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
-import { chartsOf, drawSome, type Judged, labelResultsText } from './detect-charts.ts'
-import { detectAsServed } from './detect-served.ts'
+import { chartsOf, drawSome, type Judged, labelResultsText } from './charts/detect-charts.ts'
+import { drawSvg } from './charts/svg-chart.ts'
+import { printIncidents, printReplay, replayAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
-import { drawSvg } from './svg-chart.ts'
 
 interface DetectOptions extends JsonOption {
   /** A path; `-` is standard input. */
@@ -68,42 +69,65 @@ const groupsMax = 50
  * an option can't be read.
  */
 export async function detect(options: DetectOptions): Promise<void> {
-  if (options.asServed) {
-    const params = jsonOf(options.params)
-    if (!isRecord(params)) throw new Error(`--params is no JSON object: ${options.params}`)
-    const points = parsePoints(await readText(options))
-    return detectAsServed(points, { ...options, method: options.method ?? 'auto', params })
-  }
+  return options.asServed ? detectServed(options) : detectAtOnce(options)
+}
+
+/** Run after run, as a detector of the service. */
+async function detectServed(options: DetectOptions): Promise<void> {
+  const params = jsonOf(options.params)
+  if (!isRecord(params)) throw new Error(`--params is no JSON object: ${options.params}`)
+  const lines = await readText(options)
+  const replay = await replayAsServed(parsePoints(lines), {
+    ...options,
+    method: options.method ?? 'auto',
+    params,
+  })
+  const verdict = draw([replay.judged], lines, options, `${replay.method} as served`)
+  if (options.json) return printIncidents(replay)
+  printReplay(replay)
+  if (verdict !== null) print(verdict)
+}
+
+/** The whole file as one window. */
+async function detectAtOnce(options: DetectOptions): Promise<void> {
   const choice = choiceOf(options)
   const lines = await readText(options)
   const judged = judge(readGroups(lines, options), choice, options)
-  const charts = chartsOf(judged, {
-    labels: parseLabels(lines, options.grouped === true),
-    deploys: options.deploys === undefined ? [] : parseMarkers(readFileSync(options.deploys, 'utf8')),
-  })
-  if (options.svg !== undefined) {
-    writeFileSync(options.svg, drawSvg(charts, `${options.method ?? defaultMethod} over ${options.csv}`))
-  }
+  const labelResults = draw(judged, lines, options, options.method ?? defaultMethod)
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
   const stepMinutes = span?.stepMinutes ?? 1
-  const states = judged.map(({ evaluation }) => evaluation.state)
+  const states = judged.map(({ state }) => state)
   const { note, status } = summariseRun(states, 0, stepMinutes)
   if (options.json) {
     printJson({ status, note, anomalies: findings.map(rowOf) })
   } else {
-    if (isDrawn(options)) drawSome(charts)
     for (const { finding } of findings) {
       print(`${formatInstant(finding.startedNs)}  score ${finding.score.toPrecision(3)}  ${finding.reason}`)
     }
     const buckets = `${span?.values.length ?? 0} buckets of ${stepMinutes} min`
     const series = options.grouped ? ` in ${judged.length} series` : ''
     print(`${buckets}${series}: ${findings.length} anomalies; at the end: ${status}`)
-    const results = labelResultsText(charts)
-    if (results !== null) print(results)
+    if (labelResults !== null) print(labelResults)
     if (note !== null) print(note)
   }
   if (options.scores) printScores(judged)
+}
+
+/** Draws where it is asked for. Returns the text of {@link labelResultsText}. */
+function draw(
+  judged: readonly Judged[],
+  lines: string,
+  options: DetectOptions,
+  method: string,
+): string | null {
+  const charts = chartsOf(judged, {
+    labels: parseLabels(lines, options.grouped === true),
+    deploys: options.deploys === undefined ? [] : parseMarkers(readFileSync(options.deploys, 'utf8')),
+  })
+  if (options.svg !== undefined) writeFileSync(options.svg, drawSvg(charts, `${method} over ${options.csv}`))
+  if (isDrawn(options)) drawSome(charts)
+  return labelResultsText(charts)
 }
 
 function readText({ csv }: DetectOptions): Promise<string> | string {
@@ -117,11 +141,17 @@ function readGroups(lines: string, { grouped }: DetectOptions): Map<string | nul
   return new Map(groups)
 }
 
+/** A series of the file as one window. */
+interface JudgedAtOnce extends Judged {
+  readonly state: Evaluation['state']
+  readonly findings: readonly Finding[]
+}
+
 function judge(
   groups: ReadonlyMap<string | null, SeriesPoint[]>,
   choice: MethodChoice,
   options: DetectOptions,
-): Judged[] {
+): JudgedAtOnce[] {
   const points = [...groups.values()].flat()
   const span = spanOf(points, stepMinutesOf(options, points))
   const all = [...groups.values()].map((own) => buildSeries(span, own))
@@ -129,10 +159,11 @@ function judge(
   return [...groups.keys()].map((group, i) => {
     const series = all[i] ?? buildSeries(span, [])
     const evaluation = evaluateSeries(series, choice, undefined, peers[i])
+    const { scores, state } = evaluation
     const subject = { metricName: 'value', unit: '', scope: group ?? '', peers: peers[i] ?? [] }
     const groupKey = JSON.stringify(group === null ? {} : { group })
     const findings = findingsOf({ series, evaluation, params: choice.params, groupKey, subject })
-    return { group, series, evaluation, findings }
+    return { group, series, scores, state, findings }
   })
 }
 
@@ -184,8 +215,8 @@ function spanOf(points: readonly SeriesPoint[], stepMinutes: number): SeriesSpan
   return { startNs, stepMinutes, length }
 }
 
-function isDrawn({ chart, scores }: DetectOptions): boolean {
-  return chart ?? (process.stdout.isTTY === true && scores !== true)
+function isDrawn({ chart, json, scores }: DetectOptions): boolean {
+  return !json && (chart ?? (process.stdout.isTTY === true && scores !== true))
 }
 
 function rowOf({ finding, group }: { finding: Finding; group: string | null }) {
@@ -203,8 +234,8 @@ function printScores(judged: readonly Judged[]): void {
   const cell = (column: Float64Array, i: number) => (Number.isNaN(at(column, i)) ? '' : String(at(column, i)))
   const isGrouped = judged.some(({ group }) => group !== null)
   print(`timestamp,${isGrouped ? 'group,' : ''}value,score,lower,upper`)
-  for (const { group, series, evaluation } of judged) {
-    const { lower, score, upper } = evaluation.scores
+  for (const { group, scores, series } of judged) {
+    const { lower, score, upper } = scores
     for (let i = 0; i < series.values.length; i++) {
       const columns = [series.values, score, lower, upper].map((column) => cell(column, i))
       const labels = group === null ? [] : [group]

@@ -28,6 +28,7 @@ export async function serveUntilStopped(config: Config, options: JsonOption): Pr
   }
   const app = await createApp({ config, clock: systemClock, logger })
   stopOnSignal(app, logger)
+  void app.failedOver.then(() => endAtOnce(failedOver))
   let welcome: Welcome | null = null
   const address = await app.start(async () => {
     welcome = await bootstrap(app, config)
@@ -86,20 +87,27 @@ export function createLogger(config: Config): FastifyBaseLogger {
  */
 const repeatedSignalMs = 1000
 
+/** Nothing that was accepted is lost, and the watchdog starts the service again. */
+const failedOver =
+  'another server has taken over the control-plane database. The service ends, and compares the database with the telemetry when it starts.'
+
 /**
- * An uncaught error kills the process at once. A normal exit runs the engine's exit code, which waits for
- * statements that may never end; meanwhile the data folder and the port would stay in use.
+ * Prints the lines and kills the process, as a crash would. A normal exit runs the engine's exit code, which
+ * waits for statements that may never end; meanwhile the data folder and the port would stay in use.
  */
+function endAtOnce(...lines: readonly string[]): void {
+  try {
+    writeSync(process.stderr.fd, `lethe: ${lines.map(harmless).join('\n')}\n`)
+  } finally {
+    process.kill(process.pid, 'SIGKILL')
+  }
+}
+
 function endOnUncaught(): void {
   const end = (error: unknown) => {
-    try {
-      const stack = error instanceof Error ? (error.stack ?? '') : ''
-      const calls = stack.split('\n').filter((line) => /^ +at /.test(line))
-      const lines = [`lethe: ended by an unexpected error: ${error}`, ...calls]
-      writeSync(process.stderr.fd, `${lines.map(harmless).join('\n')}\n`)
-    } finally {
-      process.kill(process.pid, 'SIGKILL')
-    }
+    const stack = error instanceof Error ? (error.stack ?? '') : ''
+    const calls = stack.split('\n').filter((line) => /^ +at /.test(line))
+    endAtOnce(`ended by an unexpected error: ${error}`, ...calls)
   }
   process.on('uncaughtException', end)
   process.on('unhandledRejection', end)

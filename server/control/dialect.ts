@@ -5,6 +5,7 @@
 
 import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
 import type { Control, ControlTransaction } from './database.ts'
+import type { Failover } from './failover.ts'
 import type { ControlFigures } from './figures.ts'
 
 /**
@@ -108,6 +109,7 @@ export interface SchemaDialect {
 export interface ControlAdapter extends DialectAdapter {
   readonly controlDialect: ControlDialect
   readonly figures: ControlFigures
+  readonly failover: Failover
   /** See {@link outsideWritesOf}. */
   readonly outsideWrites: () => number | null
 }
@@ -125,6 +127,11 @@ export function dialectOf(db: Pick<Control, 'getExecutor'>): ControlDialect {
 /** Returns what a handle has counted since it was opened. */
 export function figuresOf(db: Pick<Control, 'getExecutor'>): ControlFigures {
   return adapterOf(db).figures
+}
+
+/** Resolves when another server has taken over the database of a handle; see Failover. */
+export function failoverOf(db: Pick<Control, 'getExecutor'>): Promise<void> {
+  return adapterOf(db).failover.happened
 }
 
 /**

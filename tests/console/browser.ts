@@ -20,7 +20,8 @@ import {
 } from 'playwright-core'
 import { sessionOperations } from '../../contract/operations/sessions.ts'
 import type { Role } from '../../contract/role.ts'
-import { type Service, type Tenant, waitFor } from '../scenario/service.ts'
+import type { Service, Tenant } from '../scenario/service.ts'
+import { waitFor } from '../wait-for.ts'
 
 const executablePath = 'chromium'
 

@@ -11,7 +11,8 @@ import { StorageUsage } from '../../contract/organisation/usage.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { checkCertificate } from '../../server/deletion/certificate/check.ts'
-import { eraseCompletely, type Service, waitFor } from '../scenario/service.ts'
+import { eraseCompletely, type Service } from '../scenario/service.ts'
+import { waitFor } from '../wait-for.ts'
 import {
   arrive,
   closeLeftOpen,

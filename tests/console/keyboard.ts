@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Locator, Page } from 'playwright-core'
-import { waitFor } from '../scenario/service.ts'
+import { waitFor } from '../wait-for.ts'
 
 /** More than the controls of any page. */
 const tabsMax = 80

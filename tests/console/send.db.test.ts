@@ -19,7 +19,8 @@ import { MetricEntry, Span } from '../../contract/telemetry/queries.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
-import { type Service, startService, waitFor } from '../scenario/service.ts'
+import { type Service, startService } from '../scenario/service.ts'
+import { waitFor } from '../wait-for.ts'
 import { arrive, closeLeftOpen, flowLooks, hasChromium, openBrowser } from './browser.ts'
 
 const run = promisify(execFile)

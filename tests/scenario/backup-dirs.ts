@@ -8,8 +8,8 @@ import { cpSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { waitFor } from '../wait-for.ts'
 import type { BackupChildOptions } from './backup-child.ts'
 import { type Ended, nodeEnvironment, nodeFlags, nodeWords, runLethe } from './command-line.ts'
 
@@ -258,13 +258,11 @@ export async function requestErasure(service: Process, hour: number): Promise<st
 }
 
 /** Waits until a request is completed. */
-export async function completed(service: Process, requestId: string): Promise<Deletion> {
-  for (let tries = 0; tries < 500; tries++) {
-    const found = await readDeletion(service, requestId)
-    if (found.status === 'completed') return found
-    await systemClock.sleep(40)
-  }
-  return assert.fail('The deletion did not complete.')
+export function completed(service: Process, requestId: string): Promise<Deletion> {
+  return waitFor(
+    () => readDeletion(service, requestId),
+    ({ status }) => status === 'completed',
+  )
 }
 
 /** Ledger entries of a request, oldest first. */

@@ -2,8 +2,8 @@
 // person wrote about it, is unique and is searched for in every file of the server's data folder: found
 // before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
 // has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
-// connections, and a failover to a standby; probes are told while there is no server. What people typed into
-// settings, such as mutes, is kept as on every database.
+// connections, and failovers to standbys, after which the service starts again; probes are told while there
+// is no server. What people typed into settings, such as mutes, is kept as on every database.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -13,6 +13,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { CertificateAnswer } from '../../contract/deletion/certificate.ts'
 import { Anomaly, Detector } from '../../contract/detection/detectors.ts'
+import { LedgerPage } from '../../contract/organisation/audit.ts'
+import { StorageUsage } from '../../contract/organisation/usage.ts'
 import { Readiness } from '../../contract/pages.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
@@ -31,9 +33,11 @@ import {
   startStandby,
 } from '../postgres-server.ts'
 import { openCuttingProxy } from '../races/cutting-proxy.ts'
+import { waitFor } from '../wait-for.ts'
 import { Canaries, filesWithCanaries } from './canaries.ts'
 import { deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
-import { eraseCompletely, type Service, startService, type Who, waitFor } from './service.ts'
+import { eraseCompletely, type Service, startService, type Who } from './service.ts'
+import { superviseService } from './supervised.ts'
 import { sampleExport, sendSample } from './telemetry.ts'
 
 const database = 'lethe'
@@ -46,6 +50,7 @@ const proxy = await openCuttingProxy(server.socketPath)
 const files = join(server.folder, 'data')
 const admin = (...statements: string[]) => askServer(primary.folder, database, ...statements)
 const dataDir = temporaryFolder()
+const stopping: (() => void)[] = []
 
 const settings = {
   LETHE_DATA_DIR: dataDir,
@@ -68,6 +73,7 @@ before(async () => {
 })
 after(async () => {
   await service?.stop().finally(async () => {
+    for (const stop of stopping) stop()
     await proxy.close()
     for (const one of servers) await one.stop()
   })
@@ -282,6 +288,20 @@ async function failOver(standby: PostgresServer): Promise<void> {
   await askServer(standby.folder, 'postgres', 'select pg_promote()')
   primary = standby
   proxy.moveTo(standby.socketPath)
+  void service.app.failedOver.then(() => {
+    mustRestart = true
+  })
+}
+
+let mustRestart = false
+
+/** What the watchdog does for a service that has a process of its own. */
+async function restartService(): Promise<void> {
+  mustRestart = false
+  const detail = 'Another server has taken over the control-plane database; the service starts again.'
+  await waitFor(probe, ({ said }) => said.detail === detail)
+  await service.stop()
+  service = await startService({ settings, secrets: service.secrets, failpoint: (name) => atStep(name) })
 }
 
 const createToken = (name: string) =>
@@ -295,6 +315,7 @@ async function workUntilErased(requestId: string): Promise<{ tokens: string[]; t
   const [tokens, timesNs]: [string[], bigint[]] = [[], []]
   let turn = 0n
   const work = async () => {
+    if (mustRestart) await restartService()
     turn++
     const created = await createToken(`token ${turn}`)
     if (created.status === 201) tokens.push(JSON.parse(created.text).id)
@@ -312,7 +333,7 @@ async function workUntilErased(requestId: string): Promise<{ tokens: string[]; t
   return { tokens, timesNs }
 }
 
-test('a failover to a synchronous standby during an erasure: the service continues by itself, and nothing that it acknowledged is lost', async () => {
+test('a failover to a synchronous standby during an erasure: the service starts again and continues, and nothing that it acknowledged is lost', async () => {
   const standby = await addStandby()
   await admin("alter system set synchronous_standby_names = '*'", 'select pg_reload_conf()')
   await waitFor(
@@ -357,7 +378,10 @@ test('a failover to a synchronous standby during an erasure: the service continu
   assert.ok(timesNs.length > 0)
 })
 
-test('a standby that lacks the last commits has forgotten them, and what was erased stays erased', async () => {
+test('after a failover to a standby that lacks the last commits the service starts again by itself, knows its erasures, and accepts no token that was lost', async () => {
+  await service.stop()
+  const process = await superviseService(settings)
+  stopping.push(process.stop)
   const standby = await addStandby()
   const onStandby = (...statements: string[]) => askServer(standby.folder, 'postgres', ...statements)
   await onStandby("alter system set primary_conninfo = ''", 'select pg_reload_conf()')
@@ -365,18 +389,31 @@ test('a standby that lacks the last commits has forgotten them, and what was era
     () => onStandby('select count(*) from pg_stat_wal_receiver'),
     (count) => count === '0',
   )
-  const created = await createToken('is lost')
-  assert.equal(created.status, 201)
-  const authorization = `Bearer ${JSON.parse(created.text).token}`
-  assert.equal((await service.send('GET', '/me', { headers: { authorization } })).status, 200)
-  const all = { scope: 'range', confirm: 'globex', range_start: instant(0), range_end: instant(60) }
-  assert.deepEqual(await minutesOf(service, 'globex'), [2, 3], 'there is something to erase')
-  const { request_id } = await eraseCompletely(service, all, 'globex/owner')
-  await failOver(standby)
-  await waitFor(probe, ({ status }) => status === 200)
+  const owner = service.secretOf('globex/owner')
+  const lost = JSON.parse(
+    (await process.send('POST', '/tokens', owner, { name: 'is lost', role: 'viewer' })).text,
+  )
+  assert.equal((await process.send('GET', '/me', lost.token)).status, 200)
+  const seen = () =>
+    process.send('GET', '/usage/storage', owner).then(({ text }) => StorageUsage.parse(JSON.parse(text)))
+  assert.ok((await seen()).rows > 0, 'there is something to erase')
+  const { request_id } = JSON.parse(
+    (await process.send('POST', deletionsUrl, owner, { scope: 'all', confirm: 'globex' })).text,
+  )
+  const request = () => process.send('GET', `${deletionsUrl}/${request_id}`, owner)
+  await waitFor(request, ({ text }) => JSON.parse(text).status === 'completed')
 
-  assert.equal((await service.send('GET', '/me', { headers: { authorization } })).status, 401)
-  const url = `${deletionsUrl}/${request_id}`
-  assert.equal((await service.send('GET', url, { as: 'globex/owner' })).status, 404)
-  assert.deepEqual(await minutesOf(service, 'globex'), [])
+  await primary.crash()
+  await onStandby('select pg_promote()')
+  primary = standby
+  proxy.moveTo(standby.socketPath)
+  await process.restarted()
+  assert.match(process.said(), /another server has taken over the control-plane database/)
+  assert.equal((await process.send('GET', '/me', lost.token)).status, 401)
+  assert.equal((await seen()).rows, 0)
+  const { status, text } = await request()
+  assert.deepEqual([status, JSON.parse(text).status], [200, 'completed'], text)
+  const ledger = await process.send('GET', `/ledger?request_id=${request_id}`, owner)
+  const actors = LedgerPage.parse(JSON.parse(ledger.text)).items.map(({ actor }) => actor)
+  assert.deepEqual([...new Set(actors)], ['system:restore-guard'])
 })

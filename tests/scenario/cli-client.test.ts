@@ -11,9 +11,10 @@ import { dirname, join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { DeletionRequest } from '../../contract/deletion/requests.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { waitFor } from '../wait-for.ts'
 import { type Ended, nodeWords, runLethe } from './command-line.ts'
 import { Barrier, instant, minute } from './erasing.ts'
-import { type Service, startService, type Tenant, tenants, type Who, waitFor } from './service.ts'
+import { type Service, startService, type Tenant, tenants, type Who } from './service.ts'
 import { readSample, sendSample } from './telemetry.ts'
 
 let service: Service

@@ -8,8 +8,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { systemClock } from '../../server/core/clock.ts'
 import { openSharedPostgresPlane } from '../postgres-plane.ts'
+import { waitFor } from '../wait-for.ts'
 import {
   acme,
   type BackupDirs,
@@ -50,15 +50,20 @@ async function killMove(dirs: BackupDirs, words: readonly string[]): Promise<voi
         stdio: ['ignore', 'ignore', 'inherit'],
       })
       const ended = once(child, 'exit')
-      while (session === undefined) {
-        assert.equal(child.exitCode, null, 'it has ended')
-        await systemClock.sleep(20)
-        session = await findWaiter('audit_entries')
-      }
+      session = await waitFor(
+        () => {
+          assert.equal(child.exitCode, null, 'it has ended')
+          return findWaiter('audit_entries')
+        },
+        (waiter) => waiter !== undefined,
+      )
       child.kill('SIGKILL')
       await ended
     })
-  while (await isOpen(session)) await systemClock.sleep(20)
+  await waitFor(
+    () => isOpen(session),
+    (isStillOpen) => !isStillOpen,
+  )
 }
 
 /** The session that waits for a table. */

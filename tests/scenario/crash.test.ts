@@ -8,8 +8,8 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolders } from '../fixtures.ts'
+import { waitFor } from '../wait-for.ts'
 import type { ChildOptions, StandStill } from './crash-child.ts'
 
 const organisation = (tenantId: string) => ({ tenantId, secret: `secret-of-${tenantId}`.padEnd(40, 'x') })
@@ -135,19 +135,22 @@ async function statusOf(
   return (await answer.json()) as { status: string; detail: Record<string, unknown> }
 }
 
-/** Repeats the request until it is completed, with a limit. */
+/** Waits until the request is completed; no other status but those before it may occur. */
 async function completed(
   service: Service,
   secret: string,
   requestId: string,
 ): Promise<Record<string, unknown>> {
-  for (let tries = 0; tries < 1_500; tries++) {
-    const { status, detail } = await statusOf(service, secret, requestId)
-    if (status === 'completed') return detail
-    assert.ok(['running', 'verifying', 'incomplete'].includes(status), `unexpected status ${status}`)
-    await systemClock.sleep(40)
-  }
-  throw new Error('The deletion did not complete.')
+  const { detail } = await waitFor(
+    async () => {
+      const found = await statusOf(service, secret, requestId)
+      const expected = ['running', 'verifying', 'incomplete', 'completed']
+      assert.ok(expected.includes(found.status), `unexpected status ${found.status}`)
+      return found
+    },
+    ({ status }) => status === 'completed',
+  )
+  return detail
 }
 
 describe('kill -9 during ingest', () => {

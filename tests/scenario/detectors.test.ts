@@ -15,6 +15,7 @@ import { SeriesAnswer } from '../../contract/telemetry/queries.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
+import { waitFor } from '../wait-for.ts'
 import {
   type Answer,
   assertRefused,
@@ -24,7 +25,6 @@ import {
   type Sent,
   type Service,
   startService,
-  waitFor,
 } from './service.ts'
 import { minuteNs } from './telemetry.ts'
 

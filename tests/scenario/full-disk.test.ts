@@ -13,17 +13,10 @@ import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { DeletionRequest } from '../../contract/deletion/requests.ts'
 import { StorageUsage } from '../../contract/organisation/usage.ts'
-import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { openBreakingDisk, openSmallDisk, whyNoBreakingDisk, whyNoSmallDisk } from '../small-disk.ts'
-import {
-  assertRefused,
-  type Service,
-  startService,
-  type Who,
-  waitFor,
-  waitUntilCompleted,
-} from './service.ts'
+import { waitFor } from '../wait-for.ts'
+import { assertRefused, type Service, startService, type Who, waitUntilCompleted } from './service.ts'
 import { minuteNs, mondayNs, sampleExport } from './telemetry.ts'
 
 const skip = whyNoSmallDisk() ?? false
@@ -204,15 +197,15 @@ describe('a service in its own process', { skip }, () => {
     return { child, said, ended, address }
   }
 
-  /** Polls until `/readyz` has the status, for as long as a busy machine needs. */
+  /** Waits until `/readyz` has the status. */
   async function assertReaches(address: string, wanted: string): Promise<void> {
-    let status: string | undefined
-    for (let tries = 0; tries < 1500 && status !== wanted; tries++) {
-      const answer = await fetch(`${address}/readyz`).catch(() => null)
-      status = ((await answer?.json()) as { status: string } | undefined)?.status
-      if (status !== wanted) await systemClock.sleep(40)
-    }
-    assert.equal(status, wanted)
+    await waitFor(
+      async () => {
+        const answer = await fetch(`${address}/readyz`).catch(() => null)
+        return ((await answer?.json()) as { status: string } | undefined)?.status
+      },
+      (status) => status === wanted,
+    )
   }
 
   test('it starts on a full disk by releasing the reserve, and says so', async () => {

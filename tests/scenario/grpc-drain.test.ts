@@ -11,8 +11,9 @@ import { ConfigError, readConfig } from '../../server/config.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
+import { waitFor } from '../wait-for.ts'
 import { GrpcClient } from './grpc-client.ts'
-import { type Service, startService, waitFor } from './service.ts'
+import { type Service, startService } from './service.ts'
 import { mondayNs, sampleExport } from './telemetry.ts'
 
 let service: Service

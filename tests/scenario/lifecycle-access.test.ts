@@ -8,14 +8,8 @@ import { DeletionPolicy, LegalHold } from '../../contract/deletion/governance.ts
 import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.ts'
 import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { pageOf } from '../../contract/values/fields.ts'
-import {
-  type Answer,
-  assertRefused,
-  type Service,
-  startService,
-  waitFor,
-  waitUntilCompleted,
-} from './service.ts'
+import { waitFor } from '../wait-for.ts'
+import { type Answer, assertRefused, type Service, startService, waitUntilCompleted } from './service.ts'
 import { mondayNs, sendSample } from './telemetry.ts'
 
 const url = '/usage/storage/deletions'

@@ -15,6 +15,7 @@ import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { CreatedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { openRequestsMax } from '../../server/deletion/requests/states.ts'
+import { waitFor } from '../wait-for.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import {
   type Answer,
@@ -26,7 +27,6 @@ import {
   startService,
   tenants,
   type Who,
-  waitFor,
   waitUntilCompleted,
 } from './service.ts'
 import { sendSample } from './telemetry.ts'

@@ -17,7 +17,8 @@ import {
   encodeRequest,
   type TestSeries,
 } from '../prometheus/remote-write-messages.ts'
-import { type Service, startService, waitFor } from './service.ts'
+import { waitFor } from '../wait-for.ts'
+import { type Service, startService } from './service.ts'
 
 const family = 'http_request_duration_seconds'
 const stepSeconds = 300

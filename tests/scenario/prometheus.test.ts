@@ -14,14 +14,8 @@ import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type PrometheusProcess, startPrometheus, stopPrometheus } from '../prometheus/prometheus-process.ts'
-import {
-  eraseCompletely,
-  type Service,
-  startService,
-  type Tenant,
-  waitFor,
-  waitUntilCompleted,
-} from './service.ts'
+import { waitFor } from '../wait-for.ts'
+import { eraseCompletely, type Service, startService, type Tenant, waitUntilCompleted } from './service.ts'
 
 /** A Prometheus per organisation, each scraping the same page. */
 interface Writer extends PrometheusProcess {

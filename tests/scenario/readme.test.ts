@@ -10,8 +10,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
+import { waitFor } from '../wait-for.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -76,14 +76,14 @@ async function startInTerminal(env: Readonly<Record<string, string | undefined>>
   terminal = child
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (printed += chunk))
-  const isReady = async () => {
-    const answer = await fetch(`http://127.0.0.1:${env.LETHE_PORT}/readyz`).catch(() => null)
-    return answer?.status === 200
-  }
-  while (!(await isReady())) {
-    assert.equal(child.exitCode, null, `npm start ended:\n${printed}`)
-    await systemClock.sleep(50)
-  }
+  await waitFor(
+    async () => {
+      assert.equal(child.exitCode, null, `npm start ended:\n${printed}`)
+      const answer = await fetch(`http://127.0.0.1:${env.LETHE_PORT}/readyz`).catch(() => null)
+      return answer?.status
+    },
+    (status) => status === 200,
+  )
 }
 
 /** Runs blocks in one shell, as a person pastes them. */

@@ -6,8 +6,9 @@ import { after, before, test } from 'node:test'
 import { RefusalList } from '../../contract/organisation/refusals.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { waitFor } from '../wait-for.ts'
 import { GrpcClient } from './grpc-client.ts'
-import { type Service, startService, type Who, waitFor } from './service.ts'
+import { type Service, startService, type Who } from './service.ts'
 
 let service: Service
 let grpc: GrpcClient

@@ -15,6 +15,7 @@ import { type Clock, systemClock } from '../../server/core/clock.ts'
 import type { Failpoint } from '../../server/deletion/attempt/eraser.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
+import { waitFor } from '../wait-for.ts'
 import { undeclaredAnswer } from './declared-answers.ts'
 
 export const tenants = ['acme', 'globex'] as const
@@ -27,6 +28,8 @@ interface ServiceOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** The machine's own clock where absent. */
   readonly clock?: Clock
+  /** Of a service that ran on the same data folder before; no organisation is created then. */
+  readonly secrets?: ReadonlyMap<string, string>
   /** Called at every step of an erasure; the erasure waits for its promise. */
   readonly failpoint?: Failpoint
 }
@@ -54,6 +57,8 @@ export interface Service {
   readonly address: string
   /** The data folder: everything that the service stores. */
   readonly folder: string
+  /** The secrets of all tokens, by role. */
+  readonly secrets: ReadonlyMap<string, string>
   /** The secret of a token. */
   secretOf(who: Who): string
   send(method: string, path: string, sent?: Sent): Promise<Answer>
@@ -86,7 +91,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     logger: silent,
     ...(options.failpoint && { failpoint: options.failpoint }),
   })
-  const secrets = await populate(app)
+  const secrets = options.secrets ?? (await populate(app))
   const address = await app.start()
   const secretOf = (who: Who) => secrets.get(who) ?? assert.fail(`No token for ${who}.`)
   const send = async (method: string, path: string, sent: Sent = {}) => {
@@ -99,6 +104,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     app,
     address,
     folder,
+    secrets,
     secretOf,
     send,
     async read(path, body, as = 'acme/owner') {
@@ -186,27 +192,6 @@ export function assertRefused(answer: Answer, status: number, code: string): voi
   assert.deepEqual(Object.keys(body).sort(), ['code', 'detail'])
   assert.equal(body.code, code)
   assert.equal(typeof body.detail, 'string')
-}
-
-const triesMax = 1000
-/** The pause doubles up to the second value: on a busy machine, repeated calls delay what they wait for. */
-const [firstPauseMs, longestPauseMs] = [5, 80]
-
-/**
- * Repeats a call until its result is wanted, for at least a minute; then fails with the last result.
- */
-export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
-  let pauseMs = firstPauseMs
-  for (let tries = 1; ; tries++) {
-    const answer = await ask()
-    if (isWanted(answer)) return answer
-    assert.ok(
-      tries < triesMax,
-      `The expected result did not occur; the last one was ${JSON.stringify(answer)}`,
-    )
-    await systemClock.sleep(pauseMs)
-    pauseMs = Math.min(2 * pauseMs, longestPauseMs)
-  }
 }
 
 /** Requests an erasure, which must be accepted, and waits until the service reports it as completed. */

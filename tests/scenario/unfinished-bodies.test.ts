@@ -9,8 +9,9 @@ import { connect, type Socket } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { compress, contentTypes, encodeRequest } from '../prometheus/remote-write-messages.ts'
+import { waitFor } from '../wait-for.ts'
 import { GrpcClient } from './grpc-client.ts'
-import { type Service, startService, type Tenant, waitFor } from './service.ts'
+import { type Service, startService, type Tenant } from './service.ts'
 import { mondayNs } from './telemetry.ts'
 
 const budgetBytes = 4 * 1024 * 1024

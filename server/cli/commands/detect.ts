@@ -31,7 +31,7 @@ export function addDetectCommand(program: Command): void {
         new Option(
           '--as-served',
           'what a detector of the service would have recorded, run after run on its schedule',
-        ).conflicts(['scores', 'chart', 'svg', 'grouped', 'step', 'deploys']),
+        ).conflicts(['scores', 'grouped', 'step']),
       )
       .option('--suggest', 'with --as-served: what is proposed from the first part of the file')
       .option('--budget <alarms>', 'with --as-served: false alarms a week that are accepted; 1 where absent')

@@ -12,6 +12,7 @@ import {
 } from 'kysely'
 import type { ControlTransaction } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
+import type { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
 import { flushErased, notReached, rewriteAll } from './erased-rows.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
@@ -86,12 +87,14 @@ const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
 class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  readonly failover: Failover
   /** Only the server knows whether another process has written. */
   readonly outsideWrites = () => null
 
-  constructor(figures: ControlFigures) {
+  constructor({ failover, figures }: PostgresHandle) {
     super()
     this.figures = figures
+    this.failover = failover
   }
 
   /** A start waits for the migration of another process, however long that takes. */
@@ -110,16 +113,22 @@ class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   }
 }
 
+/** Properties of a pool of connections, and not of PostgreSQL in general. */
+interface PostgresHandle {
+  readonly figures: ControlFigures
+  readonly failover: Failover
+}
+
 /** Kysely's dialect of PostgreSQL, with ours in its adapter. */
 export class PostgresControlDialect extends PostgresDialect {
-  readonly #figures: ControlFigures
+  readonly #handle: PostgresHandle
 
-  constructor(config: PostgresDialectConfig, figures: ControlFigures) {
+  constructor(config: PostgresDialectConfig, handle: PostgresHandle) {
     super(config)
-    this.#figures = figures
+    this.#handle = handle
   }
 
   override createAdapter(): PostgresControlAdapter {
-    return new PostgresControlAdapter(this.#figures)
+    return new PostgresControlAdapter(this.#handle)
   }
 }

@@ -3,9 +3,11 @@
 // closed and never used again. Every wait has a limit.
 
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import { Pool, type PoolClient, type PoolConfig } from 'pg'
+import { type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg'
+import { AppError } from '../../core/app-error.ts'
+import { Failover } from '../failover.ts'
 import { ControlFigures } from '../figures.ts'
-import { endsConnection, overloaded, refusalOf } from './refusals.ts'
+import { endsConnection, overloaded, refusalOf, takenOver } from './refusals.ts'
 import { encodeParameters, valueTypes } from './values.ts'
 
 export interface PostgresLimits {
@@ -46,8 +48,27 @@ const sessionStatement = `select set_config('extra_float_digits', '1', false),
   case when current_setting('synchronous_commit') in ('off', 'local')
     then set_config('synchronous_commit', 'on', false) end`
 
+/**
+ * The timeline that a primary writes: each promotion of a standby begins another. Null on a standby
+ * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-TIMELINES).
+ */
+const timelineStatement = `select case when not pg_is_in_recovery()
+  then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline`
+
+/** Returns null also from a server that is like PostgreSQL and has another log. */
+async function readTimeline(client: ClientBase): Promise<string | null> {
+  try {
+    const { rows } = await client.query<{ timeline: string | null }>(timelineStatement)
+    return rows[0]?.timeline ?? null
+  } catch (error) {
+    if (endsConnection(error)) throw error
+    return null
+  }
+}
+
 /** Opens no connection until one is needed. */
 export function openPool(server: PoolConfig, limits: PostgresLimits): GuardedPool {
+  const failover = new Failover()
   return new GuardedPool(
     new Pool({
       ...server,
@@ -61,8 +82,12 @@ export function openPool(server: PoolConfig, limits: PostgresLimits): GuardedPoo
       lock_timeout: limits.lockMs,
       idle_in_transaction_session_timeout: limits.idleTransactionMs,
       keepAlive: true,
-      onConnect: (client) => client.query(sessionStatement),
+      onConnect: async (client) => {
+        await client.query(sessionStatement)
+        if (!failover.isSame(await readTimeline(client))) throw takenOver()
+      },
     }),
+    failover,
   )
 }
 
@@ -70,9 +95,11 @@ class GuardedPool implements PostgresPool {
   readonly #pool: Pool
   readonly options = {}
   readonly figures: ControlFigures
+  readonly failover: Failover
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, failover: Failover) {
     this.#pool = pool
+    this.failover = failover
     this.figures = new ControlFigures(() => ({ open: pool.totalCount, waiting: pool.waitingCount }))
     // The pool forgets a connection that fails; whoever uses it gets the error from its statement.
     const ignored = () => {}
@@ -86,7 +113,7 @@ class GuardedPool implements PostgresPool {
       // Cursors, which Kysely could ask for too, are never opened.
       return new GuardedClient(await this.#pool.connect(), this.figures) as unknown as PostgresPoolClient
     } catch (error) {
-      const refusal = isFull ? overloaded(error) : refusalOf(error, 'connect')
+      const refusal = isFull && !(error instanceof AppError) ? overloaded(error) : refusalOf(error, 'connect')
       this.figures.countFailure(refusal)
       throw refusal
     }

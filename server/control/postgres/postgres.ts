@@ -22,5 +22,5 @@ export const defaultLimits: PostgresLimits = {
 /** Opens a control plane. The database must exist; nothing is sent to it before the first statement. */
 export function openPostgres(server: PoolConfig, limits: PostgresLimits = defaultLimits): Control {
   const pool = openPool(server, limits)
-  return new Kysely({ dialect: new PostgresControlDialect({ pool }, pool.figures) })
+  return new Kysely({ dialect: new PostgresControlDialect({ pool }, pool) })
 }

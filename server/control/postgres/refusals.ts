@@ -52,7 +52,7 @@ export function endsConnection(error: unknown): boolean {
 
 /** Returns the refusal that an error means; the error itself where it means none. */
 export function refusalOf(error: unknown, asked: Asked): unknown {
-  if (!(error instanceof Error)) return error
+  if (!(error instanceof Error) || error instanceof AppError) return error
   const code = codeOf(error)
   if (busyCodes.has(code)) return overloaded(error)
   if (code === diskFullCode) return new AppError('storage_full', { cause: error })
@@ -79,6 +79,14 @@ function unreachable(cause: unknown): AppError {
     sentence: 'The control-plane database does not answer; repeat after Retry-After.',
     retryAfterSeconds: storageRetrySeconds,
     cause,
+  })
+}
+
+/** Returns the refusal of a connection to a server that has taken over. */
+export function takenOver(): AppError {
+  return new AppError('storage_unavailable', {
+    sentence: 'Another server has taken over the control-plane database; the service starts again.',
+    retryAfterSeconds: storageRetrySeconds,
   })
 }
 

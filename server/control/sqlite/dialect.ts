@@ -5,6 +5,7 @@ import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kys
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
+import { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 
@@ -91,6 +92,7 @@ async function flushErased(control: Control): Promise<void> {
 class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
+  readonly failover = new Failover()
   readonly outsideWrites: () => number
 
   constructor({ figures, outsideWrites }: SqliteHandle) {

@@ -24,7 +24,7 @@ interface ReplayTime {
   readonly onJudged?: (judged: JudgedGroup) => void
 }
 
-interface FileReplay {
+export interface FileReplay {
   /** In the order in which they were first recorded. */
   readonly anomalies: readonly ReplayedAnomaly[]
   /** After the last run; null without any. */

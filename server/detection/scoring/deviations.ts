@@ -141,7 +141,8 @@ export class Deviations {
       return { with: 'nearest', count: seen.size, measured: value, low: nearest, high: nearest }
     }
     const around = (expected: number) => ({
-      ...{ measured: value, expected },
+      measured: value,
+      expected,
       ...residuals[name].usualAround(expected),
     })
     if (name === 'jump') return { with: 'lastValues', count: lastValues, ...around(centre) }

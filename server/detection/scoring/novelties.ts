@@ -23,7 +23,7 @@ const sigmaPerMedian = 1.4826
 /** A spread this many times smaller than usual is no rarer than one that is smaller still. */
 const mostNarrowing = 20
 /** The numbers of which extremes are detected. */
-const watchedMeans: readonly MeasuredOfRange[] = [
+const extremeSubjects: readonly MeasuredOfRange[] = [
   { kind: 'value', over: 1 },
   { kind: 'mean', over: smoothPoints },
   { kind: 'mean', over: slowPoints },
@@ -101,7 +101,7 @@ export class Novelties {
   comparison(): Comparison | null {
     const look = leadingLook(this.digits)
     if (look === null || this.digits[look] === 0) return null
-    const of = watchedMeans[look]
+    const of = extremeSubjects[look]
     if (of !== undefined) return this.extremes[look]?.comparison(of) ?? null
     const { spread, spreads, usualSpread } = this
     const { above, below } = this.rarity.usualReach()

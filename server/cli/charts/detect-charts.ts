@@ -1,21 +1,21 @@
 // The charts of `lethe detect`: the series of a file with what was found, the labels of the file, and
 // deploys.
 
-import { type Ns, nsPerMs } from '../../contract/values/instant.ts'
-import type { Evaluation } from '../detection/alarms/alarm.ts'
-import type { Finding } from '../detection/anomalies/findings.ts'
-import type { Series } from '../detection/scoring/series.ts'
+import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
+import type { Finding } from '../../detection/anomalies/findings.ts'
+import type { Scores } from '../../detection/methods/method.ts'
+import type { Series } from '../../detection/scoring/series.ts'
+import { print } from '../print.ts'
 import { type Chart, labelResultsOf } from './chart.ts'
-import { print } from './print.ts'
 import { seriesChart } from './series-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
 
-/** One series of a file; its group is null in a file without groups. */
+/** One series of a file with what was found in it; its group is null in a file without groups. */
 export interface Judged {
   readonly group: string | null
   readonly series: Series
-  readonly evaluation: Evaluation
-  readonly findings: readonly Finding[]
+  readonly scores: Scores
+  readonly findings: readonly Pick<Finding, 'seenUntilNs' | 'startedNs'>[]
 }
 
 interface DrawnBeside {
@@ -28,9 +28,9 @@ interface DrawnBeside {
 const drawnMax = 4
 
 export function chartsOf(judged: readonly Judged[], { deploys, labels }: DrawnBeside): Chart[] {
-  return judged.map(({ evaluation, findings, group, series }) =>
+  return judged.map(({ findings, group, scores, series }) =>
     seriesChart({
-      ...{ title: group ?? '', series, scores: evaluation.scores },
+      ...{ title: group ?? '', series, scores },
       anomalies: findings.map(({ seenUntilNs, startedNs }) => ({
         startMs: msOf(startedNs),
         endMs: msOf(seenUntilNs),

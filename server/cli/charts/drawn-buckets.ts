@@ -1,11 +1,11 @@
 // The buckets of a replayed detector, each with the result of the first run that judged it, for drawing.
 
-import type { Scores } from '../../server/detection/methods/method.ts'
-import type { JudgedGroup } from '../../server/detection/runs/course-in-progress.ts'
-import type { Series } from '../../server/detection/scoring/series.ts'
+import { nsPerMinute } from '../../../contract/values/instant.ts'
+import type { Scores } from '../../detection/methods/method.ts'
+import type { JudgedGroup } from '../../detection/runs/course-in-progress.ts'
+import type { Series } from '../../detection/scoring/series.ts'
 
 const columns = ['score', 'expected', 'lower', 'upper'] as const
-const nsPerMinute = 60_000_000_000n
 
 export class DrawnBuckets {
   #startNs = 0n

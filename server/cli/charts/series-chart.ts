@@ -1,8 +1,8 @@
 // The chart of a series that was judged, from spans of time. Pure.
 
-import { nsPerMs } from '../../contract/values/instant.ts'
-import type { Scores } from '../detection/methods/method.ts'
-import type { Series } from '../detection/scoring/series.ts'
+import { nsPerMs } from '../../../contract/values/instant.ts'
+import type { Scores } from '../../detection/methods/method.ts'
+import type { Series } from '../../detection/scoring/series.ts'
 import type { BucketSpan, Chart, Marker } from './chart.ts'
 
 /** Half-open, in milliseconds since 1970. */
