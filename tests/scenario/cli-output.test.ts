@@ -214,7 +214,7 @@ const withoutNul = (word: string) => word.replaceAll('\u0000', '')
  */
 const writers = [
   'server/cli/print.ts',
-  'server/cli/detect-charts.ts',
+  'server/cli/charts/detect-charts.ts',
   'server/cli/demo.ts',
   'server/cli/serve.ts',
   'server/cli/client/follow.ts',
