@@ -39,7 +39,7 @@ export interface PostgresServer {
    * `work` puts there belongs to the user of the server.
    */
   whileStopped(work: (data: string) => void | Promise<void>): Promise<void>
-  /** Ends the server at once, as a crash does: its clients and standbys are told nothing. */
+  /** Ends the server at once, as a crash does: its clients and standbys get no message. */
   crash(): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>

@@ -1,6 +1,6 @@
 // `lethe detect --csv FILE`: finds anomalies in the series of a file, with the code of the service and
-// without a service. The whole file is judged as one window, where each bucket is judged by the buckets before
-// it only, or run by run as the service does (detect-served.ts).
+// without a service. The whole file is judged as one window, where each bucket is judged by the buckets
+// before it only, or run by run as the service does (detect-served.ts).
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -82,10 +82,10 @@ async function detectServed(options: DetectOptions): Promise<void> {
     method: options.method ?? 'auto',
     params,
   })
-  const verdict = draw([replay.judged], lines, options, `${replay.method} as served`)
+  const labelResults = draw([replay.judged], lines, options, `${replay.method} as served`)
   if (options.json) return printIncidents(replay)
   printReplay(replay)
-  if (verdict !== null) print(verdict)
+  if (labelResults !== null) print(labelResults)
 }
 
 /** The whole file as one window. */

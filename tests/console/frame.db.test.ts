@@ -26,7 +26,7 @@ const zoomed = { scheme: 'light', width: zoomedWidth } as const
 const oneVisit: readonly Look[][] = [[narrow, zoomed]]
 const twoVisits: readonly Look[][] = [[narrow], [wide, zoomed]]
 
-/** Whether the page is laid out in a way of its own, so that it could move in one. */
+/** Whether the page has a layout of its own, so that it could move in its own way. */
 const isUnlike = ({ path }: PageCase) => /^(?:storage|erase\?.*|erasures\/.*|audit)$/.test(path)
 
 describe('the frame of the console', { skip: !hasChromium }, () => {
@@ -160,8 +160,8 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
 
   /**
    * Sees pages in a state in which they have nothing to show: all in one look, then all in the other. They
-   * are opened inside the console, as by a link, so that its program is loaded once. A page that is unlike
-   * the others is loaded anew in the first look, and does not move.
+   * are opened inside the console, as by a link, so that its program is loaded once. A page with a layout of
+   * its own is loaded again in the first look, and must not move.
    */
   async function seeAll({ page, ...visitor }: Visitor, { isSeen, shown, state }: SeenAll): Promise<void> {
     const seen = (await pages()).filter(isSeen)

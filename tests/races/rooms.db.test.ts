@@ -182,7 +182,7 @@ testRace('one key signs after two rotations', async (scene) => {
   }
 })
 
-testRace('a key that is retired while keys are sealed anew keeps no private half', async (scene) => {
+testRace('a key that is retired while keys are sealed again keeps no private half', async (scene) => {
   await scene.control.deleteFrom('signing_keys').execute()
   const sourceOf = (name: string) => ({ secret: null, file: join(folder, `${scene.tenantId}-${name}`) })
   const before = await prepareSeal(scene.control, sourceOf('before'))

@@ -1,9 +1,9 @@
-// A service with its control plane on PostgreSQL, as an ordinary role. What an anomaly says, and what a
-// person wrote about it, is unique and is searched for in every file of the server's data folder: found
-// before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
+// A service with its control plane on PostgreSQL, as an ordinary role. The text of an anomaly, and the note
+// of a person about it, are unique and are searched for in every file of the server's data folder: they are
+// found before the erasure, and afterwards only in the write-ahead log, which certificates name. A neighbour
 // has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
-// connections, and failovers to standbys, after which the service starts again; probes are told while there
-// is no server. What people typed into settings, such as mutes, is kept as on every database.
+// connections, and failovers to standbys, after which the service starts again; probes get an error while
+// there is no server. Texts in settings, such as mutes, are kept as on every database.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,7 +1,7 @@
 // Removes erased values from the files of PostgreSQL. Deleted and overwritten rows stay in the files of their
-// table, its TOAST table and its indexes until the table is rewritten. What the planner knows of a column
-// has values of it too, and PostgreSQL replaces that only where it finds newer ones, so it collects none of
-// columns with telemetry. The places in `notReached` are not reached; certificates name them.
+// table, its TOAST table and its indexes until the table is rewritten. The planner's statistics of a column
+// contain values too, and PostgreSQL replaces them only where it finds newer ones, so it collects none for
+// columns with telemetry. The copies in `notReached` are not reached; certificates name them.
 
 import { CompiledQuery, type Kysely, sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
