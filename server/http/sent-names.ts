@@ -39,7 +39,7 @@ export class SentNames {
   }
 
   /** Returns the problems at the locations that the client knows. */
-  placed(problems: readonly ValidationProblem[]): ValidationProblem[] {
+  withSentNames(problems: readonly ValidationProblem[]): ValidationProblem[] {
     return problems.map((found) => {
       const [part = '', name = '', ...rest] = found.loc
       const renamed = this.#parts.get(part)

@@ -54,15 +54,15 @@ test('the message for clients names neither the role nor the database', async ()
 })
 
 test('each problem with the address of a control plane is named at the start', async () => {
-  const places = [
+  const cases = [
     [{ database: 'nowhere', password }, /database "nowhere" does not exist/],
     [{ user: 'nobody' }, /role "nobody" does not exist/],
     [{ host: join(folder, 'no-socket') }, /ENOENT/],
     [{ host: '127.0.0.1', port: 1 }, /ECONNREFUSED/],
   ] as const
-  for (const [given, reason] of places) {
-    const place = { kind: 'postgres', server: { ...server, ...given } } as const
-    await assert.rejects(openUsable(place), (error) => error instanceof Error && reason.test(error.message))
+  for (const [given, reason] of cases) {
+    const address = { kind: 'postgres', server: { ...server, ...given } } as const
+    await assert.rejects(openUsable(address), (error) => error instanceof Error && reason.test(error.message))
   }
 })
 

@@ -16,10 +16,10 @@ function roundOf(
   const under = new Map<string, PromiseWithResolvers<boolean>>()
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
-  const places = new Map<string, number>()
+  const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
-    if (!places.has(tenant)) places.set(tenant, placements[tenant] ?? 100 + places.size)
-    return places.get(tenant) ?? null
+    if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
+    return assigned.get(tenant) ?? null
   }
   const stored = (name: string) => {
     const [tenantId = ''] = name.split('/')

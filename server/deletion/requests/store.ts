@@ -192,14 +192,14 @@ export class RequestStore {
    * Records a deletion that was refused because of a wrong confirmation; writes an audit entry and nothing
    * else.
    */
-  async recordRefusal(tenantId: string, actor: Actor, places: readonly string[]): Promise<void> {
+  async recordRefusal(tenantId: string, actor: Actor, locations: readonly string[]): Promise<void> {
     await transact(this.#control, (trx) =>
       appendAudit(trx, tenantId, this.#clock.nowMs(), {
         actor,
         action: 'deletion.requested',
         target: null,
         outcome: 'refused',
-        facts: { problems: places },
+        facts: { problems: locations },
       }),
     )
   }

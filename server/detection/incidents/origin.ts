@@ -44,8 +44,8 @@ export function rankOrigins({ deploys, members, traces }: OriginRequest): Incide
     ...deployClues(members, deploys),
   ]
   const total = clues.reduce((sum, { weight }) => sum + weight, 0)
-  const places = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
-  const ranked = [...places.values()]
+  const candidates = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
+  const ranked = [...candidates.values()]
     .map((own) => candidateOf(own, members, total, traces === null))
     .sort((a, b) => b.score - a.score || ((a.service ?? '') < (b.service ?? '') ? -1 : 1))
   return ranked.slice(0, candidatesMax)
