@@ -42,7 +42,7 @@ async function main(): Promise<number> {
   const isSmallest = rest.includes('--smallest')
   const own = rest.filter((arg) => arg !== '--smallest')
   if (isSmallest || own.length > 0)
-    return (await run(bench, isSmallest ? [...bench.smallest, ...own] : own)).status
+    return (await run(bench, isSmallest ? [...bench.smallest.split(' '), ...own] : own)).status
   const status = await measure(bench)
   writeDocuments()
   return status

@@ -28,6 +28,7 @@ import { compareSizes, functionLengths, measureSizes } from './tidy/size-rules.t
 import { parseSource, readSources, type Violation } from './tidy/source-file.ts'
 import {
   findLeftovers,
+  findLongChanges,
   findLongDecisions,
   findMachinePaths,
   findMuteFiles,
@@ -98,6 +99,7 @@ describe('the repository', () => {
   passes('comments fit the width of the code', findWideComments(sources, lineWidth))
   passes('no text has a path of one machine', findMachinePaths(texts))
   passes('a decision fits a page', findLongDecisions(texts, longDecisions))
+  passes('an entry of the changelog is a line', findLongChanges('CHANGELOG.md', read('CHANGELOG.md')))
   passes(
     'every code of the catalogue is returned somewhere',
     findUnusedCodes(sources, Object.keys(errorCatalogue)),
@@ -506,6 +508,27 @@ describe('the rules of words', () => {
       'docs/decisions/0002-b.md',
       'docs/decisions/0004-d.md',
     ])
+  })
+
+  test('find an entry of the changelog that is longer than a line, or goes on in the next', () => {
+    const text = [
+      '# Changelog',
+      `An introduction, which may be longer. ${'word '.repeat(30)}`,
+      '## 1.0.0',
+      '### Reading',
+      `- ${'é'.repeat(118)}`,
+      `- ${'x'.repeat(119)}`,
+      '- An entry that',
+      '  goes on.',
+      'A paragraph.',
+      '',
+    ].join('\n')
+    assert.deepEqual(places(findLongChanges('CHANGELOG.md', text)), [
+      'CHANGELOG.md:6',
+      'CHANGELOG.md:8',
+      'CHANGELOG.md:9',
+    ])
+    assert.deepEqual(places(findLongChanges('CHANGELOG.md', '- No version.\n  Goes on.')), ['CHANGELOG.md:2'])
   })
 
   test('find a code that nothing returns', () => {

@@ -50,18 +50,14 @@ export async function fillBaseline(product: Product, history: History): Promise<
 }
 
 /** Erases over HTTP and waits until the files of the selection are gone. */
-export async function eraseInProduct(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
-  const { organisation, range, limitMs } = wanted
-  const files = await filesWith(product, 'default', history, wanted)
-  const watched = { pid: product.pid, folder: product.folder, files, limitMs }
-  const { answer, ...erasure } = await watchErasure(watched, () =>
-    eraseOverHttp(product, organisation, range),
+export function eraseInProduct(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
+  return erased(product, 'default', history, wanted, () =>
+    eraseOverHttp(product, wanted.organisation, wanted.range),
   )
-  return { ...erasure, clocks: answer }
 }
 
-export async function alterDelete(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
-  return eraseFromBaseline(product, history, wanted, async () => {
+export function alterDelete(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
+  return erased(product, database, history, wanted, async () => {
     for (const { name, timeColumn } of filledTables(history))
       await product.rows(
         `ALTER TABLE ${database}.${name} DELETE WHERE ${selection(wanted, timeColumn)} SETTINGS mutations_sync = 2`,
@@ -70,12 +66,8 @@ export async function alterDelete(product: Product, history: History, wanted: Wa
 }
 
 /** The lightweight DELETE, which only marks rows, and the merges that remove their bytes. */
-export async function lightweightAndMerge(
-  product: Product,
-  history: History,
-  wanted: Wanted,
-): Promise<Erasure> {
-  return eraseFromBaseline(product, history, wanted, async () => {
+export function lightweightAndMerge(product: Product, history: History, wanted: Wanted): Promise<Erasure> {
+  return erased(product, database, history, wanted, async () => {
     for (const { name, timeColumn } of filledTables(history))
       await product.rows(`DELETE FROM ${database}.${name} WHERE ${selection(wanted, timeColumn)}`)
     for (const { name } of filledTables(history))
@@ -83,13 +75,14 @@ export async function lightweightAndMerge(
   })
 }
 
-async function eraseFromBaseline(
+async function erased(
   product: Product,
+  of: string,
   history: History,
   wanted: Wanted,
   erase: () => Promise<void>,
 ): Promise<Erasure> {
-  const files = await filesWith(product, database, history, wanted)
+  const files = await filesWith(product, of, history, wanted)
   const { limitMs } = wanted
   return watchErasure({ pid: product.pid, folder: product.folder, files, limitMs }, erase)
 }

@@ -6,13 +6,9 @@
 // machine, so compare the ratios.
 //
 // npm run bench -- deletion/erase [--rows 50000000] [--points 10000000] [--seed 1] [--only engine,postgresql]
-// [--repeat 5] [--limit-seconds 600] [--calm-seconds 0] [--filled folder] [--root /tmp]
-//
-// On a shared machine `--calm-seconds` is how long each measurement waits at most until other processes are
-// quiet. With `--filled` the filled engine folder is kept, and copied by the next run with the same rows and
-// seed.
+// [--repeat 5] [--limit-seconds 600] [--root /tmp]
 
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { ErasingStore } from '../peers/erasing-store.ts'
@@ -23,11 +19,11 @@ import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsErasure } from '../peers/victoria-metrics.ts'
 import { report, reportAbsent, say } from '../report.ts'
 import { alterDelete, eraseInProduct, fillBaseline, fillProduct, lightweightAndMerge } from './engine.ts'
-import { measureWay, type StoreResult, type Way, type WayResult, waitUntilIdle } from './erasure.ts'
+import { measureWay, type StoreResult, type Way, type WayResult } from './erasure.ts'
 import { figuresOf } from './figures.ts'
 import { bytesOf, filesUnder } from './files.ts'
 import { type Clients, productClients } from './load.ts'
-import { type Product, startProduct } from './product.ts'
+import { type Product, type Range, startProduct } from './product.ts'
 import { dayStart, everyTable, type History, historyOf, pointTables, rowsOf } from './rows.ts'
 
 const { values: flags } = parseArgs({
@@ -39,8 +35,6 @@ const { values: flags } = parseArgs({
     /** Erasures per way of Lethe, without and with load; at most 5, because organisations are numbered. */
     repeat: { type: 'string', default: '5' },
     'limit-seconds': { type: 'string', default: '600' },
-    'calm-seconds': { type: 'string', default: '0' },
-    filled: { type: 'string', default: '' },
     root: { type: 'string', default: '/tmp' },
   },
 })
@@ -56,7 +50,7 @@ const wholeWeeks = { start: dayStart(7), end: dayStart(21) }
 const withEdges = { start: dayStart(9.5), end: dayStart(23.5) }
 
 function waysOfProduct(product: Product, history: History): Way[] {
-  const way = (name: string, first: number, range: typeof wholeWeeks | null): Way => ({
+  const way = (name: string, first: number, range: Range | null): Way => ({
     name,
     quiet: from(first, Number(flags.repeat)),
     loaded: from(first + 5, Number(flags.repeat)),
@@ -69,37 +63,26 @@ function waysOfProduct(product: Product, history: History): Way[] {
   ]
 }
 
+/** In the order of {@link waysOfProduct}; one erasure each, because they take minutes. */
 function waysOfBaseline(product: Product, history: History): Way[] {
+  const way = (name: string, erase: typeof alterDelete, own: number[], range: Range | null): Way => ({
+    name,
+    quiet: own.slice(0, 1),
+    loaded: own.slice(1),
+    erase: (organisation, limit) => erase(product, history, { organisation, range, limitMs: limit }),
+  })
   return [
-    {
-      name: 'ALTER DELETE, all',
-      quiet: [1],
-      loaded: [2],
-      erase: (organisation, limit) =>
-        alterDelete(product, history, { organisation, range: null, limitMs: limit }),
-    },
-    {
-      name: 'ALTER DELETE, two weeks with edges',
-      quiet: [3],
-      loaded: [],
-      erase: (organisation, limit) =>
-        alterDelete(product, history, { organisation, range: withEdges, limitMs: limit }),
-    },
-    {
-      name: 'lightweight DELETE and OPTIMIZE FINAL, all',
-      quiet: [4],
-      loaded: [],
-      erase: (organisation, limit) =>
-        lightweightAndMerge(product, history, { organisation, range: null, limitMs: limit }),
-    },
+    way('ALTER DELETE, all', alterDelete, [1, 2], null),
+    way('ALTER DELETE, two weeks with edges', alterDelete, [3], withEdges),
+    way('lightweight DELETE and OPTIMIZE FINAL, all', lightweightAndMerge, [4], null),
   ]
 }
 
 /** The product and, if wanted, the baseline; their ways take turns. */
-async function inEngine(name: string, history: History, withBaseline: boolean): Promise<StoreResult[]> {
+async function inEngine(history: History, withBaseline: boolean): Promise<StoreResult[]> {
   const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
   try {
-    const fills = await fillOrCopy(name, folder, history, withBaseline)
+    const fills = await fill(folder, history, withBaseline)
     const product = await startProduct(folder)
     try {
       const [{ version = '' } = {}] = await product.rows<{ version: string }>('SELECT version() AS version')
@@ -107,11 +90,11 @@ async function inEngine(name: string, history: History, withBaseline: boolean): 
       const clients = productClients(product, sender, reader, seed)
       const results: WayResult[][] = fills.map(() => [])
       for (const turn of from(0, 3))
-        for (const [i, fill] of fills.entries()) {
+        for (const [i, { store }] of fills.entries()) {
           const way = ways[i]?.[turn]
-          if (way !== undefined) results[i]?.push(await measureCalmly(fill.store, way, clients))
+          if (way !== undefined) results[i]?.push(await measured(store, way, clients))
         }
-      return fills.map((fill, i) => ({ ...fill, version, rows: rowsOf(history), ways: results[i] ?? [] }))
+      return fills.map((each, i) => ({ ...each, version, rows: rowsOf(history), ways: results[i] ?? [] }))
     } finally {
       await product.stop()
     }
@@ -120,29 +103,15 @@ async function inEngine(name: string, history: History, withBaseline: boolean): 
   }
 }
 
-type Fill = Pick<StoreResult, 'store' | 'loadSeconds' | 'diskBytes'>
+type Fill = Pick<StoreResult, 'store' | 'diskBytes'>
 
-/** Fills a folder, or copies the folder of an earlier run with the same rows and seed. */
-async function fillOrCopy(
-  name: string,
-  folder: string,
-  history: History,
-  withBaseline: boolean,
-): Promise<Fill[]> {
-  const kept = join(flags.filled, `${name}-${rowsOf(history)}-${seed}`)
-  const sizesAt = join(kept, 'sizes.json')
-  if (flags.filled !== '' && existsSync(sizesAt)) {
-    cpSync(kept, folder, { recursive: true, verbatimSymlinks: true })
-    return JSON.parse(readFileSync(sizesAt, 'utf8'))
-  }
+async function fill(folder: string, history: History, withBaseline: boolean): Promise<Fill[]> {
   const product = await startProduct(folder)
   const fills: Fill[] = []
-  const filled = async (store: string, fill: () => Promise<void>) => {
+  const filled = async (store: string, work: () => Promise<void>) => {
     const bytesBefore = bytesOf(filesUnder(product.folder))
-    const startMs = performance.now()
-    await fill()
-    const loadSeconds = (performance.now() - startMs) / 1000
-    fills.push({ store, loadSeconds, diskBytes: bytesOf(filesUnder(product.folder)) - bytesBefore })
+    await work()
+    fills.push({ store, diskBytes: bytesOf(filesUnder(product.folder)) - bytesBefore })
   }
   try {
     // Both before the first erasure, so that the engine has the same rows in all measurements.
@@ -151,15 +120,10 @@ async function fillOrCopy(
   } finally {
     await product.stop()
   }
-  if (flags.filled !== '') {
-    cpSync(folder, kept, { recursive: true, verbatimSymlinks: true })
-    writeFileSync(sizesAt, JSON.stringify(fills))
-  }
   return fills
 }
 
-async function measureCalmly(store: string, way: Way, clients: Clients): Promise<WayResult> {
-  await waitUntilIdle(Number(flags['calm-seconds']) * 1000)
+async function measured(store: string, way: Way, clients: Clients): Promise<WayResult> {
   const result = await measureWay(way, clients, limitMs)
   say(`${store}: ${way.name} is measured`)
   return result
@@ -167,20 +131,18 @@ async function measureCalmly(store: string, way: Way, clients: Clients): Promise
 
 async function inPeer(peer: ErasingStore, history: History): Promise<StoreResult> {
   const folder = mkdtempSync(join(flags.root, 'erase-bench-'))
-  const startMs = performance.now()
   const open = await peer.open({ folder, history })
   try {
     const store = {
       store: peer.name,
       version: open.version,
       rows: rowsOf(history),
-      loadSeconds: (performance.now() - startMs) / 1000,
       diskBytes: bytesOf(filesUnder(open.dataFolder)),
     }
     say(`${peer.name}: ${store.rows} points are loaded`)
     const ways = open.ways.map((way, i) => ({ ...way, quiet: [2 * i], loaded: i === 0 ? [1] : [] }))
     const results: WayResult[] = []
-    for (const way of ways) results.push(await measureCalmly(peer.name, way, open.clients))
+    for (const way of ways) results.push(await measured(peer.name, way, open.clients))
     return { ...store, ways: results }
   } finally {
     await open.stop()
@@ -191,8 +153,8 @@ async function inPeer(peer: ErasingStore, history: History): Promise<StoreResult
 const history = historyOf(Number(flags.rows), seed, everyTable)
 const points = historyOf(Number(flags.points), seed, pointTables)
 const contests: Readonly<Record<string, () => Promise<StoreResult[]>>> = {
-  engine: () => inEngine('engine', history, true),
-  points: () => inEngine('points', points, false),
+  engine: () => inEngine(history, true),
+  points: () => inEngine(points, false),
   ...Object.fromEntries(
     [postgresqlErasure, prometheusErasure, victoriaMetricsErasure, influxdbErasure].map((peer) => [
       peer.name.toLowerCase(),

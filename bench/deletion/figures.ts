@@ -6,8 +6,7 @@ import type { Erasure, StoreResult, WayResult } from './erasure.ts'
 import type { Latencies } from './load.ts'
 
 export function figuresOf(store: Omit<StoreResult, 'ways'>, result: WayResult): Row {
-  const { before, during, loadAverage, loaded, quiet, way } = result
-  const megabytes = (pick: (erasure: Erasure) => number) => rounded(median(quiet, pick) / 1e6, 1)
+  const { before, during, loaded, quiet, way } = result
   return {
     store: store.store,
     version: shortVersion(store.version),
@@ -17,12 +16,10 @@ export function figuresOf(store: Omit<StoreResult, 'ways'>, result: WayResult): 
     'bytes gone s': gone(quiet),
     'answered s': rounded(median(quiet, ({ doneMs }) => doneMs) / 1000),
     'CPU s': rounded(median(quiet, ({ cpuSeconds }) => cpuSeconds)),
-    'MB of files': megabytes(({ fileBytes }) => fileBytes),
-    'MB written': megabytes(({ writtenBytes }) => writtenBytes),
+    'MB written': rounded(median(quiet, ({ writtenBytes }) => writtenBytes) / 1e6, 1),
     'bytes gone s under load': gone(loaded),
     'ingest p50 / p99 ms, before → during': pair(before?.ingest, during?.ingest),
     'query p50 / p99 ms, before → during': pair(before?.query, during?.query),
-    'load average': loadAverage,
   }
 }
 

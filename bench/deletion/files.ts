@@ -2,7 +2,7 @@
 // store may link a file under a new name instead of copying it. Bytes are gone when no name refers to any of
 // the files that had them, whatever the store reports; the same rule for every store.
 
-import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -77,43 +77,5 @@ export async function untilGone(
     }
     if (nowMs - sinceMs > limitMs) return null
     await sleep(everyMs)
-  }
-}
-
-interface Used {
-  /** Bytes of dirtied pages, as the kernel counts them. */
-  readonly writtenBytes: number
-  readonly cpuSeconds: number
-}
-
-/** The kernel counts processor time in hundredths of a second. */
-const ticksPerSecond = 100
-
-/** What a process and its children have used so far, without children that have ended. */
-export function usedBy(pid: number): Used {
-  let writtenBytes = 0
-  let ticks = 0
-  for (const id of processTree(pid)) {
-    writtenBytes += Number(/^write_bytes: (\d+)/m.exec(textAt(`/proc/${id}/io`))?.[1] ?? 0)
-    // After the name, which may contain anything, utime and stime are the 12th and 13th field.
-    const fields = textAt(`/proc/${id}/stat`)
-      .replace(/^.*\)\s/s, '')
-      .split(' ')
-    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
-  }
-  return { writtenBytes, cpuSeconds: ticks / ticksPerSecond }
-}
-
-/** A process and all processes below it that exist now. */
-export function processTree(pid: number): number[] {
-  const children = textAt(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
-  return [pid, ...children.flatMap(processTree)]
-}
-
-function textAt(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
   }
 }

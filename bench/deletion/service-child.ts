@@ -1,6 +1,7 @@
 // The product in its own process, with an extra channel for the bench: statements from the parent process run
 // in the same engine, next to the service. So the baselines are mutations of the engine that serves the
-// clients, and the engine itself can fill in the product's rows. Uses the IPC channel of its parent.
+// clients, and the engine itself can fill in the product's rows. The session for them is opened by the first
+// statement. Uses the IPC channel of its parent.
 
 import { join } from 'node:path'
 import { Session } from 'chdb'
@@ -41,9 +42,7 @@ for (const [i, secret] of isNew ? secrets.entries() : []) {
   )
 }
 const folder = join(dataDir, 'telemetry')
-const session = new Session(join(folder, 'engine'), {
-  connectionArgs: ['--async_load_databases=0', `--config-file=${join(folder, 'engine-settings.xml')}`],
-})
+let session: Session | null = null
 const running = new Set<Promise<void>>()
 
 process.on('message', (statement: Statement) => {
@@ -53,6 +52,9 @@ process.on('message', (statement: Statement) => {
 
 async function answer({ id, sql }: Statement): Promise<void> {
   try {
+    session ??= new Session(join(folder, 'engine'), {
+      connectionArgs: ['--async_load_databases=0', `--config-file=${join(folder, 'engine-settings.xml')}`],
+    })
     const lines = (await session.queryAsync(sql, { format: 'JSONEachRow' })).text()
     send({ id, lines, error: null })
   } catch (error) {
@@ -66,7 +68,7 @@ function send(message: Answer | Ready): void {
 
 async function stop(): Promise<void> {
   await Promise.allSettled([...running])
-  session.close()
+  session?.close()
   await app.close()
   process.exit(0)
 }

@@ -47,7 +47,7 @@ const log = (facts: unknown) => say(JSON.stringify(facts))
 const logger = { warn: log, error: log }
 
 const rows = Number(options.rows)
-const { engine, folder, close } = await openFilled({ rows, largest: 0, folder: options.folder })
+const { engine, folder, close } = await openFilled(rows, options.folder)
 const evaluations = new EvaluationPool()
 const controlPath = join(folder, 'bench-control.sqlite')
 rmSync(controlPath, { force: true })

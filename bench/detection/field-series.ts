@@ -3,20 +3,15 @@
 // *event* is a run of labelled points, a *stretch* joins events close to each other, and an alarm finds an
 // event that it overlaps, the tolerance after the event included. Labels are never part of a series.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parsePoints } from '../../server/detection/scoring/points-file.ts'
 import type { SeriesPoint } from '../../server/detection/scoring/series.ts'
+import type { Span } from './served-openings.ts'
 
 const minuteMs = 60_000
 const minutesPerWeek = 10_080
-
-/** A half-open range of time, in milliseconds since 1970. */
-interface Span {
-  readonly startMs: number
-  readonly endMs: number
-}
 
 export interface FieldSeries {
   readonly set: 'AIOps' | 'Microsoft'
@@ -43,29 +38,17 @@ export function hasField(folder: string): boolean {
 
 /** Every labelled series; those without any label are series in which every alarm is false. */
 export function readField(folder: string): FieldSeries[] {
-  const kpis = readdirSync(join(folder, 'aiops-kpi')).filter((name) => name.endsWith('.csv.gz'))
-  const aiops = kpis.sort().map((name) => {
-    const path = join(folder, 'aiops-kpi', name)
-    return seriesOf(path, { set: 'AIOps', group: name.slice(0, 8), name: name.slice(0, 8) })
-  })
-  const cloud = join(folder, 'microsoft-cloud')
-  const groups = readdirSync(cloud, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  const microsoft = groups
-    .map(({ name }) => name)
-    .sort()
-    .flatMap((group) =>
-      readdirSync(join(cloud, group))
-        .filter((name) => name.endsWith('.csv.gz'))
-        .sort()
-        .map((name) =>
-          seriesOf(join(cloud, group, name), {
-            set: 'Microsoft',
-            group,
-            name: name.replace('.csv.gz', ''),
-          }),
-        ),
-    )
-  return [...aiops, ...microsoft]
+  const read = (set: FieldSeries['set'], below: string, pattern: string, groupOf: (path: string) => string) =>
+    globSync(pattern, { cwd: join(folder, below) })
+      .sort()
+      .map((path) => {
+        const name = set === 'AIOps' ? groupOf(path) : basename(path, '.csv.gz')
+        return seriesOf(join(folder, below, path), { set, group: groupOf(path), name })
+      })
+  return [
+    ...read('AIOps', 'aiops-kpi', '*.csv.gz', (path) => path.slice(0, 8)),
+    ...read('Microsoft', 'microsoft-cloud', '*/*.csv.gz', dirname),
+  ]
 }
 
 function seriesOf(path: string, what: Pick<FieldSeries, 'set' | 'group' | 'name'>): FieldSeries {
@@ -100,9 +83,6 @@ function usualStep(times: readonly number[]): number {
   return Math.max(1, Math.round(usual / minuteMs))
 }
 
-/** An alarm from its first violating bucket to the end of its last. */
-export type Alarm = Span
-
 export interface Judgement {
   readonly events: number
   readonly eventsFound: number
@@ -113,14 +93,14 @@ export interface Judgement {
   readonly weeks: number
 }
 
-/** Judges the alarms of one series, in any order. */
-export function judgeAlarms(series: FieldSeries, all: readonly Alarm[]): Judgement {
+/** Judges the alarms of one series, from the first violating bucket to the end of the last, in any order. */
+export function judgeAlarms(series: FieldSeries, all: readonly Span[]): Judgement {
   const { endMs, judgedFromMs, stepMinutes } = series
   const toleranceMs = (stepMinutes === 1 ? 7 : 2) * stepMinutes * minuteMs
   const events = series.events.filter(({ startMs }) => startMs >= judgedFromMs)
   const stretches = joinedWithin(events, (stepMinutes < 60 ? 60 : 180) * minuteMs)
   const alarms = all.filter((alarm) => alarm.startMs >= judgedFromMs)
-  const meets = (event: Span) => (alarm: Alarm) =>
+  const meets = (event: Span) => (alarm: Span) =>
     alarm.startMs < event.endMs + toleranceMs && alarm.endMs > event.startMs
   const found = (spans: readonly Span[]) => spans.filter((span) => alarms.some(meets(span))).length
   return {
@@ -146,14 +126,7 @@ function joinedWithin(events: readonly Span[], apartMs: number): Span[] {
 
 /** Sums; rates are of the sums, so that a long series counts for more. */
 export function addJudgements(all: readonly Judgement[]): Judgement {
-  const sum = (of: (one: Judgement) => number) => all.reduce((total, one) => total + of(one), 0)
-  return {
-    events: sum((one) => one.events),
-    eventsFound: sum((one) => one.eventsFound),
-    stretches: sum((one) => one.stretches),
-    stretchesFound: sum((one) => one.stretchesFound),
-    alarms: sum((one) => one.alarms),
-    right: sum((one) => one.right),
-    weeks: sum((one) => one.weeks),
-  }
+  const total = { events: 0, eventsFound: 0, stretches: 0, stretchesFound: 0, alarms: 0, right: 0, weeks: 0 }
+  for (const one of all) for (const key of Object.keys(total) as (keyof Judgement)[]) total[key] += one[key]
+  return total
 }

@@ -5,29 +5,26 @@
 // separately.
 //
 //   npm run bench -- detection/field [--ways served,suggested,whole] [--method auto] [--budget 1]
-//     [--only aiops|microsoft] [--series a,b] [--every n] [--report FILE]
+//     [--only aiops|microsoft] [--series a,b] [--report FILE]
 //
 // LETHE_FIELD_DIR names the folder of the data. --series keeps the series whose name contains one of these
-// texts; --every keeps each n-th series. --report writes a page for each way, of which the first has this
-// name, that shows each series with what was found, missed and false. The method is that of *served* and
-// *whole*.
+// texts. --report writes a page for each way, of which the first has this name, that shows each series with
+// what was found, missed and false. The method is that of *served* and *whole*.
 
 import { parseArgs } from 'node:util'
-import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
+import type { MethodKey } from '../../contract/detection/methods.ts'
 import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
 import { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
 import { seriesChart } from '../../server/cli/charts/series-chart.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
-import type { MethodChoice } from '../../server/detection/methods/catalogue.ts'
 import type { Scores } from '../../server/detection/methods/method.ts'
 import { evaluateSeries } from '../../server/detection/runs/evaluate.ts'
-import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
+import { FilePoints } from '../../server/detection/runs/file-replay.ts'
 import { buildSeries, type Series } from '../../server/detection/scoring/series.ts'
 import { suggestForPoints } from '../../server/detection/suggest-file.ts'
 import { type Row, report, reportAbsent, say } from '../report.ts'
 import { rounded } from '../samples.ts'
 import {
-  type Alarm,
   addJudgements,
   type FieldSeries,
   fieldFolder,
@@ -36,7 +33,9 @@ import {
   judgeAlarms,
   readField,
 } from './field-series.ts'
-import { colourText, ReportPage } from './report-page.ts'
+import { choiceOf } from './judging.ts'
+import { ReportPage } from './report-page.ts'
+import { type Span, servedSpans } from './served-openings.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -45,7 +44,6 @@ const { values: options } = parseArgs({
     budget: { type: 'string', default: '1' },
     only: { type: 'string' },
     series: { type: 'string' },
-    every: { type: 'string', default: '1' },
     report: { type: 'string' },
   },
 })
@@ -77,11 +75,10 @@ const wanted = options.series?.split(',')
 const all = readField(folder)
   .filter(({ set }) => options.only === undefined || set.toLowerCase() === options.only)
   .filter(({ name }) => wanted?.some((text) => name.includes(text)) ?? true)
-  .filter((_, i) => i % Number(options.every) === 0)
 
 /** The source of the alarms of a series. */
 interface Seen {
-  readonly alarms: readonly Alarm[]
+  readonly alarms: readonly Span[]
   readonly scores: Scores
   readonly series: Series
 }
@@ -90,9 +87,7 @@ const params = { alarm_budget_per_week: Number(options.budget) }
 
 /** One pass over the file, in its own step. */
 async function wholePass(field: FieldSeries): Promise<Seen> {
-  const key = options.method as MethodKey
-  // The schema of this very key made the parameters, which the type of a lookup by key can't express.
-  const choice = { method_key: key, params: methodParams[key].parse(params) } as MethodChoice
+  const choice = choiceOf(options.method as MethodKey, params)
   const stepNs = BigInt(field.stepMinutes) * nsPerMinute
   const [first, last] = [field.points[0]?.timeNs ?? 0n, field.points.at(-1)?.timeNs ?? 0n]
   const startNs = (first / stepNs) * stepNs
@@ -125,16 +120,8 @@ async function suggested(field: FieldSeries): Promise<Seen> {
 
 async function replayed(points: FilePoints, definition: DetectorDefinition, createdAtNs: Ns): Promise<Seen> {
   const drawn = new DrawnBuckets()
-  const { anomalies } = await replayPoints(points, definition, {
-    createdAtNs,
-    endNs: points.lastNs ?? createdAtNs,
-    ...(options.report !== undefined && { onJudged: (judged) => drawn.add(judged) }),
-  })
-  const alarms = anomalies.map(({ seenUntilNs, startedNs }) => ({
-    startMs: Number(startedNs / nsPerMs),
-    endMs: Number(seenUntilNs / nsPerMs),
-  }))
-  return { alarms, ...drawn.whole() }
+  const shown = options.report === undefined ? undefined : drawn
+  return { alarms: await servedSpans(points, definition, createdAtNs, shown), ...drawn.whole() }
 }
 
 const share = (part: number, of: number) => (of === 0 ? null : rounded(part / of))
@@ -159,10 +146,7 @@ const chosenWays = options.ways.split(',').map((name) => {
 })
 
 for (const way of chosenWays) {
-  const page = new ReportPage(
-    `The field, ${way}: ${options.method} at a budget of ${options.budget} a week`,
-    colourText,
-  )
+  const page = new ReportPage(`The field, ${way}: ${options.method} at ${options.budget} a week`)
   const judgements: (FieldSeries & { readonly judged: Judgement })[] = []
   for (const field of all) {
     const startUs = process.cpuUsage().user
@@ -197,9 +181,7 @@ function sumsOf(way: Way, judgements: readonly (FieldSeries & { readonly judged:
     const own = judgements.filter((one) => one.set === set)
     const parts = {
       all: own,
-      'tuned on': own.filter(({ group }) => !heldOutGroups.has(group)),
       'held out': own.filter(({ group }) => heldOutGroups.has(group)),
-      minutes: own.filter(({ stepMinutes }) => stepMinutes === 1),
     }
     return Object.entries(parts).flatMap(([part, some]) => {
       if (some.length === 0) return []

@@ -4,6 +4,7 @@
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
+import { poisson } from './judging.ts'
 
 const perDay = 288
 const perWeek = 2016
@@ -95,65 +96,10 @@ export const families: readonly Family[] = [
 
 const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
 
-/** Random walks: no value is usual for long. */
-function wandering(length: number, seed: number): Float64Array {
-  const normal = seededNormal(seed)
-  let level = 1000
-  return Float64Array.from({ length }, () => {
-    level += normal()
-    return level
-  })
-}
-
-/**
- * Now one level, now another, for hours or days: a pool that is scaled, a job that runs
- * when somebody starts it.
- */
-function switching(length: number, seed: number): Float64Array {
-  const normal = seededNormal(seed)
-  const uniform = seededUniform(seed + 1)
-  let level = 1000
-  return Float64Array.from({ length }, () => {
-    if (uniform() < 1 / 100) level = 1000 + 10 * Math.floor(6 * uniform())
-    return level + normal()
-  })
-}
-
-/** Days and weeks with much and with little noise: the spread is multiplied by itself. */
-function stormy(length: number, seed: number): Float64Array {
-  const normal = seededNormal(seed)
-  let mood = 0
-  return Float64Array.from({ length }, () => {
-    mood = 0.998 * mood + 0.08 * normal()
-    return 1000 + Math.exp(mood) * normal()
-  })
-}
-
-/** Jobs that start at any time, have any size, and end after a while. */
-function bursty(length: number, seed: number): Float64Array {
-  const normal = seededNormal(seed)
-  const uniform = seededUniform(seed + 1)
-  let left = 0
-  return Float64Array.from({ length }, () => {
-    if (uniform() < 1 / 150) left += 20 * (1 - uniform()) ** -0.6
-    left *= 0.85
-    return 1000 + left + normal()
-  })
-}
-
-/**
- * Measured only where they are named: a rhythm that no method without a clock can know,
- * and what is never at rest.
- */
-export const namedFamilies: readonly Family[] = [
-  ...[1, 2, 3, 4, 6].map((buckets) =>
-    family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
-  ),
-  family('wandering', wandering, 60),
-  family('switching', switching, 17),
-  family('stormy', stormy, 1.5),
-  family('bursty', bursty, 3),
-]
+/** Measured only where they are named: a rhythm that no method without a clock can learn. */
+export const namedFamilies: readonly Family[] = [1, 2, 3, 4, 6].map((buckets) =>
+  family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
+)
 
 /** `to` is exclusive. */
 export interface Planted {
@@ -165,23 +111,24 @@ interface Planting {
   readonly from: number
   /** Buckets from one beginning to the next. */
   readonly every: number
-  /** Lengths, taken in turn. */
-  readonly lasting: readonly number[]
   /**
-   * With which of the sizes, sides and lengths to begin, so that several series with few
-   * incidents have all of them.
+   * With which of the sizes, sides and lengths to begin, so that several series with few incidents have all
+   * of them.
    */
-  readonly firstTurn?: number
+  readonly firstTurn: number
 }
+
+/** Half an hour or three hours, in buckets. */
+const lasting = [6, 36]
 
 /** Six, twelve and twenty-four deviations up and down in turn, away from real changes of level. */
 export function plantedIn(values: Float64Array, of: Family, planting: Planting) {
   const changed = values.slice()
   const incidents: Planted[] = []
   for (let from = planting.from + perDay; from + perDay < values.length; from += planting.every) {
-    const turn = incidents.length + (planting.firstTurn ?? 0)
+    const turn = incidents.length + planting.firstTurn
     const size = [6, 12, 24][turn % 3] ?? 6
-    const to = from + (planting.lasting[Math.floor(turn / 6) % planting.lasting.length] ?? 1)
+    const to = from + (lasting[Math.floor(turn / 6) % lasting.length] ?? 1)
     const isUp = turn % 2 === 0 || of.isCount === true
     if (of.shiftsAt.some((shift) => from >= shift - perDay && from < shift + perDay)) continue
     for (let i = from; i < to; i++) {
@@ -191,14 +138,4 @@ export function plantedIn(values: Float64Array, of: Family, planting: Planting) 
     incidents.push({ from, to })
   }
   return { values: changed, incidents }
-}
-
-/** Knuth's product of uniforms, in parts of 50 so that it stays above zero. */
-function poisson(rate: number, uniform: () => number): number {
-  let count = 0
-  for (let left = rate; left > 0; left -= 50) {
-    const limit = Math.exp(-Math.min(50, left))
-    for (let product = uniform(); product > limit; product *= uniform()) count++
-  }
-  return count
 }

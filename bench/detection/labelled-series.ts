@@ -1,5 +1,13 @@
 // The types of both generated corpora, lifelike.ts and varied.ts.
 
+export interface Chance {
+  readonly uniform: () => number
+  readonly normal: () => number
+}
+
+export const between = (low: number, high: number, { uniform }: Chance): number =>
+  low + (high - low) * uniform()
+
 export interface LabelledIncident {
   readonly kind: string
   readonly from: number

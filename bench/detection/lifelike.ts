@@ -6,7 +6,7 @@
 
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
+import { between, type Chance, type LabelledIncident, type LabelledSeries } from './labelled-series.ts'
 import { isVisible } from './visible.ts'
 
 const stepMinutes = 5
@@ -16,11 +16,6 @@ const days = 28
 /** No incident is planted before, so that every method has seen a weekend. */
 const firstDay = 7
 const daysBetween = 4
-
-interface Chance {
-  readonly uniform: () => number
-  readonly normal: () => number
-}
 
 type Signal = (length: number, chance: Chance) => Float64Array
 
@@ -122,7 +117,6 @@ interface Incident {
 const over = (values: Float64Array, { from, to }: Span, at: (value: number, i: number) => number) => {
   for (let i = from; i < to; i++) values[i] = at(values[i] ?? 0, i)
 }
-const between = (low: number, high: number, { uniform }: Chance) => low + (high - low) * uniform()
 
 const incidentKinds = {
   spike: {

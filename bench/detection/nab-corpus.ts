@@ -2,8 +2,8 @@
 // file to a regular series with gaps as missing buckets, as the product has it. Labels are separate from the
 // series, so no scorer can use them.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { buildSeries, type Series } from '../../server/detection/scoring/series.ts'
 
@@ -54,14 +54,8 @@ export function readProfiles(folder: string): NabProfile[] {
 
 export function readCorpus(folder: string): NabFile[] {
   const labels: Record<string, [string, string][]> = readJson(join(folder, 'labels/combined_windows.json'))
-  const files: NabFile[] = []
-  for (const group of readdirSync(join(folder, 'data')).sort()) {
-    for (const name of readdirSync(join(folder, 'data', group)).sort()) {
-      const path = `${group}/${name}`
-      files.push(readFile(folder, path, group, labels[path] ?? []))
-    }
-  }
-  return files
+  const paths = globSync('*/*', { cwd: join(folder, 'data') }).sort()
+  return paths.map((path) => readFile(folder, path, labels[path] ?? []))
 }
 
 /** Published scores of one detector, row by row, keyed by file. */
@@ -78,17 +72,12 @@ export function readPublishedScores(folder: string, detector: string): Map<strin
   )
 }
 
-/** Final scores as published: `{ detector: { standard, reward_low_FP_rate, reward_low_FN_rate } }`. */
-export function readPublishedFinals(folder: string): Record<string, Record<string, number>> {
-  return readJson(join(folder, 'results/final_results.json'))
-}
-
 /** A score per bucket laid back onto the rows; rows without one get 0, which never fires. */
 export function scoresOfRows(file: NabFile, bucketScores: Float64Array): Float64Array {
   return Float64Array.from(file.bucketOfRow, (bucket) => bucketScores[bucket] || 0)
 }
 
-function readFile(folder: string, path: string, group: string, labels: [string, string][]): NabFile {
+function readFile(folder: string, path: string, labels: [string, string][]): NabFile {
   const rows = readFileSync(join(folder, 'data', path), 'utf8')
     .trimEnd()
     .split('\n')
@@ -103,7 +92,7 @@ function readFile(folder: string, path: string, group: string, labels: [string, 
     rows.map(([, value]) => Number(value)),
   )
   const probation = Math.min(Math.floor(0.15 * rows.length), 750)
-  return { path, group, length: rows.length, windows, probation, series, bucketOfRow }
+  return { path, group: dirname(path), length: rows.length, windows, probation, series, bucketOfRow }
 }
 
 /** The usual distance of the timestamps is the step; a reading goes to the nearest bucket. */

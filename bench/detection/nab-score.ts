@@ -1,7 +1,7 @@
 // NAB v1.1 scores, implemented from the published rules: a detection inside a window earns more the earlier
 // it is; one outside a window costs, and so does a window without one; all files have one threshold. The
 // threshold is either the oracle's (the best for the same labels, as it is usually published) or the best for
-// the other groups.
+// the other groups. 0 is "never fires", 100 is perfect.
 //
 // A sweep adds rows to the detections in descending order of score and keeps the total up to date, so every
 // distinct score of the corpus is tried as threshold in one pass.
@@ -14,8 +14,7 @@ import type { NabFile, NabProfile } from './nab-corpus.ts'
  */
 export type RowScores = ReadonlyMap<string, Float64Array>
 
-interface NabScore {
-  /** 0 is "never fires", 100 is perfect. */
+interface BestScore {
   readonly final: number
   readonly threshold: number
 }
@@ -36,36 +35,26 @@ interface RatedCorpus {
 }
 
 /** The best threshold on the given files, scored on the same files. */
-export function oracleScore(rated: RatedCorpus, profile: NabProfile): NabScore {
+export function oracleScore(rated: RatedCorpus, profile: NabProfile): BestScore {
   const { threshold, raw } = bestThreshold(rated.rows, windowsOf(rated), profile)
   return { threshold, final: normalised(raw, windowsOf(rated), profile) }
 }
 
-/** Each group scored at the threshold that was best on all other groups; `threshold` is their mean. */
-export function heldOutScore(rated: RatedCorpus, profile: NabProfile): NabScore {
+/** Each group scored at the threshold that was best on all other groups. */
+export function heldOutScore(rated: RatedCorpus, profile: NabProfile): number {
   let raw = 0
-  let thresholds = 0
-  for (const group of rated.windowsOfGroup.keys()) {
-    const split = splitScore(rated, group, profile)
-    raw += split.judgedRaw
-    thresholds += split.threshold / rated.windowsOfGroup.size
+  for (const [group, windows] of rated.windowsOfGroup) {
+    const others = rated.rows.filter((row) => row.group !== group)
+    const { threshold } = bestThreshold(others, windowsOf(rated) - windows, profile)
+    const judged = rated.rows.filter((row) => row.group === group)
+    raw += rawAt(judged, windows, threshold, profile)
   }
-  return { threshold: thresholds, final: normalised(raw, windowsOf(rated), profile) }
-}
-
-/** One group judged at the threshold that was best on the others; `judgedRaw` is not normalised. */
-function splitScore(rated: RatedCorpus, judged: string, profile: NabProfile) {
-  const windowsOfJudged = rated.windowsOfGroup.get(judged) ?? 0
-  const choosers = rated.rows.filter(({ group }) => group !== judged)
-  const { threshold } = bestThreshold(choosers, windowsOf(rated) - windowsOfJudged, profile)
-  const judgedRows = rated.rows.filter(({ group }) => group === judged)
-  return { threshold, judgedRaw: rawAt(judgedRows, windowsOfJudged, threshold, profile) }
+  return normalised(raw, windowsOf(rated), profile)
 }
 
 /** Scored at a given threshold. */
-export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: number): NabScore {
-  const raw = rawAt(rated.rows, windowsOf(rated), threshold, profile)
-  return { threshold, final: normalised(raw, windowsOf(rated), profile) }
+export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: number): number {
+  return normalised(rawAt(rated.rows, windowsOf(rated), threshold, profile), windowsOf(rated), profile)
 }
 
 const windowsOf = (rated: RatedCorpus) => rated.windowsOfGroup.values().reduce((sum, each) => sum + each, 0)

@@ -5,7 +5,7 @@
 // of the requests is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts
 // against both. Each incident is read again with all spans hidden.
 //
-//   npm run bench -- detection/origin [seeds, 1] [--services 8] [--show]
+//   npm run bench -- detection/origin [seeds, 1] [--services 8]
 
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -15,7 +15,7 @@ import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/governance/active-holds.ts'
 import { type ServiceName, serviceNames, spanKind } from '../../server/demo/call-graph.ts'
 import { demoDetectors } from '../../server/demo/detectors.ts'
-import { mix, openRandom, poisson } from '../../server/demo/random.ts'
+import { mix, normal, openRandom, poisson } from '../../server/demo/random.ts'
 import { definitionOf, openControl } from '../../server/detection/detection-fixture.ts'
 import { type DetectorDefinition, methodChoiceOf } from '../../server/detection/detectors/detector.ts'
 import { DetectionStore } from '../../server/detection/detectors/store.ts'
@@ -30,8 +30,17 @@ import type { TenantPlace } from '../../server/telemetry/engine.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../../server/telemetry/row-fixture.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
-import { report, say } from '../report.ts'
+import { report } from '../report.ts'
 import { rounded } from '../samples.ts'
+import {
+  type Counted,
+  countRequest,
+  nothing,
+  percentile95,
+  type Reading,
+  readingOf,
+  seriesOfRun,
+} from './counted.ts'
 import {
   type Fault,
   faultKinds,
@@ -43,7 +52,7 @@ import {
 
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
-  options: { services: { type: 'string', default: '8' }, show: { type: 'boolean', default: false } },
+  options: { services: { type: 'string', default: '8' } },
 })
 const seeds = Array.from({ length: Number(positionals[0] ?? 1) }, (_, i) => i + 1)
 const servicesEach = Number(options.services)
@@ -62,17 +71,6 @@ const detectors: readonly DetectorDefinition[] = [
     .filter(({ metric_key }) => metric_key === 'system.memory.utilization')
     .map((draft) => definitionOf({ ...draft })),
 ]
-
-/** Counts of a service in some minutes, as detectors read them. */
-interface Counted {
-  requests: number
-  failed: number
-  errorLogs: number
-  memory: number[]
-  durationsMs: number[]
-}
-
-const nothing = (): Counted => ({ requests: 0, failed: 0, errorLogs: 0, memory: [], durationsMs: [] })
 
 class Case {
   readonly fault: Fault
@@ -113,10 +111,7 @@ class Case {
   #count(minute: number, { errorLogs, memory, spans }: SimulatedMinute): void {
     for (const { isFailed, ms, startMs, step } of spans) {
       if (step.kind !== spanKind.server && step.kind !== spanKind.consumer) continue
-      const counted = this.#of(minute + Math.floor(startMs / minuteMs), step.service)
-      counted.requests++
-      if (isFailed) counted.failed++
-      counted.durationsMs.push(ms)
+      countRequest(this.#of(minute + Math.floor(startMs / minuteMs), step.service), isFailed, ms)
     }
     for (const [service, count] of errorLogs) this.#of(minute, service).errorLogs += count
     for (const [service, value] of memory) this.#of(minute, service).memory.push(value)
@@ -125,64 +120,36 @@ class Case {
   #calmPercentiles(service: string): readonly [number, number] {
     const values: number[] = []
     for (let minute = this.#firstMinute; minute + 5 <= this.faultMinute; minute += 5) {
-      values.push(percentile(this.#sum(service, minute, 5).durationsMs))
+      values.push(percentile95(this.#over(service, minute, 5).flatMap(({ durationsMs }) => durationsMs)))
     }
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length
     return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)]
   }
 
-  #sum(service: string, from: number, count: number): Counted {
-    const total = nothing()
-    for (let minute = from; minute < from + count; minute++) {
-      const one = this.#of(minute, service)
-      total.requests += one.requests
-      total.failed += one.failed
-      total.errorLogs += one.errorLogs
-      total.memory.push(...one.memory)
-      total.durationsMs.push(...one.durationsMs)
-    }
-    return total
+  #over(service: string, from: number, count: number): Counted[] {
+    return Array.from({ length: count }, (_, i) => this.#of(from + i, service))
   }
 
   /** The series of a run: simulated minutes, and before them draws of the same distributions. */
-  series(metricKey: string, service: string, plan: RunPlan): Series {
+  series(metricKey: string, service: ServiceName, plan: RunPlan): Series {
     const step = plan.stepMinutes
-    const start = Number(plan.startNs / 60_000_000_000n)
-    const length = Number(plan.endNs / 60_000_000_000n - BigInt(start)) / step
-    const values = new Float64Array(length)
-    const volumes = new Float64Array(length)
-    for (let i = 0; i < length; i++) {
-      const from = start + i * step
-      const [value, volume] =
-        from >= this.#firstMinute
-          ? this.#measured(metricKey, service, from, step)
-          : this.#drawn(metricKey, service, from, step)
-      values[i] = value
-      volumes[i] = volume
-    }
-    return { startNs: plan.startNs, stepMinutes: step, values, unknown: new Uint8Array(length), volumes }
+    return seriesOfRun(plan, (from) =>
+      from >= this.#firstMinute
+        ? readingOf(metricKey, this.#over(service, from, step))
+        : this.#drawn(metricKey, service, from, step),
+    )
   }
 
-  #measured(metricKey: string, service: string, from: number, step: number): readonly [number, number] {
-    const { durationsMs, errorLogs, failed, memory, requests } = this.#sum(service, from, step)
-    if (metricKey === 'spans.rate') return [requests / (60 * step), requests]
-    if (metricKey === 'spans.error_ratio') return [failed / requests, requests]
-    if (metricKey === 'spans.latency_p95') return [percentile(durationsMs), requests]
-    if (metricKey === 'logs.error_count') return [errorLogs, 1]
-    return [memory.reduce((sum, value) => sum + value, 0) / memory.length, memory.length]
-  }
-
-  #drawn(metricKey: string, service: string, from: number, step: number): readonly [number, number] {
-    const random = openRandom(this.#seed, from, serviceNames.indexOf(service as ServiceName), step)
+  #drawn(metricKey: string, service: ServiceName, from: number, step: number): Reading {
+    const random = openRandom(this.#seed, from, serviceNames.indexOf(service), step)
     const requests = poisson(random, usualRate(service) * seasonAt(from + step / 2) * step)
-    if (metricKey === 'spans.rate') return [requests / (60 * step), requests]
+    if (metricKey === 'spans.rate') return { value: requests / (60 * step), volume: requests }
     const failed = poisson(random, 0.002 * requests)
-    if (metricKey === 'spans.error_ratio') return [failed / requests, requests]
-    if (metricKey === 'logs.error_count') return [failed, 1]
-    if (metricKey !== 'spans.latency_p95') return [0.4 + 0.006 * (random() - 0.5), step]
+    if (metricKey === 'spans.error_ratio') return { value: failed / requests, volume: requests }
+    if (metricKey === 'logs.error_count') return { value: failed, volume: 1 }
+    if (metricKey !== 'spans.latency_p95') return { value: 0.4 + 0.006 * (random() - 0.5), volume: step }
     const [mean, deviation] = this.#calmMs.get(service) ?? [0, 0]
-    const noise = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
-    return [Math.max(1, mean + noise * deviation), requests]
+    return { value: Math.max(1, mean + normal(random) * deviation), volume: requests }
   }
 
   /** The traced spans from half an hour and more before the fault to an hour after its start. */
@@ -202,13 +169,8 @@ function isTraced(trace: string): boolean {
   )
 }
 
-const kindNames = new Map<number, string>([
-  [spanKind.internal, 'Internal'],
-  [spanKind.server, 'Server'],
-  [spanKind.client, 'Client'],
-  [spanKind.producer, 'Producer'],
-  [spanKind.consumer, 'Consumer'],
-])
+/** By the numbers of OTLP. */
+const kindNames = ['', 'Internal', 'Server', 'Client', 'Producer', 'Consumer']
 
 function rowOf(
   { id, isFailed, link, ms, parent, peer, startMs, step, trace, version }: SimulatedMinute['spans'][number],
@@ -220,7 +182,7 @@ function rowOf(
     SpanId: `${trace}-${id}`,
     ParentSpanId: parent === '' ? '' : `${trace}-${parent}`,
     SpanName: step.name,
-    SpanKind: kindNames.get(step.kind) ?? '',
+    SpanKind: kindNames[step.kind] ?? '',
     ServiceName: step.service,
     ResourceAttributes: { 'service.name': step.service, 'service.version': version },
     SpanAttributes: peer === '' ? {} : { 'server.address': peer },
@@ -229,13 +191,6 @@ function rowOf(
     ...(link !== null && { 'Links.TraceId': [link[0]], 'Links.SpanId': [`${link[0]}-${link[1]}`] }),
     ...(link !== null && { 'Links.TraceState': [''], 'Links.Attributes': [{}] }),
   }
-}
-
-function percentile(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const position = 0.95 * (sorted.length - 1)
-  const [low, high] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]]
-  return low === undefined || high === undefined ? Number.NaN : low + (high - low) * (position % 1)
 }
 
 const { control, close, folder } = await openControl()
@@ -271,9 +226,7 @@ async function rankCase(one: Case, ordinal: number): Promise<RankedCase> {
   const ask = async () => {
     const { incidents: found } = await incidents.list(reader, { limit: 10, before: null }, nowNs)
     const [largest] = found.toSorted((a, b) => b.incident.anomaly_count - a.incident.anomaly_count)
-    const told = largest === undefined ? null : await incidents.find(reader, largest.incident.id, nowNs)
-    if (options.show) show(one, told)
-    return told
+    return largest === undefined ? null : incidents.find(reader, largest.incident.id, nowNs)
   }
   const rank = rankIn(await ask(), one.fault)
   gate.hide(place.tenantId, { id: 'all spans', signals: ['traces'], range: { startNs: null, endNs: null } })
@@ -281,8 +234,8 @@ async function rankCase(one: Case, ordinal: number): Promise<RankedCase> {
   return { fault: one.fault, anomalies, rank, rankAlone, incidents: listed.length }
 }
 
-function rankIn(told: IncidentWithMembers | null, { service }: Fault): number | null {
-  const index = told?.candidates.findIndex((candidate) => candidate.service === service) ?? -1
+function rankIn(found: IncidentWithMembers | null, { service }: Fault): number | null {
+  const index = found?.candidates.findIndex((candidate) => candidate.service === service) ?? -1
   return index < 0 ? null : index + 1
 }
 
@@ -320,19 +273,6 @@ async function detect(one: Case, { tenantId }: TenantPlace, definition: Detector
   return found
 }
 
-function show({ fault }: Case, told: IncidentWithMembers | null): void {
-  say(`${fault.kind} at ${fault.service}: ${told?.title ?? 'nothing found'}`)
-  for (const member of told?.members ?? []) {
-    say(
-      `    ${member.started_at.slice(11, 16)} ${member.metric_key} ${member.service} ${member.score.toFixed(1)}`,
-    )
-  }
-  for (const { score, service, why } of told?.candidates.slice(0, 3) ?? []) {
-    say(`  ${service} ${score}`)
-    for (const sentence of why) say(`      ${sentence}`)
-  }
-}
-
 const cases: RankedCase[] = []
 let ordinal = 0
 for (const seed of seeds) {
@@ -365,9 +305,6 @@ function row(name: string, some: readonly RankedCase[]) {
 
 for (const [kind, some] of Map.groupBy(cases, ({ fault }) => fault.kind))
   report('Origin by fault', row(kind, some))
-for (const [service, some] of Map.groupBy(cases, ({ fault }) => fault.service)) {
-  report('Origin by service', row(service, some))
-}
 report('Origin of all', row('all', cases))
 await engine.close()
 await close()

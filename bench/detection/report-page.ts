@@ -12,6 +12,7 @@ import {
 } from '../../server/cli/charts/chart.ts'
 import { drawSvg, escapeMarkup } from '../../server/cli/charts/svg-chart.ts'
 import { type Row, say } from '../report.ts'
+import { cellText } from '../tables.ts'
 
 /** Close-ups of a series for each kind of result. */
 const closeUps = { missed: 4, wrong: 4, found: 2 }
@@ -27,19 +28,17 @@ td:first-child,th:first-child{text-align:left}p{margin:.3em 0}svg{display:inline
 summary{cursor:pointer;color:#555}a{color:#1f5f97}`
 
 /** What the colours of every page mean. */
-export const colourText =
+const colourText =
   'Each series with its band or, where the method has none, its score. Green: events that were found and alarms about them. Orange: events that were missed. Red: false alarms. What lies on grey is there to learn from and does not count.'
 
 /** Collects series as pictures, so that their columns need not be in memory together. */
 export class ReportPage {
   readonly #title: string
-  readonly #intro: string
   readonly #parts: string[] = []
   readonly #index: string[] = []
 
-  constructor(title: string, intro: string) {
+  constructor(title: string) {
     this.#title = title
-    this.#intro = intro
   }
 
   /** Adds a series; `row` is its row in the report of the bench. */
@@ -58,7 +57,7 @@ export class ReportPage {
   }
 
   /** Writes the page, with tables that the bench made of all series, by name. */
-  write(path: string, tables: ReadonlyMap<string, readonly Row[]>): void {
+  write(path: string, tables: ReadonlyMap<string, readonly Row[]> = new Map()): void {
     writeFileSync(path, this.#html(tables))
     say(`${path} shows each series`)
   }
@@ -67,7 +66,7 @@ export class ReportPage {
     const summaries = [...tables].map(([name, rows]) => `<h2>${escapeMarkup(name)}</h2>${tableOf(rows)}`)
     return [
       `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeMarkup(this.#title)}</title><style>${style}</style></head><body>`,
-      `<h1>${escapeMarkup(this.#title)}</h1><p>${escapeMarkup(this.#intro)}</p>`,
+      `<h1>${escapeMarkup(this.#title)}</h1><p>${colourText}</p>`,
       ...summaries,
       `<h2>Each series</h2><table>${this.#index.join('')}</table>`,
       ...this.#parts,
@@ -121,8 +120,4 @@ function tableOf(rows: readonly Row[]): string {
 
 function tableRow(cell: 'td' | 'th', texts: readonly string[]): string {
   return `<tr>${texts.map((text) => `<${cell}>${text}</${cell}>`).join('')}</tr>`
-}
-
-function cellText(cell: Row[string]): string {
-  return cell === null ? '' : String(cell)
 }

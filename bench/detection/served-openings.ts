@@ -1,12 +1,36 @@
-// Returns when a detector of the service would have raised its alarms on generated values, run by run on its
-// schedule.
+// The anomalies that a detector of the service would have recorded, run by run on its schedule.
 
-import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
-import { readDraft } from '../../server/detection/detectors/detector.ts'
+import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
+import type { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
+import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 
 /** Monday 2026-08-31: the start of generated series. */
 export const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
+
+/** Half-open, in milliseconds since 1970. */
+export interface Span {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+/** The anomalies of a detector that was created at `createdAtNs`; its buckets are added to `drawn`. */
+export async function servedSpans(
+  points: FilePoints,
+  definition: DetectorDefinition,
+  createdAtNs: Ns,
+  drawn: DrawnBuckets | undefined,
+): Promise<Span[]> {
+  const { anomalies } = await replayPoints(points, definition, {
+    createdAtNs,
+    endNs: points.lastNs ?? createdAtNs,
+    ...(drawn !== undefined && { onJudged: (judged) => drawn.add(judged) }),
+  })
+  return anomalies.map(({ seenUntilNs, startedNs }) => ({
+    startMs: Number(startedNs / nsPerMs),
+    endMs: Number(seenUntilNs / nsPerMs),
+  }))
+}
 
 interface ServedSeries {
   /** One per step; NaN is missing. */

@@ -7,7 +7,7 @@
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
-import type { LabelledIncident, LabelledSeries } from './labelled-series.ts'
+import { between, type Chance, type LabelledIncident, type LabelledSeries } from './labelled-series.ts'
 import { isVisible } from './visible.ts'
 
 /** The properties of a series of one step; its length is about what people look at. */
@@ -21,11 +21,6 @@ const cadences = [
 /** Nothing is planted before this share of a series. */
 const calmShare = 0.3
 const mostIncidents = 5
-
-interface Chance {
-  readonly uniform: () => number
-  readonly normal: () => number
-}
 
 /** The parts of which the values of a series are computed; incidents change a stretch of them. */
 interface Making {
@@ -57,7 +52,6 @@ interface Kind {
   readonly apply: (making: Making, stretch: Stretch) => void
 }
 
-const between = (low: number, high: number, { uniform }: Chance) => low + (high - low) * uniform()
 const sign = ({ uniform }: Chance) => (uniform() < 0.5 ? -1 : 1)
 
 function lift({ level }: Making, { from, to }: Stretch, by: (share: number) => number): void {

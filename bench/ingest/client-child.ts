@@ -1,12 +1,14 @@
-// Posts bodies over loopback from a separate process, as cheaply as Node can: one keep-alive socket per
-// client; of responses only the status is read. Closed loop without a rate. With a rate, requests are sent on
-// schedule whatever the responses do, so that a pause of the service shows in the latencies of all requests
-// that waited. Reads its orders as JSON from standard input and prints its measurements as JSON.
+// Posts bodies over loopback from a separate process, with one keep-alive socket per client. Closed loop
+// without a rate. With a rate, requests are sent on schedule whatever the responses do, so that a pause of
+// the service shows in the latencies of all requests that waited. Reads its orders as JSON from standard
+// input and prints its measurements as JSON.
 
 import { readFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { urlToHttpOptions } from 'node:url'
+import { ask } from '../http-client.ts'
 
 export interface ClientOrders {
   readonly address: string
@@ -31,39 +33,27 @@ export interface ClientReport {
 const orders: ClientOrders = JSON.parse(await text(process.stdin))
 const bodies = orders.bodies.map((path) => readFileSync(path))
 const agent = new Agent({ keepAlive: true, maxSockets: orders.clients })
+const target = urlToHttpOptions(new URL(orders.path, orders.address))
 const accepted = bodies.map(() => 0)
 const latenciesMs: number[] = []
 let [next, refused] = [0, 0]
 
-function post(body: Buffer, secret: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/x-protobuf',
-      'content-length': body.length,
-    }
-    const sent = request(`${orders.address}${orders.path}`, { method: 'POST', agent, headers }, (answer) => {
-      answer.resume()
-      answer.on('end', () => resolve(answer.statusCode ?? 0))
-    })
-    sent.on('error', reject)
-    sent.end(body)
-  })
-}
-
 async function postNext(client: number, sinceMs: number): Promise<void> {
   const at = next++ % bodies.length
-  const status = await post(
-    bodies[at] ?? Buffer.alloc(0),
-    orders.secrets[client % orders.secrets.length] ?? '',
-  )
+  const body = bodies[at] ?? Buffer.alloc(0)
+  const headers = {
+    authorization: `Bearer ${orders.secrets[client % orders.secrets.length]}`,
+    'content-type': 'application/x-protobuf',
+    'content-length': body.length,
+  }
+  const { status, text: said } = await ask({ ...target, method: 'POST', agent, headers }, body)
   if (status === 200) {
     accepted[at] = (accepted[at] ?? 0) + 1
     latenciesMs.push(performance.now() - sinceMs)
   } else if (status === 503) {
     refused++
     await sleep(100)
-  } else throw new Error(`returned ${status}`)
+  } else throw new Error(`returned ${status}: ${said}`)
 }
 
 async function closedLoop(client: number, untilMs: number): Promise<void> {

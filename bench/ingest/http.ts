@@ -10,10 +10,10 @@
 // are read from the kernel. LETHE_FSYNC=off applies to both; otherwise the baseline syncs as the engine can,
 // file by file.
 //
-// npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--rounds 1]
-// [--seconds 40] [--clients 64] [--seed 1]
+// npm run bench -- ingest/http [--signals metrics,logs,traces] [--organisations 1,16,64] [--seconds 40]
+// [--clients 64] [--seed 1]
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,12 +24,12 @@ import nodeFlags from '../../scripts/node-flags.json' with { type: 'json' }
 import { readConfig } from '../../server/config.ts'
 import { decodeExport } from '../../server/ingest/otlp/decode-export.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
+import { memoryMb, usedBy } from '../process-use.ts'
 import { report } from '../report.ts'
 import { quantile, rounded } from '../samples.ts'
 import type { BaselineOrders, BaselineReport } from './baseline-child.ts'
 import type { ClientOrders, ClientReport } from './client-child.ts'
 import { ingestBodies, startNs } from './payloads.ts'
-import { cpuSeconds, memoryMb } from './process-use.ts'
 import { secondsUntilRest } from './rest.ts'
 import { type Service, startService } from './service.ts'
 
@@ -37,7 +37,6 @@ const { values: flags } = parseArgs({
   options: {
     signals: { type: 'string', default: signals.join(',') },
     organisations: { type: 'string', default: '1,16,64' },
-    rounds: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '40' },
     clients: { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
@@ -55,10 +54,8 @@ try {
   for (const signal of signals.filter((one) => flags.signals.split(',').includes(one))) {
     const bodies = writeBodies(signal)
     for (const organisations of flags.organisations.split(',').map(Number)) {
-      let before = await baseline(signal, organisations, bodies)
-      for (let round = 0; round < Number(flags.rounds); round++) {
-        before = await measure({ signal, organisations, bodies, before })
-      }
+      const before = await baseline(signal, organisations, bodies)
+      await measure({ signal, organisations, bodies, before })
     }
   }
 } finally {
@@ -89,15 +86,14 @@ interface Trial {
   readonly before: BaselineReport
 }
 
-/** Reports one case, and returns the baseline measured just after it. */
-async function measure({ signal, organisations, bodies, before }: Trial): Promise<BaselineReport> {
+async function measure({ signal, organisations, bodies, before }: Trial): Promise<void> {
   const service = await startService(mkdtempSync(join(root, 'service-')), organisations)
   const idleMb = memoryMb(service.pid, 'VmRSS')
   const load = { signal, bodies, clients, service }
   await drive(load, { seconds: 1, perSecond: null })
   const full = await drive(load, { seconds, perSecond: null })
   const peakMb = memoryMb(service.pid, 'VmHWM')
-  const restSeconds = await secondsUntilRest(() => cpuSeconds(service.pid))
+  const restSeconds = await secondsUntilRest(() => usedBy(service.pid).cpuSeconds)
   /** Share of the rate during the load. */
   const sustainedShare = full.seconds / (full.seconds + restSeconds)
   const sustainedRowsPerSecond = Math.round(full.rowsPerSecond * sustainedShare)
@@ -133,7 +129,6 @@ async function measure({ signal, organisations, bodies, before }: Trial): Promis
     'engine alone rows/s, before, after': `${before.rowsPerSecond}, ${after.rowsPerSecond}`,
     'synced commits': isSynced,
   })
-  return after
 }
 
 interface Load {
@@ -152,9 +147,9 @@ async function drive(load: Load, pace: { readonly seconds: number; readonly perS
     bodies: load.bodies.map(({ path }) => path),
     ...pace,
   }
-  const startCpu = cpuSeconds(load.service.pid)
+  const startCpu = usedBy(load.service.pid).cpuSeconds
   const sent = await runChild<ClientReport>('client-child.ts', orders)
-  const cpu = cpuSeconds(load.service.pid) - startCpu
+  const cpu = usedBy(load.service.pid).cpuSeconds - startCpu
   const sum = (of: (body: Body) => number) =>
     load.bodies.reduce((total, body, at) => total + of(body) * (sent.accepted[at] ?? 0), 0)
   const rows = sum((body) => body.rows)
@@ -185,15 +180,9 @@ function baseline(signal: Signal, organisations: number, bodies: readonly Body[]
   return runChild('baseline-child.ts', orders)
 }
 
-function start(program: string, args: readonly string[]): ChildProcess & { stdin: NodeJS.WritableStream } {
-  const path = fileURLToPath(new URL(program, import.meta.url))
-  const child = spawn(process.execPath, [...nodeFlags, path, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
-  return child
-}
-
 async function runChild<T>(program: string, orders: object): Promise<T> {
-  const child = start(program, [])
+  const path = fileURLToPath(new URL(program, import.meta.url))
+  const child = spawn(process.execPath, [...nodeFlags, path], { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.end(JSON.stringify(orders))
-  if (child.stdout === null) throw new Error('The child has no output.')
   return JSON.parse(await text(child.stdout)) as T
 }

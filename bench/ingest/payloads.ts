@@ -173,25 +173,30 @@ const names = {
   traces: ['resourceSpans', 'scopeSpans', 'spans'],
 } as const
 
-/**
- * Protobuf bodies of one signal, the same for the same seed; their rows are in the ten seconds after
- * `fromNs`.
- */
+/** Protobuf bodies of one signal, see {@link ingestMessages}. */
 export function ingestBodies(signal: Signal, count: number, seed: number, fromNs = startNs): Buffer[] {
+  return Array.from(ingestMessages(signal, count, seed, fromNs), (message) => encodeProto(signal, message))
+}
+
+/**
+ * Exports of one signal in the form of OTLP/JSON, the same for the same seed; their rows are in the ten
+ * seconds after `fromNs`.
+ */
+export function* ingestMessages(
+  signal: Signal,
+  count: number,
+  seed: number,
+  fromNs = startNs,
+): Generator<object> {
   const random = seededUniform(seed)
   const [groups, scopes, list] = names[signal]
-  return Array.from({ length: count }, (_, at) => {
-    const resources = at % 2 === 0 ? 1 : 8
-    const rowsEach = at % 2 === 0 ? 512 : 256
-    const message = Array.from({ length: resources }, (__, index) => ({
+  const scope = { name: 'shop.instrumentation', version: '0.57.0' }
+  for (let at = 0; at < count; at++) {
+    const [resources, rowsEach] = at % 2 === 0 ? ([1, 512] as const) : ([8, 256] as const)
+    const exported = Array.from({ length: resources }, (_, index) => ({
       resource: resource(random, at + index),
-      [scopes]: [
-        {
-          scope: { name: 'shop.instrumentation', version: '0.57.0' },
-          [list]: records(signal, random, rowsEach, fromNs),
-        },
-      ],
+      [scopes]: [{ scope, [list]: records(signal, random, rowsEach, fromNs) }],
     }))
-    return encodeProto(signal, { [groups]: message })
-  })
+    yield { [groups]: exported }
+  }
 }

@@ -10,21 +10,19 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { gzipSync } from 'node:zlib'
-import { processTree, usedBy } from '../deletion/files.ts'
 import { influxdbIngest } from '../peers/influxdb.ts'
-import { folderBytes, type IngestStore, type OpenStore, untilQuiet } from '../peers/ingest-store.ts'
+import { type IngestStore, type OpenStore, untilQuiet } from '../peers/ingest-store.ts'
 import { postgresqlIngest } from '../peers/postgresql.ts'
 import { prometheusIngest } from '../peers/prometheus.ts'
 import { isInstalled } from '../peers/server.ts'
 import { victoriaMetricsRemoteWrite, victoriaMetricsText } from '../peers/victoria-metrics.ts'
+import { usedBy, watchMemory } from '../process-use.ts'
 import { report, reportAbsent } from '../report.ts'
 import { quantile, rounded, shortVersion } from '../samples.ts'
-import { bodiesOf } from './peers/bodies.ts'
 import { lethe } from './peers/lethe.ts'
 import type { LoadOrders, LoadReport, Span } from './peers/load-child.ts'
 import type { Shape } from './peers/points.ts'
@@ -54,41 +52,13 @@ const warmRounds = Number(flags.warm)
 const pointsOf = (rounds: number): number => rounds * shape.senders * shape.seriesPerSender
 
 const stores: Readonly<Record<string, IngestStore>> = {
-  lethe: lethe('Lethe, OTLP', 'otlp', 'on'),
-  'lethe-unsynced': lethe('Lethe, OTLP, not synced', 'otlp', 'off'),
-  'lethe-remote-write': lethe('Lethe, remote write 1.0', 'remote-write-1', 'on'),
-  'lethe-remote-write-2': lethe('Lethe, remote write 2.0', 'remote-write-2', 'on'),
+  lethe: lethe('Lethe, OTLP', 'otlp'),
+  'lethe-remote-write': lethe('Lethe, remote write 1.0', 'remote-write-1'),
   prometheus: prometheusIngest,
   'victoria-metrics': victoriaMetricsRemoteWrite,
   'victoria-metrics-text': victoriaMetricsText,
   influxdb: influxdbIngest,
   postgresql: postgresqlIngest,
-}
-
-/** Samples the memory of a process and its children twice a second; shared memory counts once. */
-function watchMemory(pid: number) {
-  let peakBytes = 0
-  const look = () => {
-    const ids = processTree(pid)
-    // With one process, the kernel itself has the peak.
-    const [field, file] = ids.length === 1 ? ['VmHWM', 'status'] : ['Pss', 'smaps_rollup']
-    const kilobytes = ids.map((id) => fieldOf(`/proc/${id}/${file}`, field))
-    peakBytes = Math.max(peakBytes, 1024 * kilobytes.reduce((sum, each) => sum + each, 0))
-  }
-  const timer = setInterval(look, 500)
-  return () => {
-    clearInterval(timer)
-    look()
-    return peakBytes
-  }
-}
-
-function fieldOf(path: string, field: string): number {
-  try {
-    return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? 0)
-  } catch {
-    return 0
-  }
 }
 
 async function ask<T>(child: ChildProcess, message: LoadOrders | Span): Promise<T> {
@@ -107,21 +77,14 @@ async function load(store: IngestStore, open: OpenStore) {
   const child = fork(program, { execArgv: ['--disable-warning=ExperimentalWarning'] })
   try {
     await ask(child, { shape, format: store.format, target: open.target })
-    const emptyBytes = folderBytes(open.dataFolder)
     await ask<LoadReport>(child, { from: 0, to: warmRounds })
     const readPeak = watchMemory(open.pid)
     const before = usedBy(open.pid).cpuSeconds
     const sent = await ask<LoadReport>(child, { from: warmRounds, to: shape.rounds })
-    const after = usedBy(open.pid).cpuSeconds
+    const cpuSeconds = usedBy(open.pid).cpuSeconds - before
     const peakBytes = readPeak()
     await untilQuiet(open.dataFolder, open.restMs)
-    return {
-      sent,
-      cpuSeconds: after - before,
-      restCpuSeconds: usedBy(open.pid).cpuSeconds - after,
-      peakBytes,
-      emptyBytes,
-    }
+    return { sent, cpuSeconds, peakBytes }
   } finally {
     child.kill('SIGTERM')
   }
@@ -134,8 +97,6 @@ async function measure(store: IngestStore) {
     const loaded = await load(store, open)
     const points = pointsOf(shape.rounds - warmRounds)
     const { sent } = loaded
-    const each = (bytes: number) => rounded(bytes / pointsOf(shape.rounds))
-    const quietBytes = folderBytes(open.dataFolder) - loaded.emptyBytes
     const mergedBytes = await open.merge()
     const stored = await open.countPoints()
     if (stored !== pointsOf(shape.rounds))
@@ -148,32 +109,16 @@ async function measure(store: IngestStore) {
       'points/s': Math.round(points / sent.seconds),
       'points/s a core': Math.round(1e6 / cpuUs),
       'CPU us a point': rounded(cpuUs),
-      'CPU us a point, later': rounded((loaded.restCpuSeconds / pointsOf(shape.rounds)) * 1e6),
       'peak MB': Math.round(loaded.peakBytes / 1e6),
       'ack p50 ms': Math.round(quantile(sent.latenciesMs, 0.5)),
       'ack p99 ms': Math.round(quantile(sent.latenciesMs, 0.99)),
       refused: sent.refused,
-      'wire bytes a point': rounded(sent.bytes / points),
-      'bytes a point at rest': each(quietBytes),
-      'bytes a point merged': each(mergedBytes),
+      'bytes a point merged': rounded(mergedBytes / pointsOf(shape.rounds)),
     }
   } finally {
     await open.stop()
     rmSync(folder, { recursive: true, force: true })
   }
-}
-
-/** Bytes per point of the OTLP bodies of one sender, plain and gzipped. */
-function rawSizes() {
-  let [plain, gzip] = [0, 0]
-  let rounds = 0
-  for (const body of bodiesOf('otlp', { ...shape, rounds: 20 }, 0)) {
-    plain += body.length
-    gzip += gzipSync(body).length
-    rounds++
-  }
-  const points = rounds * shape.seriesPerSender
-  return { plain: rounded(plain / points), gzip: rounded(gzip / points) }
 }
 
 const chosen = flags.only === '' ? Object.keys(stores) : flags.only.split(',')
@@ -185,5 +130,3 @@ for (const key of chosen) {
   if (isInstalled(store)) report('The same points into each store', await measure(store))
   else reportAbsent(store.name, 'it is not installed')
 }
-const { gzip, plain } = rawSizes()
-report('The same points as OTLP', { 'bytes a point': plain, gzipped: gzip })

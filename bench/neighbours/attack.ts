@@ -2,10 +2,11 @@
 // sockets for what no client library sends, and counts of the responses. The attacker has its own address on
 // the loopback interface, so that a limit per address distinguishes it from the honest organisation.
 
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Role } from '../../contract/role.ts'
+import { type Answer, ask, codeOf } from '../http-client.ts'
 
 export interface Attack {
   /** Unique among all attacks; letters and hyphens. */
@@ -43,15 +44,6 @@ interface Call {
   readonly body?: Buffer
   readonly headers?: Readonly<Record<string, string>>
 }
-
-interface Answer {
-  /** 0 where there was no response. */
-  readonly status: number
-  readonly text: string
-}
-
-/** Maximum length of a response text that is stored. */
-const keptBytes = 65_536
 
 export class Attacker {
   readonly orders: AttackerOrders
@@ -94,47 +86,20 @@ export class Attacker {
   }
 
   /** Sends a request and reads its response completely. Never rejects: failures are counted in the tally. */
-  async call(method: string, path: string, call: Call = {}): Promise<Answer> {
-    const answer = await this.#ask(method, path, call)
+  async call(method: string, path: string, { role, json, body, headers }: Call = {}): Promise<Answer> {
+    const { host, port, secrets } = this.orders
+    const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
+    const all = {
+      ...(role !== undefined && { authorization: `Bearer ${secrets[role]}` }),
+      ...(json !== undefined && { 'content-type': 'application/json' }),
+      ...(sent !== undefined && { 'content-length': sent.length }),
+      ...headers,
+    }
+    const from = { host, port, localAddress: attackerAddress, agent: this.#agent, timeout: patienceMs }
+    const answer = await ask({ ...from, method, path, headers: all }, sent)
     this.count(answer.status === 0 ? answer.text : String(answer.status))
     if (answer.status === 0) await sleep(pauseMs)
     return answer
-  }
-
-  #ask(method: string, path: string, { role, json, body, headers }: Call): Promise<Answer> {
-    const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
-    return new Promise((resolve) => {
-      const asked = request({
-        host: this.orders.host,
-        port: this.orders.port,
-        localAddress: attackerAddress,
-        agent: this.#agent,
-        method,
-        path,
-        timeout: patienceMs,
-        headers: {
-          ...(role !== undefined && { authorization: `Bearer ${this.orders.secrets[role]}` }),
-          ...(json !== undefined && { 'content-type': 'application/json' }),
-          ...(sent !== undefined && { 'content-length': sent.length }),
-          ...headers,
-        },
-      })
-      asked.on('response', (answer) => {
-        const chunks: Buffer[] = []
-        let size = 0
-        answer.on('data', (chunk: Buffer) => {
-          if (size < keptBytes) chunks.push(chunk)
-          size += chunk.length
-        })
-        answer.on('end', () =>
-          resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-        )
-        answer.on('error', () => resolve({ status: 0, text: 'cut' }))
-      })
-      asked.on('timeout', () => asked.destroy(Object.assign(new Error('No response.'), { code: 'timeout' })))
-      asked.on('error', (error) => resolve({ status: 0, text: codeOf(error) }))
-      asked.end(sent)
-    })
   }
 
   /**
@@ -187,10 +152,6 @@ export class Attacker {
     })
     for (const socket of sockets) socket.destroy()
   }
-}
-
-function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
 /** The head of an HTTP request as text, with an empty line after it. */

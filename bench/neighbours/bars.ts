@@ -4,7 +4,7 @@
 import { quantile } from '../samples.ts'
 import { type Activity, activities, ownErasure, type Sample } from './honest.ts'
 
-export interface Latency {
+interface Latency {
   readonly count: number
   readonly p50Ms: number | null
   readonly p99Ms: number | null
@@ -22,7 +22,7 @@ export interface AttackEffect {
    */
   readonly refusals: Readonly<Record<string, number>>
   readonly peakMb: number
-  readonly deaths: number
+  readonly hasDied: boolean
   /** From the end of the attack until charts are quick again; null where they never were. */
   readonly recoverySeconds: number | null
 }
@@ -90,7 +90,7 @@ export function missedBars(effect: AttackEffect): string[] {
   if (effect.peakMb > memoryBarMb) missed.push(`${effect.peakMb} MB`)
   if (effect.recoverySeconds === null) missed.push('no recovery')
   else if (effect.recoverySeconds > recoveryBarSeconds) missed.push(`recovery ${effect.recoverySeconds} s`)
-  if (effect.deaths > 0) missed.push('died')
+  if (effect.hasDied) missed.push('died')
   return missed
 }
 

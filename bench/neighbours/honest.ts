@@ -3,11 +3,12 @@
 // whatever the responses do, and its latency is measured from the scheduled time, so that a pause of the
 // service shows in all requests that waited.
 
-import { Agent, type RequestOptions, request } from 'node:http'
+import { Agent, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import grpc from '@grpc/grpc-js'
 import { errorCatalogue } from '../../contract/errors.ts'
 import type { Role } from '../../contract/role.ts'
+import { type Answer, ask } from '../http-client.ts'
 import { type Body, gaugeBody, honestMetric, honestPoints, instant, nowMs } from './rows.ts'
 import type { Service } from './service.ts'
 import type { World } from './world.ts'
@@ -42,11 +43,6 @@ const consumers = 10
 
 /** Limit of waiting for the end of an erasure or the run of a detector. */
 const workLimitMs = 45_000
-
-interface Answer {
-  readonly status: number
-  readonly text: string
-}
 
 export class Honest {
   readonly samples: Sample[] = []
@@ -229,41 +225,16 @@ export class Honest {
     options: RequestOptions & { readonly path: string },
     body?: Buffer,
   ): Promise<Answer> {
-    const first = await this.#askOnce(role, options, body)
-    return first === 'closed before' ? this.#askAgain(role, options, body) : first
-  }
-
-  async #askAgain(role: Role, options: RequestOptions, body?: Buffer): Promise<Answer> {
-    const answer = await this.#askOnce(role, { ...options, agent: false }, body)
-    return answer === 'closed before' ? { status: 0, text: 'ECONNRESET' } : answer
-  }
-
-  #askOnce(role: Role, options: RequestOptions, body?: Buffer): Promise<Answer | 'closed before'> {
+    const { host, port } = this.#service
     const headers = {
       ...options.headers,
       authorization: `Bearer ${this.#world.honest.secrets[role]}`,
       ...(body !== undefined && { 'content-length': body.length }),
       ...(body !== undefined && options.headers === undefined && { 'content-type': 'application/json' }),
     }
-    return new Promise((resolve) => {
-      const { host, port } = this.#service
-      const asked = request({ host, port, ...options, headers }, (answer) => {
-        const chunks: Buffer[] = []
-        answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-        answer.on('end', () =>
-          resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-        )
-        answer.on('error', () => resolve({ status: 0, text: 'cut' }))
-      })
-      const tooLate = Object.assign(new Error('No response.'), { code: 'timeout' })
-      const timer = setTimeout(() => asked.destroy(tooLate), patienceMs)
-      asked.on('close', () => clearTimeout(timer))
-      asked.on('error', (error) => {
-        const code = 'code' in error ? String(error.code) : error.message
-        resolve(asked.reusedSocket && code !== 'timeout' ? 'closed before' : { status: 0, text: code })
-      })
-      asked.end(body)
-    })
+    const asked = { host, port, ...options, headers }
+    const first = await ask(asked, body, patienceMs)
+    return first.wasClosed ? ask({ ...asked, agent: false }, body, patienceMs) : first
   }
 }
 

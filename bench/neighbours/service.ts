@@ -1,6 +1,5 @@
 // The service of any checkout as its user starts it, `lethe serve` in its own process, on loopback ports that
-// the system chooses. A process that dies is started again on the same ports and the same folder, as a
-// supervisor would do, and its deaths are counted.
+// the system chooses. A process that dies is not started again: what follows in its trial is refused.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuSeconds, memoryMb } from '../ingest/process-use.ts'
+import { memoryMb, usedBy } from '../process-use.ts'
 
 interface Started {
   readonly address: string
@@ -17,7 +16,6 @@ interface Started {
 
 /** Interval of reading memory. A peak between two readings is in the kernel's own maximum. */
 const sampleMs = 200
-const restartMs = 500
 /** Long enough for a busy machine. */
 const startLimitMs = 120_000
 
@@ -28,116 +26,83 @@ function launch(tree: string, program: string): string[] {
 }
 
 export class Service {
-  readonly #tree: string
-  readonly #env: NodeJS.ProcessEnv
-  #child: ChildProcess | null = null
-  #isStopping = false
+  readonly host = '127.0.0.1'
+  readonly port: number
+  readonly grpcPort: number
+  readonly #child: ChildProcess
+  readonly #lastWords: () => string
+  readonly #sampler: NodeJS.Timeout
   #peakMb = 0
-  #cpuOfDead = 0
-  #lastCpu = 0
-  #restarted: Promise<void> | null = null
-  #sampler: NodeJS.Timeout | null = null
-  /** The end of its output on standard error. */
-  #lastWords = ''
-  #address = { host: '127.0.0.1', port: 0, grpcPort: 0 }
-  deaths = 0
+  #cpuSeconds = 0
+  #isStopping = false
+  /** Whether its process has ended without being asked to. */
+  hasDied = false
 
-  private constructor(tree: string, dataDir: string, env: NodeJS.ProcessEnv) {
-    this.#tree = tree
-    this.#env = { ...process.env, LETHE_LOG_LEVEL: 'error', ...env, LETHE_DATA_DIR: dataDir }
+  private constructor(child: ChildProcess, { address, grpc_address }: Started, lastWords: () => string) {
+    this.port = Number(new URL(address).port)
+    this.grpcPort = Number(grpc_address?.split(':').at(-1))
+    this.#child = child
+    this.#lastWords = lastWords
+    this.#sampler = setInterval(() => this.#sample(), sampleMs)
+    child.once('exit', () => {
+      this.hasDied = !this.#isStopping
+      clearInterval(this.#sampler)
+    })
   }
 
   /** Starts it and waits until it is ready. Throws where it does not start. */
   static async start(tree: string, dataDir: string, env: NodeJS.ProcessEnv = {}): Promise<Service> {
-    const service = new Service(tree, dataDir, env)
-    service.#sampler = setInterval(() => service.#sample(), sampleMs)
-    try {
-      await service.#launch()
-    } catch (error) {
-      await service.kill()
-      throw error
-    }
-    return service
+    const own = { LETHE_DATA_DIR: dataDir, LETHE_PORT: '0', LETHE_GRPC_PORT: '0' }
+    const child = spawn(process.execPath, [...launch(tree, 'server/cli/lethe.ts'), 'serve', '--json'], {
+      cwd: tree,
+      env: { ...process.env, LETHE_LOG_LEVEL: 'error', ...env, ...own },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
+    let lastWords = ''
+    child.stderr.on('data', (text: Buffer) => {
+      lastWords = `${lastWords}${text}`.slice(-2000)
+    })
+    const started = new Promise<Started>((resolve, reject) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        if (line.startsWith('{"address"')) resolve(JSON.parse(line) as Started)
+      })
+      child.once('exit', () => reject(new Error(`The service did not start: ${lastWords}`)))
+    })
+    const said = await Promise.race([started, sleep(startLimitMs, null, { ref: false })])
+    if (said !== null) return new Service(child, said, () => lastWords)
+    kill()
+    throw new Error('The service did not start in time.')
   }
 
-  get host(): string {
-    return this.#address.host
-  }
-  get port(): number {
-    return this.#address.port
-  }
-  get grpcPort(): number {
-    return this.#address.grpcPort
-  }
   get url(): string {
     return `http://${this.host}:${this.port}`
   }
+
+  /** The end of its output on standard error. */
   get lastWords(): string {
-    return this.#lastWords
+    return this.#lastWords()
   }
 
-  /** The maximum memory of any of its processes, in megabytes of 1,000,000 bytes. */
+  /** Its maximum memory, in megabytes of 1,000,000 bytes. */
   get peakMb(): number {
     this.#sample()
     return this.#peakMb
   }
 
-  /** CPU of all its processes so far. */
   get cpuSeconds(): number {
     this.#sample()
-    return this.#cpuOfDead + this.#lastCpu
-  }
-
-  async #launch(): Promise<void> {
-    const { port, grpcPort } = this.#address
-    const child = spawn(process.execPath, [...launch(this.#tree, 'server/cli/lethe.ts'), 'serve', '--json'], {
-      cwd: this.#tree,
-      env: { ...this.#env, LETHE_PORT: String(port), LETHE_GRPC_PORT: String(grpcPort) },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    this.#child = child
-    const kill = () => child.kill('SIGKILL')
-    process.once('exit', kill)
-    child.once('exit', () => process.off('exit', kill))
-    child.stderr?.on('data', (text: Buffer) => {
-      this.#lastWords = `${this.#lastWords}${text}`.slice(-2000)
-    })
-    const started = new Promise<Started>((resolve, reject) => {
-      createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
-        if (line.startsWith('{"address"')) resolve(JSON.parse(line) as Started)
-      })
-      child.once('exit', () => reject(new Error(`The service did not start: ${this.#lastWords}`)))
-    })
-    child.once('exit', () => void this.#onEnd())
-    const late = sleep(startLimitMs, null, { ref: false })
-    const said = await Promise.race([started, late])
-    if (said === null) throw new Error('The service did not start in time.')
-    const grpcAddress = said.grpc_address?.split(':').at(-1)
-    this.#address = {
-      host: '127.0.0.1',
-      port: Number(new URL(said.address).port),
-      grpcPort: Number(grpcAddress),
-    }
-  }
-
-  async #onEnd(): Promise<void> {
-    this.#child = null
-    this.#cpuOfDead += this.#lastCpu
-    this.#lastCpu = 0
-    if (this.#isStopping || this.port === 0) return
-    this.deaths++
-    await sleep(restartMs)
-    // If it does not start either, its exit calls this function again.
-    if (this.#isStopping) return
-    this.#restarted = this.#launch().catch(() => undefined)
+    return this.#cpuSeconds
   }
 
   #sample(): void {
-    const pid = this.#child?.pid
-    if (pid === undefined) return
+    const { pid } = this.#child
+    if (pid === undefined || this.hasDied) return
     try {
       this.#peakMb = Math.max(this.#peakMb, memoryMb(pid, 'VmHWM'))
-      this.#lastCpu = cpuSeconds(pid)
+      this.#cpuSeconds = usedBy(pid).cpuSeconds
     } catch {
       // It has just ended.
     }
@@ -153,20 +118,17 @@ export class Service {
     return this.#end('SIGKILL')
   }
 
-  /** Kills it as an attack would. Resolves when it runs again. */
+  /** Kills it as an attack would, and waits until it has ended. */
   async die(): Promise<void> {
-    this.#child?.kill('SIGKILL')
-    while (this.#restarted === null) await sleep(10)
-    await this.#restarted
+    this.#child.kill('SIGKILL')
+    await once(this.#child, 'exit')
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true
-    if (this.#sampler !== null) clearInterval(this.#sampler)
-    const child = this.#child
-    if (child === null) return
-    const ended = once(child, 'exit')
-    child.kill(signal)
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const ended = once(this.#child, 'exit')
+    this.#child.kill(signal)
     await ended
   }
 }

@@ -109,12 +109,12 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
     attacked: latenciesBetween(honest.samples, beginMs, endMs),
     refusals: refusalsSince(honest.samples, preparedMs),
     peakMb: service.peakMb,
-    deaths: service.deaths,
+    hasDied: service.hasDied,
     recoverySeconds,
     cpuSeconds: { service: Math.round(serviceCpu * 100) / 100, attacker: report?.cpuSeconds ?? null },
     prepared,
     answers: report?.tally ?? {},
-    lastWords: service.deaths > 0 ? service.lastWords : null,
+    lastWords: service.hasDied ? service.lastWords : null,
   }
 }
 

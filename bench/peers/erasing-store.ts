@@ -7,7 +7,14 @@ import { join } from 'node:path'
 import { Session } from 'chdb'
 import type { Erasure } from '../deletion/erasure.ts'
 import type { Clients } from '../deletion/load.ts'
-import { type History, historyDays, organisationCount, pointSelect, type Slice } from '../deletion/rows.ts'
+import {
+  dayStart,
+  type History,
+  historyDays,
+  organisationCount,
+  pointSelect,
+  type Slice,
+} from '../deletion/rows.ts'
 import type { Program } from './server.ts'
 
 interface FillOptions {
@@ -71,6 +78,14 @@ function portions(by: 'organisation' | 'day'): Slice[][] {
   return Array.from({ length: historyDays }, (_, day) =>
     organisations.map((organisation) => ({ organisation, fromDay: day, toDay: day + 1 })),
   )
+}
+
+let sent = 0
+
+/** 500 points of a neighbour, a second later than the last ones and after the history. */
+export function freshLines(line: (i: number, ms: number) => string): string {
+  const ms = dayStart(historyDays + 7).getTime() + 1000 * sent++
+  return Array.from({ length: 500 }, (_, i) => line(i, ms)).join('\n')
 }
 
 /** Labels as Prometheus and similar stores write them. */

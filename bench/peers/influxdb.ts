@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import { watchErasure } from '../deletion/erasure.ts'
 import { filesUnder } from '../deletion/files.ts'
 import { askedMetric, dayStart, historyDays } from '../deletion/rows.ts'
-import { type ErasingStore, feed, type OpenErasingStore } from './erasing-store.ts'
+import { type ErasingStore, feed, freshLines, type OpenErasingStore } from './erasing-store.ts'
 import { folderBytes, type IngestStore } from './ingest-store.ts'
 import { expect200, freePort, startServer, untilReady } from './server.ts'
 
@@ -118,7 +118,7 @@ export const influxdbErasure: ErasingStore = {
     return {
       version: (await promisify(execFile)(influxdProgram, ['version'])).stdout.trim(),
       dataFolder,
-      clients: { query: () => query(asked), ingest: () => write(freshLines()) },
+      clients: { query: () => query(asked), ingest: () => write(freshLines(fresh)) },
       ways: [
         {
           name: 'DROP SERIES',
@@ -147,13 +147,4 @@ async function* wholeLines(file: string): AsyncGenerator<Uint8Array<ArrayBuffer>
   if (rest.length > 0) yield new Uint8Array(rest)
 }
 
-let sent = 0
-
-/** 500 points of a neighbour, later than the history. */
-function freshLines(): string {
-  const fromNs = BigInt(dayStart(historyDays + 7).getTime() + 1000 * sent++) * 1_000_000n
-  return Array.from(
-    { length: 500 },
-    (_, i) => `fresh,tenant=org-60,host=host-${i} value=${i} ${fromNs}`,
-  ).join('\n')
-}
+const fresh = (i: number, ms: number): string => `fresh,tenant=org-60,host=host-${i} value=${i} ${ms}000000`

@@ -12,8 +12,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { watchErasure } from '../deletion/erasure.ts'
 import { filesUnder } from '../deletion/files.ts'
-import { dayStart, historyDays } from '../deletion/rows.ts'
-import { type ErasingStore, feed, labelledMetric, type OpenErasingStore } from './erasing-store.ts'
+import {
+  type ErasingStore,
+  feed,
+  freshLines,
+  labelledMetric,
+  type OpenErasingStore,
+} from './erasing-store.ts'
 import { folderBytes, type IngestStore } from './ingest-store.ts'
 import { rangeQuery, sumOf } from './prometheus.ts'
 import { expect200, freePort, startServer, untilReady } from './server.ts'
@@ -97,7 +102,8 @@ export const victoriaMetricsErasure: ErasingStore = {
       dataFolder,
       clients: {
         query: () => expect200(rangeQuery(url, 61), {}),
-        ingest: () => expect200(`${url}/api/v1/import/prometheus`, { method: 'POST', body: freshLines() }),
+        ingest: () =>
+          expect200(`${url}/api/v1/import/prometheus`, { method: 'POST', body: freshLines(fresh) }),
       },
       ways: [
         {
@@ -119,13 +125,4 @@ export const victoriaMetricsErasure: ErasingStore = {
   },
 }
 
-let sent = 0
-
-/** 500 points of a neighbour, later than the history. */
-function freshLines(): string {
-  const fromMs = dayStart(historyDays + 7).getTime() + 1000 * sent++
-  return Array.from(
-    { length: 500 },
-    (_, i) => `fresh_metric{tenant="org-60",host="host-${i}"} ${i} ${fromMs}`,
-  ).join('\n')
-}
+const fresh = (i: number, ms: number): string => `fresh_metric{tenant="org-60",host="host-${i}"} ${i} ${ms}`

@@ -8,7 +8,7 @@ import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TelemetryEngine } from '../../server/telemetry/engine.ts'
 import { say } from '../report.ts'
 import { timed } from '../samples.ts'
-import { fill, fillWithLargest } from './lifelike-rows.ts'
+import { fill } from './lifelike-rows.ts'
 
 interface FilledStore {
   readonly engine: TelemetryEngine
@@ -16,17 +16,7 @@ interface FilledStore {
   readonly close: () => Promise<void>
 }
 
-interface Filling {
-  readonly rows: number
-  /**
-   * Metrics alone, with as many of the largest organisation as it would have among this many rows; 0 for all
-   * signals.
-   */
-  readonly largest: number
-  readonly folder: string | undefined
-}
-
-export async function openFilled({ rows, largest, folder: named }: Filling): Promise<FilledStore> {
+export async function openFilled(rows: number, named: string | undefined): Promise<FilledStore> {
   const folder = named ?? mkdtempSync(join(tmpdir(), 'lethe-rows-'))
   const isFilled = existsSync(join(folder, 'filled'))
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
@@ -36,9 +26,7 @@ export async function openFilled({ rows, largest, folder: named }: Filling): Pro
   }
   if (isFilled) return { engine, folder, close }
   try {
-    const { ms, cpuS } = await timed(() =>
-      largest > 0 ? fillWithLargest(engine, rows, largest) : fill(engine, rows),
-    )
+    const { ms, cpuS } = await timed(() => fill(engine, rows))
     writeFileSync(join(folder, 'filled'), String(rows))
     say(`filled in ${Math.round(ms / 1000)} s, ${Math.round(cpuS)} s of CPU`)
     return { engine, folder, close }

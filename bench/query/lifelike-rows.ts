@@ -43,9 +43,9 @@ export function organisationOf(index: number): TenantPlace {
   return { tenantId: `org-${index}`, placement: index % 64 }
 }
 
-/** Rows of each organisation, so that together they are about `rows`. */
-export function organisationRows(rows: number, organisations: number): number[] {
-  const weights = Array.from({ length: organisations }, (_, i) => 1 / (i + 1))
+/** Rows of each of 64 organisations, so that together they are about `rows`. */
+export function organisationRows(rows: number): number[] {
+  const weights = Array.from({ length: 64 }, (_, i) => 1 / (i + 1))
   const sum = weights.reduce((total, weight) => total + weight, 0)
   return weights.map((weight) => Math.ceil((rows * weight) / sum))
 }
@@ -53,51 +53,19 @@ export function organisationRows(rows: number, organisations: number): number[] 
 /** Rows of one INSERT; the engine has them uncompressed in memory. */
 const insertRows = 250_000
 
-type Commands = Pick<TelemetryEngine, 'command'>
-
-/**
- * Fills the tables; `into` may rename them. Rows of one organisation and table are in the order of their
- * time.
- */
-export async function fill(
-  engine: Commands,
-  rows: number,
-  organisations = 64,
-  into: (table: FilledTable) => string = (table) => table,
-): Promise<void> {
-  for (const [index, own] of organisationRows(rows, organisations).entries())
-    for (const table of Object.keys(shares) as FilledTable[]) await fillTable(engine, index, own, table, into)
-}
-
-/**
- * Metrics alone, with the largest organisation as large as it is among `largest` rows: measures reading at
- * that size without loading all rows.
- */
-export async function fillWithLargest(engine: Commands, rows: number, largest: number): Promise<void> {
-  for (const [index, own] of organisationRows(rows, 64).entries()) {
-    const total = index === 0 ? (organisationRows(largest, 64)[0] ?? 0) : own
-    for (const table of Object.keys(kinds) as FilledTable[])
-      await fillTable(engine, index, total, table, (name) => name)
-  }
-}
-
-async function fillTable(
-  engine: Commands,
-  index: number,
-  rows: number,
-  table: FilledTable,
-  into: (table: FilledTable) => string,
-): Promise<void> {
-  const total = Math.ceil(rows * shares[table])
-  for (let from = 0; from < total; from += insertRows) {
-    const count = Math.min(insertRows, total - from)
-    const { columns, select } = rowsOf(table, index, { total, from, count })
-    await engine.command(
-      raw(
-        `INSERT INTO ${into(table)} (Placement, TenantId, ${columns}) SELECT ${ownerColumnsOf(index)}, ${select}`,
-      ),
-    )
-  }
+/** Fills the tables. Rows of one organisation and table are in the order of their time. */
+export async function fill(engine: Pick<TelemetryEngine, 'command'>, rows: number): Promise<void> {
+  for (const [index, own] of organisationRows(rows).entries())
+    for (const table of Object.keys(shares) as FilledTable[]) {
+      const total = Math.ceil(own * shares[table])
+      for (let from = 0; from < total; from += insertRows) {
+        const count = Math.min(insertRows, total - from)
+        const { columns, select } = rowsOf(table, index, { total, from, count })
+        await engine.command(
+          raw(`INSERT INTO ${table} (Placement, TenantId, ${columns}) SELECT ${ownerColumnsOf(index)}, ${select}`),
+        )
+      }
+    }
 }
 
 function ownerColumnsOf(index: number): string {

@@ -4,13 +4,9 @@
 // warm. Each size has its own folder, which is kept and used again where it is named, so that a change can be
 // compared on the same rows. Reports p50, p99 and CPU of one read for each organisation, in milliseconds.
 //
-// npm run bench -- query/reads [--rows 1000000] [--largest 0] [--folder PATH] [--seconds 2] [--only text]
-//
-// With `--largest` there are metrics alone, and the largest organisation has as many as it would have among
-// that many rows.
+// npm run bench -- query/reads [--rows 1000000] [--folder PATH] [--seconds 2] [--only text]
 
 import { parseArgs } from 'node:util'
-import type { SeriesQuery } from '../../contract/telemetry/queries.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { listMetrics, listServices } from '../../server/query/catalogue.ts'
 import { listLogs } from '../../server/query/logs.ts'
@@ -38,7 +34,6 @@ import {
 const { values: options } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
-    largest: { type: 'string', default: '0' },
     folder: { type: 'string' },
     seconds: { type: 'string', default: '2' },
     only: { type: 'string', default: '' },
@@ -48,194 +43,109 @@ const rows = Number(options.rows)
 const hour = 3600
 const day = 24 * hour
 /** Queried organisations: the largest, and one in the middle by size. */
-const asked = { largest: 0, middle: 20 }
+const queried = { largest: 0, middle: 20 }
 
 type Read = (reader: TenantReader, endNs: bigint, traceId: string) => Promise<unknown>
-type Query = Parameters<typeof answerSeries>[1]
 
 const ns = (seconds: number): bigint => BigInt(Math.round(seconds)) * 1_000_000_000n
 
-/**
- * A detector's window: regular steps of five minutes. `isFirst` is a read without knowledge from an earlier
- * read.
- */
-function window(
-  spanSeconds: number,
-  what: {
-    metric: string
-    service?: string
-    groupBy?: string
-    attributes?: Record<string, string>
-    isFirst?: boolean
-  },
-): Read {
+interface Watched {
+  readonly service?: string
+  readonly groupBy?: string
+  readonly attributes?: Record<string, string>
+  /** Reads without knowledge from an earlier read. */
+  readonly isFirst?: boolean
+}
+
+/** A detector's window: regular steps of five minutes. */
+function window(spanDays: number, metricKey: string, { isFirst, ...what }: Watched): Read {
   return (reader, endNs) =>
-    readSeries(what.isFirst === true ? new TenantReader(engine, reader.place, new TelemetryGate()) : reader, {
-      metricKey: what.metric,
-      service: what.service,
-      attributes: what.attributes,
-      groupBy: what.groupBy,
-      startNs: endNs - ns(spanSeconds),
-      endNs,
-      stepSeconds: 300,
-      maxGroups: 50,
+    readSeries(isFirst === true ? new TenantReader(engine, reader.place, new TelemetryGate()) : reader, {
+      ...{ metricKey, service: what.service, attributes: what.attributes, groupBy: what.groupBy },
+      ...{ startNs: endNs - ns(spanDays * day), endNs, stepSeconds: 300, maxGroups: 50 },
     })
 }
 
-function chart(spanSeconds: number, stepSeconds: number, query: Partial<typeof SeriesQuery._output>): Read {
-  return (reader, endNs) =>
-    answerSeries(
-      reader,
-      {
-        attribute: [],
-        ...query,
-        range_start: endNs - ns(spanSeconds),
-        range_end: endNs,
-        step_seconds: stepSeconds,
-      } as Query,
-      endNs,
-    )
-}
-
-interface LogSearch {
-  readonly text?: string
-  readonly service?: string
-  readonly severity?: 'error'
-  readonly attribute?: readonly (readonly [key: string, value: string])[]
-}
-
-function logs(spanSeconds: number, query: LogSearch): Read {
-  return (reader, endNs) =>
-    listLogs(
-      reader,
-      {
-        attribute: [],
-        limit: 100,
-        ...query,
-        range_start: endNs - ns(spanSeconds),
-        range_end: endNs,
-      } as never,
-      endNs,
-    )
-}
-
-function spans(
+/** What the HTTP interface reads: `query` without its range, whose schema fills in the rest. */
+function asked<Q>(
+  read: (reader: TenantReader, query: Q, endNs: bigint) => Promise<unknown>,
   spanSeconds: number,
-  query: { status?: 'error'; attribute?: readonly (readonly [key: string, value: string])[] },
+  query: object,
 ): Read {
-  return (reader, endNs) =>
-    listSpans(
-      reader,
-      {
-        attribute: [],
-        min_duration_ms: 0,
-        limit: 100,
-        ...query,
-        range_start: endNs - ns(spanSeconds),
-        range_end: endNs,
-      } as never,
-      endNs,
-    )
+  return (reader, endNs) => {
+    const range = { range_start: endNs - ns(spanSeconds), range_end: endNs }
+    return read(reader, { attribute: [], ...query, ...range } as Q, endNs)
+  }
 }
+
+const chart = (spanDays: number, metric_key: string, group_by?: string): Read =>
+  asked(answerSeries, spanDays * day, {
+    ...{ metric_key, step_seconds: spanDays === 1 ? 120 : hour },
+    ...(group_by !== undefined && { group_by: [group_by] }),
+  })
+const logs = (spanSeconds: number, query: object): Read =>
+  asked(listLogs, spanSeconds, { limit: 100, ...query })
+const spans = (query: object): Read => asked(listSpans, day, { min_duration_ms: 0, limit: 100, ...query })
 
 const [service = ''] = serviceNames
 /** Attributes of the point itself, and of its resource. */
 const route = { 'http.route': '/v1/orders/8' }
 const host = { 'host.name': 'host-3' }
-const at = (names: readonly string[], i: number): string => names[i] ?? ''
+const [gauge = '', , , otherGauge = ''] = gaugeNames
+const [counter = '', , , otherCounter = ''] = counterNames
+const [histogram = '', , , otherHistogram = ''] = histogramNames
 const reads: Readonly<Record<string, Read>> = {
-  'window 1 d, gauge of a service': window(day, { metric: at(gaugeNames, 3), service }),
-  'window 1 d, busiest gauge of a service': window(day, { metric: at(gaugeNames, 0), service }),
-  'window 1 d, counter of a service': window(day, { metric: at(counterNames, 3), service }),
-  'window 1 d, busiest counter of a service': window(day, { metric: at(counterNames, 0), service }),
-  'window 1 d, histogram p95 of a service': window(day, { metric: at(histogramNames, 3), service }),
-  'window 1 d, busiest histogram p95 of a service': window(day, { metric: at(histogramNames, 0), service }),
-  'window 1 d, busiest counter, first read': window(day, {
-    metric: at(counterNames, 0),
-    service,
-    isFirst: true,
-  }),
-  'window 1 d, busiest histogram p95, first read': window(day, {
-    metric: at(histogramNames, 0),
-    service,
-    isFirst: true,
-  }),
-  'window 1 d, busiest gauge of a route': window(day, { metric: at(gaugeNames, 0), attributes: route }),
-  'window 1 d, busiest counter of a route': window(day, { metric: at(counterNames, 0), attributes: route }),
-  'window 1 d, busiest histogram p95 of a route': window(day, {
-    metric: at(histogramNames, 0),
-    attributes: route,
-  }),
-  'window 1 d, busiest gauge of a host': window(day, { metric: at(gaugeNames, 0), attributes: host }),
-  'window 1 d, busiest gauge of a service by route': window(day, {
-    metric: at(gaugeNames, 0),
+  'window 1 d, gauge of a service': window(1, otherGauge, { service }),
+  'window 1 d, busiest gauge of a service': window(1, gauge, { service }),
+  'window 1 d, counter of a service': window(1, otherCounter, { service }),
+  'window 1 d, busiest counter of a service': window(1, counter, { service }),
+  'window 1 d, histogram p95 of a service': window(1, otherHistogram, { service }),
+  'window 1 d, busiest histogram p95 of a service': window(1, histogram, { service }),
+  'window 1 d, busiest counter, first read': window(1, counter, { service, isFirst: true }),
+  'window 1 d, busiest histogram p95, first read': window(1, histogram, { service, isFirst: true }),
+  'window 1 d, busiest gauge of a route': window(1, gauge, { attributes: route }),
+  'window 1 d, busiest counter of a route': window(1, counter, { attributes: route }),
+  'window 1 d, busiest histogram p95 of a route': window(1, histogram, { attributes: route }),
+  'window 1 d, busiest gauge of a host': window(1, gauge, { attributes: host }),
+  'window 1 d, busiest gauge of a service by route': window(1, gauge, { service, groupBy: 'http.route' }),
+  'window 1 d, busiest counter of a service by route': window(1, counter, { service, groupBy: 'http.route' }),
+  'window 1 d, busiest counter of a service by host': window(1, counter, { service, groupBy: 'host.name' }),
+  'window 1 d, busiest histogram p95 of a service by route': window(1, histogram, {
     service,
     groupBy: 'http.route',
   }),
-  'window 1 d, busiest counter of a service by route': window(day, {
-    metric: at(counterNames, 0),
-    service,
-    groupBy: 'http.route',
-  }),
-  'window 1 d, busiest counter of a service by host': window(day, {
-    metric: at(counterNames, 0),
-    service,
-    groupBy: 'host.name',
-  }),
-  'window 1 d, busiest histogram p95 of a service by route': window(day, {
-    metric: at(histogramNames, 0),
-    service,
-    groupBy: 'http.route',
-  }),
-  'window 1 d, error ratio of a service': window(day, { metric: 'spans.error_ratio', service }),
-  'window 5 d, error ratio by service': window(5 * day, { metric: 'spans.error_ratio', groupBy: 'service' }),
-  'window 5 d, latency p95 by service': window(5 * day, { metric: 'spans.latency_p95', groupBy: 'service' }),
-  'window 1 d, request rate by route': window(day, { metric: 'spans.rate', groupBy: 'http.route' }),
-  'window 1 d, request rate of a host': window(day, { metric: 'spans.rate', attributes: host }),
-  'window 5 d, error logs by service': window(5 * day, { metric: 'logs.error_count', groupBy: 'service' }),
-  'chart 24 h, busiest gauge by service': chart(day, 120, {
-    metric_key: at(gaugeNames, 0),
-    group_by: ['service'],
-  }),
-  'chart 24 h, busiest counter by service': chart(day, 120, {
-    metric_key: at(counterNames, 0),
-    group_by: ['service'],
-  }),
-  'chart 24 h, busiest histogram p95': chart(day, 120, { metric_key: at(histogramNames, 0) }),
-  'chart 24 h, request rate by service': chart(day, 120, { metric_key: 'spans.rate', group_by: ['service'] }),
-  'chart 30 d, busiest gauge by service': chart(30 * day, hour, {
-    metric_key: at(gaugeNames, 0),
-    group_by: ['service'],
-  }),
-  'chart 30 d, busiest counter by service': chart(30 * day, hour, {
-    metric_key: at(counterNames, 0),
-    group_by: ['service'],
-  }),
-  'chart 30 d, busiest histogram p95': chart(30 * day, hour, { metric_key: at(histogramNames, 0) }),
-  'chart 30 d, request rate by service': chart(30 * day, hour, {
-    metric_key: 'spans.rate',
-    group_by: ['service'],
-  }),
+  'window 1 d, error ratio of a service': window(1, 'spans.error_ratio', { service }),
+  'window 5 d, error ratio by service': window(5, 'spans.error_ratio', { groupBy: 'service' }),
+  'window 5 d, latency p95 by service': window(5, 'spans.latency_p95', { groupBy: 'service' }),
+  'window 1 d, request rate by route': window(1, 'spans.rate', { groupBy: 'http.route' }),
+  'window 1 d, request rate of a host': window(1, 'spans.rate', { attributes: host }),
+  'window 5 d, error logs by service': window(5, 'logs.error_count', { groupBy: 'service' }),
+  'chart 24 h, busiest gauge by service': chart(1, gauge, 'service'),
+  'chart 24 h, busiest counter by service': chart(1, counter, 'service'),
+  'chart 24 h, busiest histogram p95': chart(1, histogram),
+  'chart 24 h, request rate by service': chart(1, 'spans.rate', 'service'),
+  'chart 30 d, busiest gauge by service': chart(30, gauge, 'service'),
+  'chart 30 d, busiest counter by service': chart(30, counter, 'service'),
+  'chart 30 d, busiest histogram p95': chart(30, histogram),
+  'chart 30 d, request rate by service': chart(30, 'spans.rate', 'service'),
   'logs 1 h, newest 100': logs(hour, {}),
   'logs 24 h, errors of a service': logs(day, { service, severity: 'error' }),
   'logs 24 h, rare text': logs(day, { text: 'quota rebalanced' }),
   'logs 24 h, of a route': logs(day, { attribute: Object.entries(route) }),
   'logs 24 h, of a user': logs(day, { attribute: [['user.id', '4711']] }),
   'logs 30 d, rare text': logs(30 * day, { text: 'quota rebalanced' }),
-  'spans 24 h, newest 100': spans(day, {}),
-  'spans 24 h, errors of a host': spans(day, { status: 'error', attribute: Object.entries(host) }),
+  'spans 24 h, newest 100': spans({}),
+  'spans 24 h, errors of a host': spans({ status: 'error', attribute: Object.entries(host) }),
   'trace by id': (reader, _endNs, traceId) => readTrace(reader, traceId, { limit: 10_000 }),
-  'services of 24 h': (reader, endNs) =>
-    listServices(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
-  'metrics of 24 h': (reader, endNs) =>
-    listMetrics(reader, { start: endNs - ns(day), end: endNs, limit: 100 } as never, endNs),
+  'services of 24 h': asked(listServices, day, { limit: 100 }),
+  'metrics of 24 h': asked(listMetrics, day, { limit: 100 }),
 }
 
-const { engine, close } = await openFilled({ rows, largest: Number(options.largest), folder: options.folder })
+const { engine, close } = await openFilled(rows, options.folder)
 try {
   for (const [read, run] of Object.entries(reads).filter(([name]) => name.includes(options.only))) {
     const figures = []
-    for (const [size, index] of Object.entries(asked))
+    for (const [size, index] of Object.entries(queried))
       figures.push(
         ...Object.entries(await measure(engine, index, run)).map(([name, ms]) => [`${size}: ${name}`, ms]),
       )
@@ -250,7 +160,7 @@ try {
 async function measure(engine: TelemetryEngine, index: number, read: Read) {
   const reader = new TenantReader(engine, organisationOf(index), new TelemetryGate())
   const random = seededUniform(index + 1)
-  const own = organisationRows(rows, 64)[index] ?? 0
+  const own = organisationRows(rows)[index] ?? 0
   const times: number[] = []
   let cpuMs = 0
   const untilMs = performance.now() + Number(options.seconds) * 1000

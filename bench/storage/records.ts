@@ -1,8 +1,7 @@
-// The bytes of a log record, a span and a point on disk, and which columns take most of them: the bodies of
-// the ingest benches, merged in the service's own tables, and the same records in PostgreSQL, where it is
-// installed, with attributes as jsonb, resources in a separate table, and the indexes by time and by trace
-// that queries need. Bytes are each store's own count of its files, without logs. Points are those of
-// bench/ingest/peers.ts, which has the other stores.
+// The bytes of a log record and a span on disk, and which columns take most of them: the bodies of the ingest
+// benches, merged in the service's own tables, and the same records in PostgreSQL, where it is installed,
+// with attributes as jsonb, resources in a separate table, and the indexes by time and by trace that queries
+// need. Bytes are each store's own count of its files, without logs. Points are in bench/ingest/peers.ts.
 //
 // npm run bench -- storage/records [--bodies 128] [--seed 1]
 
@@ -13,10 +12,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import { exporterDatabase } from '../../server/telemetry/schema/exporter-views.ts'
-import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { ingestBodies, startNs } from '../ingest/payloads.ts'
-import { bodiesOf } from '../ingest/peers/bodies.ts'
 import { openSession, postgresPrograms, postgresVersion, startPostgres } from '../peers/postgresql.ts'
 import { isInstalled } from '../peers/server.ts'
 import { report, reportAbsent } from '../report.ts'
@@ -72,7 +69,7 @@ const kinds = {
 
 type Kind = keyof typeof kinds
 
-const words = { logs: 'log record', traces: 'span', metrics: 'point' } as const
+const words = { logs: 'log record', traces: 'span' } as const
 
 const resourceNumber = 'dense_rank() OVER (ORDER BY toString(ResourceAttributes))'
 
@@ -83,8 +80,10 @@ const shared = join(root, 'rows')
 mkdirSync(shared)
 const engine = await openChdb({ folder: join(root, 'engine'), maxMemoryBytes: 2 ** 31 })
 try {
-  for (const signal of ['logs', 'traces', 'metrics'] as const) await storeInLethe(signal)
-  for (const kind of ['logs', 'traces'] as const) await writeRows(kind)
+  for (const kind of ['logs', 'traces'] as const) {
+    await storeInLethe(kind)
+    await writeRows(kind)
+  }
   if (isInstalled({ name: 'PostgreSQL', programs: postgresPrograms })) await storeInPostgres()
   else reportAbsent('PostgreSQL', 'it is not installed')
 } finally {
@@ -92,29 +91,15 @@ try {
   rmSync(root, { recursive: true, force: true })
 }
 
-function bodiesOfSignal(signal: Kind): Buffer[] {
-  return ingestBodies(signal, Number(flags.bodies), Number(flags.seed))
-}
-
-/** Two senders of a thousand series, two hours long, in the order of arrival. */
-function* pointBodies(): Generator<Buffer> {
-  const endMs = Number(startNs / 1_000_000n)
-  const shape = { senders: 2, seriesPerSender: 1000, rounds: 120, seed: Number(flags.seed), endMs }
-  const senders = [0, 1].map((sender) => bodiesOf('otlp', shape, sender))
-  for (let round = 0; round < shape.rounds; round++)
-    for (const sender of senders) {
-      const { value } = sender.next()
-      if (value !== undefined) yield value
-    }
-}
-
-async function storeInLethe(signal: Signal): Promise<void> {
-  const bodies = signal === 'metrics' ? pointBodies() : bodiesOfSignal(signal)
-  const sent = await insertBodies(engine, withSignal(signal, bodies), startNs)
+async function storeInLethe(signal: Kind): Promise<void> {
+  const bodies = ingestBodies(signal, Number(flags.bodies), Number(flags.seed)).map((body) => ({
+    signal,
+    body,
+  }))
+  const sent = await insertBodies(engine, bodies, startNs)
   const { gzip = 0, plain = 0, rows = 0 } = sent.get(signal) ?? {}
-  const names = tables.filter((table) => table.signal === signal).map(({ name }) => name)
-  const stored = await mergeTables(engine, names)
-  const bytes = [...stored.values()].reduce((sum, table) => sum + table.bytes, 0)
+  const { table } = kinds[signal]
+  const { bytes = 0 } = (await mergeTables(engine, [table])).get(table) ?? {}
   report('Bytes a record', {
     record: words[signal],
     store: 'Lethe',
@@ -123,25 +108,16 @@ async function storeInLethe(signal: Signal): Promise<void> {
     gzipped: rounded(gzip / rows, 1),
     stored: rounded(bytes / rows, 1),
   })
-  const dearest = await dearestColumns(names, rows)
+  const dearest = await dearestColumns(table, rows)
   // Small parts have all columns in one file, so the engine has no size per column.
   if (dearest !== '') report('Columns that take most', { record: words[signal], 'bytes a record': dearest })
 }
 
-function* withSignal(signal: Signal, bodies: Iterable<Buffer>) {
-  for (const body of bodies) yield { signal, body }
-}
-
-function listed(names: readonly TableName[]): string {
-  return names.map((name) => `'${name}'`).join(', ')
-}
-
 /** The columns that take most of the bytes, largest first, with their bytes per record. */
-async function dearestColumns(names: readonly TableName[], rows: number): Promise<string> {
+async function dearestColumns(table: string, rows: number): Promise<string> {
   const found = await engine.select<{ name: string; bytes: string | number }>(
-    raw(`SELECT name, sum(data_compressed_bytes) AS bytes FROM system.columns
-      WHERE database = currentDatabase() AND table IN (${listed(names)})
-      GROUP BY name ORDER BY sum(data_compressed_bytes) DESC LIMIT 6`),
+    raw(`SELECT name, data_compressed_bytes AS bytes FROM system.columns
+      WHERE database = currentDatabase() AND table = '${table}' ORDER BY data_compressed_bytes DESC LIMIT 6`),
   )
   const columns = found
     .filter(({ bytes }) => Number(bytes) > 0)

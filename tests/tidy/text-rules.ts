@@ -1,5 +1,5 @@
 // Text of a file: its opening comment, leftover notes, the codes of the catalogue that it names, and the
-// length of a decision.
+// length of a decision and of an entry of the changelog.
 
 import { Visitor } from 'oxc-parser'
 import { isTest } from './import-rules.ts'
@@ -69,6 +69,21 @@ export function findLongDecisions(
       const most = longer[path] ?? pageWordsMax
       return words <= most ? [] : [{ path, reason: `${words} words, at most ${most}; keep what decides` }]
     })
+}
+
+/** Characters of an entry of the changelog with its bullet: a line of a wide terminal. */
+const changeLengthMax = 120
+
+/** Lines of the changelog below its introduction that are no heading, and no entry of one line. */
+export function findLongChanges(path: string, text: string): Violation[] {
+  const lines = text.split('\n')
+  const start = lines.findIndex((line) => line.startsWith('## '))
+  return lines.flatMap((line, at) => {
+    if (at < start || line === '' || line.startsWith('#')) return []
+    const isEntry = line.startsWith('- ') && [...line].length <= changeLengthMax
+    const reason = `an entry is one line of at most ${changeLengthMax} characters; a document has the details`
+    return isEntry ? [] : [{ path: `${path}:${at + 1}`, reason }]
+  })
 }
 
 /** Codes of the catalogue that no production file names, so no client can ever get them. */

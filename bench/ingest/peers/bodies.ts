@@ -3,33 +3,23 @@
 // every round. So millions of points are prepared in seconds, and their bytes are those of a library.
 
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
-import {
-  compress,
-  contentTypes,
-  encodeRequest,
-  type Version,
-} from '../../../tests/prometheus/remote-write-messages.ts'
+import { compress, contentTypes, encodeRequest } from '../../../tests/prometheus/remote-write-messages.ts'
 import { type Process, processesOf, type Round, roundsOf, type Shape } from './points.ts'
 
 /** Content type and encoding of the bodies that are posted. */
 export const formats = {
   otlp: { 'content-type': 'application/x-protobuf' },
-  'remote-write-1': remoteWriteHeaders('1.0'),
-  'remote-write-2': remoteWriteHeaders('2.0'),
+  'remote-write-1': {
+    'content-type': contentTypes['1.0'],
+    'content-encoding': 'snappy',
+    'x-prometheus-remote-write-version': '0.1.0',
+  },
   'prometheus-text': { 'content-type': 'text/plain' },
   'influx-lines': { 'content-type': 'text/plain' },
   'postgres-copy': {},
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Format = keyof typeof formats
-
-function remoteWriteHeaders(version: Version): Readonly<Record<string, string>> {
-  return {
-    'content-type': contentTypes[version],
-    'content-encoding': 'snappy',
-    'x-prometheus-remote-write-version': version === '1.0' ? '0.1.0' : '2.0.0',
-  }
-}
 
 /** The bodies of a sender, oldest first. */
 export function* bodiesOf(format: Format, shape: Shape, sender: number): Generator<Buffer> {
@@ -42,8 +32,7 @@ type Writer = (round: Round) => Buffer
 
 const writers: Readonly<Record<Format, (processes: readonly Process[]) => Writer>> = {
   otlp: otlpWriter,
-  'remote-write-1': (processes) => remoteWriter('1.0', processes),
-  'remote-write-2': (processes) => remoteWriter('2.0', processes),
+  'remote-write-1': remoteWriter,
   'prometheus-text': (processes) =>
     lineWriter(processes, (process, series) => {
       const [, ...labels] = labelsOf(process, series)
@@ -152,10 +141,7 @@ function pointsOf(processes: readonly Process[]) {
   )
 }
 
-/** Types by their numbers in remote write. */
-const typeNumbers = { counter: 1, gauge: 2 } as const
-
-function remoteWriter(version: Version, processes: readonly Process[]): Writer {
+function remoteWriter(processes: readonly Process[]): Writer {
   // Any instant of these decades has six bytes as a varint.
   const someMs = processes[0]?.startMs ?? 0
   let count = 0
@@ -163,10 +149,9 @@ function remoteWriter(version: Version, processes: readonly Process[]): Writer {
     process.series.map((one) => ({
       labels: labelsOf(process, one),
       samples: [{ value: valueMark(count++).readDoubleLE(), timestamp: someMs }],
-      ...(version === '2.0' && { type: typeNumbers[one.kind] }),
     })),
   )
-  const template = encodeRequest(version, series)
+  const template = encodeRequest('1.0', series)
   let end = 0
   const places = pointsOf(processes).map(({ process }, at) => {
     const value = offsetOf(template, valueMark(at), end)

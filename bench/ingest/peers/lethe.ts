@@ -4,26 +4,26 @@
 import { join } from 'node:path'
 import { openChdb } from '../../../server/telemetry/chdb.ts'
 import { tables } from '../../../server/telemetry/schema/tables.ts'
-import { raw } from '../../../server/telemetry/sql.ts'
 import type { IngestStore, OpenStore } from '../../peers/ingest-store.ts'
+import { mergeTables } from '../../storage/merged-rows.ts'
 import { startService } from '../service.ts'
 import type { Format } from './bodies.ts'
 
-export function lethe(name: string, format: Format, fsync: 'on' | 'off'): IngestStore {
+export function lethe(name: string, format: Format): IngestStore {
   return {
     name,
     format,
     programs: [process.execPath],
-    durability: fsync === 'on' ? 'synced at each commit' : 'in the system’s cache',
-    open: ({ folder }) => openLethe(folder, format, fsync),
+    durability: 'synced at each commit',
+    open: ({ folder }) => openLethe(folder, format),
   }
 }
 
-async function openLethe(folder: string, format: Format, fsync: string): Promise<OpenStore> {
-  const service = await startService(folder, 1, { LETHE_FSYNC: fsync })
+async function openLethe(folder: string, format: Format): Promise<OpenStore> {
+  const service = await startService(folder, 1, { LETHE_FSYNC: 'on' })
   const path = format === 'otlp' ? '/v1/metrics' : '/api/v1/write'
   const dataFolder = join(folder, 'telemetry')
-  let merged: Merged = { points: 0, bytes: 0 }
+  let points = 0
   return {
     version: 'this commit',
     pid: service.pid,
@@ -35,28 +35,21 @@ async function openLethe(folder: string, format: Format, fsync: string): Promise
     restMs: 15_000,
     merge: async () => {
       await service.stop()
-      merged = await mergeTables(dataFolder)
-      return merged.bytes
+      const stored = await mergedTables(dataFolder)
+      const sum = (of: 'bytes' | 'rows') => stored.reduce((total, table) => total + table[of], 0)
+      points = sum('rows')
+      return sum('bytes')
     },
-    countPoints: async () => merged.points,
+    countPoints: async () => points,
     stop: service.stop,
   }
 }
 
-interface Merged {
-  readonly points: number
-  readonly bytes: number
-}
-
-async function mergeTables(folder: string): Promise<Merged> {
+async function mergedTables(folder: string) {
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 31 })
   try {
-    for (const { name } of tables.filter(({ signal }) => signal === 'metrics'))
-      await engine.command(raw(`OPTIMIZE TABLE ${name} FINAL`))
-    const text = `SELECT sum(rows) AS points, sum(bytes_on_disk) AS bytes FROM system.parts
-      WHERE active AND database = currentDatabase() AND startsWith(table, 'otel_metrics_')`
-    const [row] = await engine.select<{ points: string | number; bytes: string | number }>(raw(text))
-    return { points: Number(row?.points), bytes: Number(row?.bytes) }
+    const names = tables.filter(({ signal }) => signal === 'metrics').map(({ name }) => name)
+    return [...(await mergeTables(engine, names)).values()]
   } finally {
     await engine.close()
   }

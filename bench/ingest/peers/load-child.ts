@@ -4,9 +4,11 @@
 // IPC channel of its parent.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { urlToHttpOptions } from 'node:url'
+import { ask } from '../../http-client.ts'
 import type { Target } from '../../peers/ingest-store.ts'
 import { openSession } from '../../peers/postgresql.ts'
 import { bodiesOf, type Format, formats } from './bodies.ts'
@@ -26,14 +28,11 @@ export interface Span {
 
 export interface LoadReport {
   readonly seconds: number
-  /** Bytes of the bodies sent in the span. */
-  readonly bytes: number
   readonly refused: number
   readonly latenciesMs: readonly number[]
 }
 
 interface Sender {
-  readonly sizes: readonly number[]
   /** Returns false where the body was refused temporarily. */
   readonly send: (round: number) => Promise<boolean>
   readonly close: () => void
@@ -66,21 +65,23 @@ async function sendAll(senders: readonly Sender[], { from, to }: Span): Promise<
       }
     }),
   )
-  const seconds = (performance.now() - startMs) / 1000
-  const sum = (list: readonly number[]) => list.reduce((total, size) => total + size, 0)
-  const bytes = sum(senders.map(({ sizes }) => sum(sizes.slice(from, to))))
-  return { seconds, bytes, refused, latenciesMs }
+  return { seconds: (performance.now() - startMs) / 1000, refused, latenciesMs }
 }
 
 function openSender({ shape, format, target }: LoadOrders, sender: number): Sender {
   const bodies = [...bodiesOf(format, shape, sender)]
-  const sizes = bodies.map(({ length }) => length)
   if ('url' in target) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const headers = { ...formats[format], ...target.headers }
-    const send = (round: number) =>
-      post({ url: target.url, headers, agent }, bodies[round] ?? Buffer.alloc(0))
-    return { sizes, send, close: () => agent.destroy() }
+    const to = { ...urlToHttpOptions(new URL(target.url)), method: 'POST', agent }
+    const send = async (round: number) => {
+      const body = bodies[round] ?? Buffer.alloc(0)
+      const answer = await ask({ ...to, headers: { ...headers, 'content-length': body.length } }, body)
+      if (answer.status >= 200 && answer.status < 300) return true
+      if (answer.status === 503) return false
+      throw new Error(`returned ${answer.status}: ${answer.text.slice(0, 300)}`)
+    }
+    return { send, close: () => agent.destroy() }
   }
   const folder = join(target.folder, `sender-${sender}`)
   mkdirSync(folder)
@@ -90,32 +91,5 @@ function openSender({ shape, format, target }: LoadOrders, sender: number): Send
     await session.run(`\\copy points FROM '${join(folder, String(round))}' WITH (FORMAT binary)`)
     return true
   }
-  return { sizes, send, close: () => session.close() }
-}
-
-interface HttpTarget {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly agent: Agent
-}
-
-function post({ url, headers, agent }: HttpTarget, body: Buffer): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      url,
-      { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } },
-      (answer) => {
-        const said: Buffer[] = []
-        answer.on('data', (bytes) => said.push(bytes))
-        answer.on('end', () => {
-          const { statusCode = 0 } = answer
-          if (statusCode === 503) resolve(false)
-          else if (statusCode < 300) resolve(true)
-          else reject(new Error(`returned ${statusCode}: ${Buffer.concat(said).toString().slice(0, 300)}`))
-        })
-      },
-    )
-    sent.on('error', reject)
-    sent.end(body)
-  })
+  return { send, close: () => session.close() }
 }
