@@ -510,7 +510,7 @@ describe('the rules of words', () => {
     ])
   })
 
-  test('find an entry of the changelog that is longer than a line, or goes on in the next', () => {
+  test('find an entry of the changelog that is longer than a line, or continues in the next', () => {
     const text = [
       '# Changelog',
       `An introduction, which may be longer. ${'word '.repeat(30)}`,

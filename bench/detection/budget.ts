@@ -178,7 +178,7 @@ type Measured = Awaited<ReturnType<typeof measure>>
 const tableOf = (what: string) => `${what}, ${budgetPerWeek} a week`
 
 /** Printed as soon as it is measured, because the whole bench takes hours. */
-function tell(method: MethodKey, { rare, series, short, served, whole }: Measured): void {
+function printRow(method: MethodKey, { rare, series, short, served, whole }: Measured): void {
   report(tableOf('Alarms over the budget and recall'), {
     method,
     series,
@@ -215,7 +215,7 @@ for (const key of keys) {
   const all: Measured[] = []
   for (const family of families) {
     const measured = await measure(key, family)
-    tell(key, measured)
+    printRow(key, measured)
     all.push(measured)
   }
   summaries.push(summaryOf(key, all))

@@ -164,12 +164,12 @@ function foundInShop(seed: number) {
       const { episodes, scores } = evaluateSeries(series, choice)
       const anomalies: Span[] = []
       for (const episode of episodes) {
-        const told = { startMs: at(episode.startIndex), endMs: at(episode.lastIndex + 1) }
+        const raised = { startMs: at(episode.startIndex), endMs: at(episode.lastIndex + 1) }
         if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
-        anomalies.push(told)
-        const about = shop.incidents.find((one) => meet(told, one))
+        anomalies.push(raised)
+        const about = shop.incidents.find((one) => meet(raised, one))
         if (about === undefined) {
-          const time = new Date(told.startMs).toISOString().slice(0, 16)
+          const time = new Date(raised.startMs).toISOString().slice(0, 16)
           wrong.push(`${definition.metric_key} ${service} ${time}`)
           continue
         }
