@@ -32,7 +32,7 @@ test('a key is looked up once until it is old', async () => {
   assert.equal(scene.lookUps, 2)
 })
 
-test('what was written is seen by the next question, once the writer has said so', async () => {
+test('a written value is returned by the next look-up, once the writer has reported it', async () => {
   const { scene, remembered, values } = storeOf(
     new Map([
       ['a', 'one'],

@@ -118,7 +118,7 @@ test('an event without another version, such as of a configuration, is a deploy 
   assert.deepEqual(found([dense('1.0', [0, 300])], [event(100, { service: 'cart' })]), ['null > null at 100'])
 })
 
-test('the order of what was seen changes nothing', () => {
+test('the order of the rows does not matter', () => {
   const seen = [dense('1.0', [0, 70]), dense('1.1', [60, 130]), dense('1.2', [120, 300])]
   assert.deepEqual(found(seen.toReversed()), found(seen))
 })

@@ -30,7 +30,7 @@ function scene() {
   return { order, read }
 }
 
-test('who sends on forty connections at once does not delay the body of another organisation', async () => {
+test('a sender with forty connections at once does not delay the body of another organisation', async () => {
   const { order, read } = scene()
   const flood = Array.from({ length: 40 }, () => read('flood', 64))
   const calm = read('calm', 16)

@@ -129,7 +129,7 @@ test('everything arrives, is counted and compared, and only the new database can
   await assert.rejects(assertUsable(source.control), /was moved to new and is no longer used/)
 })
 
-test('what was erased does not come along', async (t) => {
+test('erased rows are not moved', async (t) => {
   const scene = await openScene(t)
   const { source, target } = scene
   await source.control.insertInto('instance').values({ key: 'x', value: 'erased-canary' }).execute()
@@ -221,7 +221,7 @@ test('a target with tables of another program is refused', async (t) => {
   assert.deepEqual(await usable(scene), [true, false])
 })
 
-test('half of another move is refused, and what it is half of is named', async (t) => {
+test('a part of another move is refused, and the error names that move', async (t) => {
   const scene = await openScene(t)
   const failpoint = async (name: string) => {
     if (name === 'copied organisations') throw new Error('the power went')

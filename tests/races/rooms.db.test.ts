@@ -287,7 +287,7 @@ testRace('each of two verdicts on a held anomaly keeps a version of it', async (
   }
 })
 
-testRace('a verdict on what is just being held keeps a version of it', async (scene) => {
+testRace('a verdict on an anomaly while a hold is placed keeps a version of it', async (scene) => {
   const { anomalyId } = await withAnomaly(scene)
   return {
     first: (control) =>
