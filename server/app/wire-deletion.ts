@@ -34,7 +34,7 @@ import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
-import { type TelemetryEngine, withPatience } from '../telemetry/engine.ts'
+import { type TelemetryEngine, withGrowingTimeouts } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { Fences } from '../telemetry/fences.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
@@ -207,7 +207,7 @@ function createWorker(
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),
-    completionMarks: new CompletionMarks(withPatience(engine, logger)),
+    completionMarks: new CompletionMarks(withGrowingTimeouts(engine, logger)),
     engine,
     files,
     gate,

@@ -3,7 +3,7 @@
 // at a short age in any case. Only values that exist are remembered, and not too many: keys that a client
 // invents fill no memory.
 
-import { Gathered } from './gathered.ts'
+import { BatchedLookUps } from './batched-look-ups.ts'
 
 /**
  * How old a result may be, milliseconds. Only this limit applies where a write of another process can't be
@@ -33,7 +33,7 @@ interface Known<V> {
 
 export class Remembered<V> {
   readonly #options: RememberedOptions<V>
-  readonly #gathered: Gathered<V>
+  readonly #lookUps: BatchedLookUps<V>
   /** In the order in which they were looked up. */
   readonly #known = new Map<string, Known<V>>()
   #outside: number | null = null
@@ -42,7 +42,7 @@ export class Remembered<V> {
 
   constructor(options: RememberedOptions<V>) {
     this.#options = options
-    this.#gathered = new Gathered(options.lookUp)
+    this.#lookUps = new BatchedLookUps(options.lookUp)
   }
 
   /** Returns the value of a key; undefined where it has none. Throws what the look-up throws. */
@@ -52,7 +52,7 @@ export class Remembered<V> {
     const known = this.#known.get(key)
     if (known !== undefined && askedMs - known.askedMs < rememberedMs) return known.value
     const forgotten = this.#forgotten
-    const value = await this.#gathered.get(key)
+    const value = await this.#lookUps.get(key)
     if (forgotten === this.#forgotten) this.#remember(key, value, askedMs)
     return value
   }

@@ -19,7 +19,7 @@ import {
   type StatementLimits,
   type TelemetryEngine,
   usualLimits,
-  withPatience,
+  withGrowingTimeouts,
 } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
@@ -134,7 +134,7 @@ export async function openChdb(options: ChdbOptions): Promise<LocalEngine> {
   }
   try {
     await engine.settle()
-    const patient = withPatience(engine, options.logger, options.startLimits)
+    const patient = withGrowingTimeouts(engine, options.logger, options.startLimits)
     const syncFiles = await engine.settleSyncs(patient, options)
     await createSchema(patient, { syncFiles })
   } catch (error) {

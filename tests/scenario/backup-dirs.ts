@@ -73,7 +73,7 @@ export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
 }
 
 /** Starts `lethe`; resolves `saying` when it has printed that text on standard error. */
-export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
+export function startLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
   const env = { ...nodeEnvironment, PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   const child = spawn(process.execPath, [...nodeWords, ...words], {
     env,

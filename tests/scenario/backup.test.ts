@@ -21,7 +21,7 @@ import {
   acme,
   ask,
   backupDirsOf,
-  beginLethe,
+  startLethe,
   bodiesOf,
   cleanUp,
   completed,
@@ -255,7 +255,7 @@ describe('a backup', () => {
       202,
     )
     await service.standing
-    const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
+    const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
     while ((await lethe(dirs, 'backup', 'list')).out === '')
       await new Promise((resolve) => setImmediate(resolve))
     await service.kill()
@@ -276,7 +276,7 @@ describe('a backup', () => {
       const dirs = newBackupDirs()
       const service = await serveReady(dirs, { organisations: [acme, globex], standStill: point })
       await sendRows(service)
-      const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
+      const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
       // The command leaves the folder to the restarted service.

@@ -6,7 +6,7 @@
 import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
-import { onBehalfOf, withPatience } from '../../telemetry/engine.ts'
+import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { includesSelection } from '../requests/selection.ts'
@@ -40,7 +40,7 @@ export class DeletionWorker {
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
     this.#guard = new RestoreGuard(deps)
-    this.#swapRecovery = new SwapRecovery({ ...deps, engine: withPatience(deps.engine, deps.logger) })
+    this.#swapRecovery = new SwapRecovery({ ...deps, engine: withGrowingTimeouts(deps.engine, deps.logger) })
     this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
   }
 
