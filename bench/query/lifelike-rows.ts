@@ -62,7 +62,9 @@ export async function fill(engine: Pick<TelemetryEngine, 'command'>, rows: numbe
         const count = Math.min(insertRows, total - from)
         const { columns, select } = rowsOf(table, index, { total, from, count })
         await engine.command(
-          raw(`INSERT INTO ${table} (Placement, TenantId, ${columns}) SELECT ${ownerColumnsOf(index)}, ${select}`),
+          raw(
+            `INSERT INTO ${table} (Placement, TenantId, ${columns}) SELECT ${ownerColumnsOf(index)}, ${select}`,
+          ),
         )
       }
     }

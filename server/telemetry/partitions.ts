@@ -29,7 +29,5 @@ FROM system.parts
 WHERE database = currentDatabase() AND active AND startsWith(table, 'otel_') AND startsWith(partition_id, ${`${placement}-`})
 GROUP BY key`,
   )
-  return new Map(
-    found.map(({ key, total, bytes }) => [key, { rows: Number(total), bytes: Number(bytes) }]),
-  )
+  return new Map(found.map(({ key, total, bytes }) => [key, { rows: Number(total), bytes: Number(bytes) }]))
 }

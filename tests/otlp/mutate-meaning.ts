@@ -2,7 +2,7 @@
 // data changes its kind. Random and damaged messages contain these too rarely.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
-import { below, copyOf, type Node, encodeFields, type Random, parseFields } from './mutate.ts'
+import { below, copyOf, encodeFields, type Node, parseFields, type Random } from './mutate.ts'
 import { requestType } from './otlp-messages.ts'
 
 /** Returns the body with keys of one attribute list repeated, or null where it has none. */

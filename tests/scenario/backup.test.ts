@@ -21,7 +21,6 @@ import {
   acme,
   ask,
   backupDirsOf,
-  startLethe,
   bodiesOf,
   cleanUp,
   completed,
@@ -37,6 +36,7 @@ import {
   send,
   serve,
   serveReady,
+  startLethe,
   takeBackup,
 } from './backup-dirs.ts'
 import {

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compress } from '../../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../../core/app-error.ts'
-import { uncompressSnappy, snappyLength } from './snappy.ts'
+import { snappyLength, uncompressSnappy } from './snappy.ts'
 
 const limit = 1 << 20
 
