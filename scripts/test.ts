@@ -28,22 +28,19 @@ const isAlone = (file: string) =>
     sourceOf(file),
   )
 /** These take a minute or more. They begin first, so that none of them runs alone at the end. */
-const isLong = (file: string) => /^tests\/(?:console|scenario|simulation)\//.test(file)
+const isLong = (file: string) =>
+  /^tests\/(?:console|scenario|simulation)\/|^server\/deletion\/attempt\/worker\./.test(file)
 /**
  * Tests of one database do not depend on the one that was chosen for the others. Whole backups need nothing
- * of the database but a copy of the control plane, which is tested on both. Of erasing, what is removed from
- * the database and counted afterwards is tested on both; whole erasures run on SQLite only, because on
- * PostgreSQL each writes the derived tables anew: tests/scenario/canary-postgres.test.ts has some. The tests
- * of the loop count who waits for their clock, so they need a database that answers within a turn of the
- * event loop. Tests of telemetry need a control plane only for their organisations.
+ * of the database but a copy of the control plane, which is tested on both. The steps of an erasure
+ * (attempt/worker) take three minutes on each; on PostgreSQL they run where LETHE_TEST_CONTROL_PLANE says so,
+ * and tests/scenario/canary-postgres.test.ts has whole erasures there. The tests of the loop count who waits
+ * for their clock, so they need a database that answers within a turn of the event loop. Tests of telemetry
+ * need a control plane only for their organisations.
  */
 const isOfOne = (file: string) =>
-  /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\/|^server\/(?:backup\/backups|worker\/periodic)\./.test(
-    file,
-  ) ||
-  /^server\/deletion\/(?:bad-input\.db|attempt\/(?!verifier\.).*|governance\/.*|preview\/.*|retention\/worker.*)\.test\.ts$/.test(
-    file,
-  ) ||
+  /^(?:server\/control\/(?:sqlite|postgres)|tests\/races)\//.test(file) ||
+  /^server\/(?:backup\/backups|deletion\/attempt\/worker|worker\/periodic)\./.test(file) ||
   /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:rows\/writer|hostile|slow)[^/]*))\b/.test(
     file,
   )
