@@ -35,7 +35,8 @@ export const benches: readonly Bench[] = [
   {
     name: 'ingest/decode',
     measures: 'how fast OTLP bodies become rows, without network and engine',
-    reading: 'One thread. The body is a batch of a Collector: eight resources with 256 records or more each.',
+    reading:
+      'Seconds are CPU time. The body is a batch of a Collector: eight resources with 256 records or more each.',
     minutes: 1,
     args: [],
     smallest: '0.1',

@@ -1,6 +1,6 @@
-// The only place that wires the rooms together. Rooms don't know each other; what one needs of another is
-// passed to it here as a function. The order matters twice: what was hidden or fenced is restored before
-// anything is served, and a stop lets requests and commits finish before the stores close.
+// The only module that wires the rooms together. Rooms don't import each other; where one needs another, it
+// gets a function here. The order matters twice: what was hidden or fenced is restored before anything is
+// served, and a stop lets requests and commits finish before the stores close.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -96,7 +96,7 @@ export interface App {
    * token has it.
    */
   createSignInCode(secret: string, actor: Actor): Promise<string>
-  /** Builds the console before somebody opens it. Rejects where that fails; everything else works then. */
+  /** Builds the console before it is opened. Rejects where that fails; everything else works then. */
   prepareConsole(): Promise<void>
   /**
    * Listens, runs `beforeReady`, becomes ready and starts the background work; returns the address. So

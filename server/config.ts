@@ -6,7 +6,7 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { connectionsPerAddressDefault, grpcPortDefault, Settings } from './config/settings.ts'
-import { type ControlPlace, hasPassword, withPassword } from './control/place.ts'
+import { type ControlAddress, hasPassword, withPassword } from './control/control-address.ts'
 import type { ProxyHeader } from './http/limits/client-address.ts'
 import type { ConnectionLimits } from './http/limits/connections.ts'
 import type { CommitSync } from './telemetry/chdb.ts'
@@ -31,7 +31,7 @@ export interface Config {
   /** Folder for everything that the service stores: the engine's files and, by default, the control plane. */
   readonly dataDir: string
   /** Where the control-plane database is. */
-  readonly control: ControlPlace
+  readonly control: ControlAddress
   /**
    * The source of the key that seals the signing keys in the control-plane database: the secret where there
    * is one, otherwise the file.
@@ -159,11 +159,11 @@ function toConfig(settings: SettingValues): Config {
 }
 
 function controlOf(
-  { LETHE_CONTROL_PASSWORD_FILE: password, LETHE_CONTROL_URL: place }: SettingValues,
+  { LETHE_CONTROL_PASSWORD_FILE: password, LETHE_CONTROL_URL: address }: SettingValues,
   dataDir: string,
-): ControlPlace {
-  if (place === undefined) return { kind: 'sqlite', path: join(dataDir, 'control.db') }
-  return password === null ? place : withPassword(place, password)
+): ControlAddress {
+  if (address === undefined) return { kind: 'sqlite', path: join(dataDir, 'control.db') }
+  return password === null ? address : withPassword(address, password)
 }
 
 /**

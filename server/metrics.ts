@@ -199,7 +199,7 @@ function addIngestMetrics(writer: IngestWriter, budget: BodyBudget, registers: R
   })
   new Counter({
     name: 'lethe_ingest_commits_failed_total',
-    help: 'Group commits the engine refused; their senders were told to retry.',
+    help: 'Group commits the engine refused; their senders got a response that asks for a retry.',
     registers,
     collect() {
       this.reset()

@@ -49,7 +49,7 @@ export function openEmptyControlPlane(): Promise<TestControl> {
  * Opens the control plane of a service under test a second time, as another process does. `path` is the file
  * of the service's database.
  */
-export function openBeside(path: string): Control {
+export function openSecondHandle(path: string): Control {
   return openSqlite(path)
 }
 

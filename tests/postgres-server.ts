@@ -39,7 +39,7 @@ export interface PostgresServer {
    * `work` puts there belongs to the user of the server.
    */
   whileStopped(work: (data: string) => void | Promise<void>): Promise<void>
-  /** Ends the server at once, as a crash does: its clients and standbys are told nothing. */
+  /** Ends the server at once, as a crash does: its clients and standbys get no message. */
   crash(): Promise<void>
   /** Ends the server and removes its folder. */
   stop(): Promise<void>
@@ -80,11 +80,11 @@ const speed = {
 }
 
 type Settings = Readonly<Record<string, string>>
-type Place = { readonly cwd: string; readonly uid?: number; readonly gid?: number }
+type RunAs = { readonly cwd: string; readonly uid?: number; readonly gid?: number }
 
 /** Starts a server with a new, empty folder. `settings` are those of postgresql.conf. */
 export function startPostgres(settings: Settings = {}): Promise<PostgresServer> {
-  return start(settings, async (data, place) => initialise(data, place))
+  return start(settings, async (data, runAs) => initialise(data, runAs))
 }
 
 /**
@@ -96,18 +96,18 @@ export function startStandby(
   settings: Settings,
 ): Promise<PostgresServer> {
   const words = ['-h', primary.folder, '-U', role, '-X', 'stream', '-c', 'fast', '--no-sync', '-R']
-  return start(settings, async (data, place) => {
-    await runFile(programOf('pg_basebackup'), [...words, '-D', data], place)
+  return start(settings, async (data, runAs) => {
+    await runFile(programOf('pg_basebackup'), [...words, '-D', data], runAs)
   })
 }
 
 /** Fills an empty folder with the files of a server without databases. */
-function initialise(data: string, place: Place): void {
+function initialise(data: string, runAs: RunAs): void {
   const flags = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8', '--encoding=UTF8']
   const made = spawnSync(
     programOf('initdb'),
     ['-D', data, '-U', role, '--auth=trust', '--no-sync', '--no-instructions', ...flags],
-    { ...place, encoding: 'utf8' },
+    { ...runAs, encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
   const logins = join(data, 'pg_hba.conf')
@@ -117,7 +117,7 @@ function initialise(data: string, place: Place): void {
 /** `fill` puts the files of a server into an empty folder. */
 async function start(
   settings: Settings,
-  fill: (data: string, place: Place) => Promise<void>,
+  fill: (data: string, runAs: RunAs) => Promise<void>,
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-postgres-'))
   const user = serverUser()

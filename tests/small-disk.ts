@@ -82,7 +82,7 @@ export function whyNoBreakingDisk(): string | null {
   return isMissing ? 'mkfs.ext4 or findmnt is missing' : null
 }
 
-/** An ext4 in a file, which the kernel can be told to treat as damaged. */
+/** An ext4 in a file, which the kernel treats as damaged on request. */
 export function openBreakingDisk(bytes: number): BreakingDisk {
   const parent = temporaryFolder()
   const [image, folder] = [join(parent, 'image'), join(parent, 'disk')]

@@ -1,5 +1,5 @@
-// Polling in tests: what a service does in the background is asked for until it has happened. No test depends
-// on how long that takes, only on a limit that is far beyond it on a busy machine.
+// Polling in tests: repeats a call until background work of the service is done. No test depends on its
+// duration, only on a limit that is far longer, also on a busy machine.
 
 import assert from 'node:assert/strict'
 import { systemClock } from '../server/core/clock.ts'
@@ -9,8 +9,8 @@ const triesMax = 1500
 const [firstPauseMs, longestPauseMs] = [5, 80]
 
 /**
- * Repeats a call until its result is wanted, for at least two minutes; then fails with the last result. What
- * the call throws ends it.
+ * Repeats a call until its result is the wanted one, for at least two minutes; then fails with the last
+ * result. An error of the call ends it.
  */
 export async function waitFor<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
   let pauseMs = firstPauseMs

@@ -2,10 +2,10 @@
 // without telemetry: what is compared is reading their definitions and recording their runs.
 
 import { readConfig } from '../../server/config.ts'
+import { openControlAt } from '../../server/control/control-address.ts'
 import type { Control } from '../../server/control/database.ts'
 import { figuresOf } from '../../server/control/dialect.ts'
 import { migrate } from '../../server/control/migrate.ts'
-import { openControlAt } from '../../server/control/place.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { ManualClock } from '../../server/core/manual-clock.ts'
 import { readActiveHolds } from '../../server/deletion/governance/active-holds.ts'

@@ -1,12 +1,13 @@
-// Does a method keep to its alarm budget, and what does it still see? Label-free, seeded series, where every
-// alarm is a false one: measured alarms per week over the budget. 1 is the promise, below is quieter, the bar
-// is 1.5. Three ways of running: one long evaluation after a first week to learn from; *served*, a detector
-// of the service with the defaults of its creation, run after run at its true schedule; and the first four
-// days of a series, with nothing to learn from before them. Where few alarms are expected a ratio is rough,
-// so what it is at least, but for one chance in twenty, stands beside it (least-rate.ts).
+// Measures whether a method keeps to its alarm budget, and how many incidents it finds at that budget. The
+// series are seeded and have no incidents, so every alarm is false. The result is alarms per week over the
+// budget: 1 is the budget, less is quieter, and the bar is 1.5. Three ways of running: one long evaluation
+// after a first week to learn from; *served*, a detector of the service with the defaults of its creation,
+// run after run at its true schedule; and the first four days of a series, with nothing to learn from before
+// them. Where few alarms are expected the ratio is inexact, so its lower limit at 95 % is printed beside it
+// (least-rate.ts).
 //
-// Beside it recall: the share of planted incidents, one a week, that open an alarm at the same budget in
-// series otherwise alike. A method that compares peers judges one of eight series of the same family, each
+// It also measures recall: the share of planted incidents, one a week, that open an alarm at the same budget
+// in otherwise equal series. A method that compares peers judges one of eight series of the same family, each
 // with noise of its own. Reported are each family and a summary by method.
 //
 //   npm run bench -- detection/budget [only these methods, by comma, or ""] [budget per week, 7] [seeds, 3]
@@ -37,7 +38,7 @@ const shortSeries = 4
 const warmup = 64
 const groupSize = 8
 
-/** Few incidents each, so as many series as it takes for every size, side and length. */
+/** Few incidents each, so there are enough series for every size, side and length. */
 const rareSeries = 3
 
 const { positionals, values: options } = parseArgs({
@@ -59,7 +60,7 @@ const isWanted = (way: Way | 'rare') => options.ways?.split(',').includes(way) ?
 const ways = ['whole', 'served', 'short'] as const
 type Way = (typeof ways)[number]
 
-/** Limits and silence are exact: they have no budget. */
+/** Limits and absence are exact: they have no budget. */
 const keys = methodKeys.filter(
   (key) => 'alarm_budget_per_week' in methodParams[key].shape && (wanted?.includes(key) ?? true),
 )
@@ -128,7 +129,10 @@ const allowed = {
   short: (seeds.length * shortSeries * budgetPerWeek * (shortDays * perDay - warmup)) / perWeek,
 } as const satisfies Record<Way, number>
 
-/** Alarms over what the budget allows, and what that ratio is at least; null where it is not wanted. */
+/**
+ * Alarms over the number that the budget allows, and the lower limit of that ratio; null where it is not
+ * wanted.
+ */
 async function rateOf(way: Way, key: MethodKey, family: Family) {
   if (!isWanted(way)) return null
   let alarms = 0
@@ -173,8 +177,8 @@ type Measured = Awaited<ReturnType<typeof measure>>
 
 const tableOf = (what: string) => `${what}, ${budgetPerWeek} a week`
 
-/** As soon as it is measured: all of it takes hours. */
-function tell(method: MethodKey, { rare, series, short, served, whole }: Measured): void {
+/** Printed as soon as it is measured, because the whole bench takes hours. */
+function printRow(method: MethodKey, { rare, series, short, served, whole }: Measured): void {
   report(tableOf('Alarms over the budget and recall'), {
     method,
     series,
@@ -211,7 +215,7 @@ for (const key of keys) {
   const all: Measured[] = []
   for (const family of families) {
     const measured = await measure(key, family)
-    tell(key, measured)
+    printRow(key, measured)
     all.push(measured)
   }
   summaries.push(summaryOf(key, all))

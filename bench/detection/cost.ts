@@ -1,6 +1,6 @@
 // What a detector costs: buckets per second of CPU on one core, for a whole evaluation by every method with
 // the alarm layer, on seeded noise around a daily wave with an incident in it. CPU time and the best of
-// several rounds, because the machine's other work is not what is asked.
+// several rounds, so that other work of the machine does not count.
 //
 //   npm run bench -- detection/cost [only these, by the beginnings of their names, by comma]
 

@@ -1,10 +1,10 @@
-// What detectors read of a service of a made-up shop: what is counted of it in each minute, and the built-in
-// metrics computed from that as the service computes them from telemetry.
+// Counts of the services of a generated shop in each minute, and the built-in metrics that the service would
+// compute from them.
 
 import type { RunPlan } from '../../server/detection/runs/run-plan.ts'
 import type { Series } from '../../server/detection/scoring/series.ts'
 
-/** What is counted of a service in a minute. */
+/** The counts of a service in a minute. */
 export interface Counted {
   /** Requests that arrived, traced or not. */
   visitors: number
@@ -60,7 +60,7 @@ export function percentile95(values: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : low + (high - low) * (position % 1)
 }
 
-/** What a run reads; null is a bucket without data. `readingAt` gets the first minute of a bucket. */
+/** The series of a run; null is a bucket without data. `readingAt` gets the first minute of a bucket. */
 export function seriesOfRun(
   { endNs, startNs, stepMinutes }: RunPlan,
   readingAt: (minute: number) => Reading | null,

@@ -1,9 +1,9 @@
 // A round of detectors that are all due, over a store of many organisations: the first after a start of the
-// service, in which every detector reads its past of weeks; then rounds that go on, read together, against
-// each on its own, in the same process on the same rows. The detectors are spread evenly over the twenty
-// largest organisations and watch a day each: gauges, counters, histograms and error ratios of single
-// services, and one detector by service. What is timed is a whole round of the worker: definitions, reading,
-// judging, recording.
+// service, in which every detector reads its past of weeks; then rounds that continue, read together,
+// compared with each on its own, in the same process on the same rows. The detectors are spread evenly over
+// the twenty largest organisations and watch a day each: gauges, counters, histograms and error ratios of
+// single services, and one detector by service. The time is that of a whole round of the worker: definitions,
+// reading, judging, recording.
 //
 //   npm run bench -- detection/due [--folder PATH] [--rows 10000000] [--detectors 1000]
 
@@ -22,7 +22,7 @@ import { runDueDetectors } from '../../server/detection/runs/worker.ts'
 import { readSeries } from '../../server/series/series.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { TenantReader } from '../../server/telemetry/tenant-reader.ts'
-import { openBeside } from '../../tests/control-planes.ts'
+import { openSecondHandle } from '../../tests/control-planes.ts'
 import { openFilled } from '../query/filled-store.ts'
 import {
   counterNames,
@@ -51,7 +51,7 @@ const { engine, folder, close } = await openFilled(rows, options.folder)
 const evaluations = new EvaluationPool()
 const controlPath = join(folder, 'bench-control.sqlite')
 rmSync(controlPath, { force: true })
-const control = openBeside(controlPath)
+const control = openSecondHandle(controlPath)
 const clock = new ManualClock(endSeconds * 1000 - 86_400_000)
 try {
   await migrate(control)
@@ -125,7 +125,7 @@ async function createDetectors(store: DetectionStore): Promise<void> {
   }
 }
 
-/** What even the smallest of these organisations has: 16 series of each kind of metric, spans and logs. */
+/** Every one of these organisations has: 16 series of each kind of metric, spans and logs. */
 function subjects(): { metric: string; service?: string | undefined }[] {
   const [first] = serviceNames
   const ofMetrics = [gaugeNames, counterNames, histogramNames].flatMap(([busiest = '', ...others]) => [

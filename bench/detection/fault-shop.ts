@@ -1,7 +1,7 @@
-// The demo's shop with one fault in one of its services: requests as its call graph has them, minute by
-// minute, with what each service logs and how much memory it takes. Twelve kinds of fault, each possible at
-// any service. A fault spreads as in real services: a caller fails when what it calls fails, waits when that
-// waits, and calls that nobody answers leave only the span of the caller.
+// The demo's shop with one fault in one of its services: requests by its call graph, minute by minute, with
+// the logs and the memory of each service. Twelve kinds of fault, each possible at any service. A fault
+// spreads as in real services: a caller fails or waits when its callee does, and an unanswered call leaves
+// only the span of the caller.
 
 import {
   failingStep,
@@ -46,7 +46,7 @@ interface SimulatedSpan {
   ms: number
   isFailed: boolean
   readonly version: string
-  /** Where a call goes; empty of what is no call. */
+  /** The callee; empty for a step that is no call. */
   readonly peer: string
 }
 
@@ -65,7 +65,7 @@ const durationSigma = 0.38
 /** A refused connection answers at once, a lost one after this. */
 const timeoutMs = 1000
 
-/** How a service is in a minute. */
+/** The state of a service in a minute. */
 interface State {
   readonly slow: number
   readonly leafSlow: number
@@ -92,9 +92,9 @@ const calm: State = {
 interface Scenario {
   readonly seed: number
   readonly fault: Fault | null
-  /** Minutes; before them all is calm. */
+  /** Minutes; there is no fault before them. */
   readonly faultFrom: number
-  /** How grave the fault is, 0 (hardly felt) to 1. */
+  /** The severity of the fault, 0 (hardly noticeable) to 1. */
   readonly gravity: number
 }
 
@@ -103,10 +103,10 @@ export function seasonAt(minute: number): number {
   return 1 + 0.45 * Math.sin(2 * Math.PI * ((minute % 1440) / 1440 - 0.35))
 }
 
-/** Requests a minute of a flow to expect, all being well. */
+/** Expected requests a minute of a flow without a fault. */
 const flowRate = (name: string): number => (requestsPerMinute * (weights[name] ?? 0)) / weightSum
 
-/** The shop in a minute. Equal arguments give the equal minute. */
+/** The shop in a minute. The same arguments give the same minute. */
 export function simulateMinute(scenario: Scenario, minute: number): SimulatedMinute {
   const random = openRandom(scenario.seed, minute)
   const run: Run = { random, scenario, minute, spans: [], prefix: `${minute.toString(36)}.`, ids: 0 }
@@ -151,44 +151,50 @@ function surge(run: Run): void {
   for (let i = 0; i < count; i++) request(run, step)
 }
 
-interface Place {
+interface CallPosition {
   readonly trace: string
   readonly parent: string
   readonly startMs: number
   readonly link: SimulatedSpan['link']
 }
 
-interface Outcome {
+interface StepEnd {
   readonly endMs: number
   readonly isFailed: boolean
 }
 
-function walk(run: Run, step: Step, place: Place): Outcome {
+function walk(run: Run, step: Step, position: CallPosition): StepEnd {
   const { random } = run
   const state = stateOf(run, step)
   const isEntry = step.kind === spanKind.server || step.kind === spanKind.consumer
   if (isEntry && state.isGone) {
-    return { endMs: place.startMs + (random() < 0.5 ? 2 : timeoutMs) * (0.5 + random()), isFailed: true }
+    return { endMs: position.startMs + (random() < 0.5 ? 2 : timeoutMs) * (0.5 + random()), isFailed: true }
   }
   const isLeafCall = step.kind === spanKind.client && step.calls.length === 0
   const factor = state.slow * (isLeafCall ? state.leafSlow : 1)
   const addedMs = isEntry ? state.addedMs : 0
   const ownMs = logNormal(random, step.medianMs * factor + addedMs, durationSigma)
   const span: SimulatedSpan = {
-    ...{ trace: place.trace, id: `${run.ids++}`, parent: place.parent, link: place.link, step },
-    ...{ startMs: place.startMs, ms: 0, isFailed: false, version: state.version, peer: peerOf(step, state) },
+    ...{ trace: position.trace, id: `${run.ids++}`, parent: position.parent, link: position.link, step },
+    ...{
+      startMs: position.startMs,
+      ms: 0,
+      isFailed: false,
+      version: state.version,
+      peer: peerOf(step, state),
+    },
   }
   run.spans.push(span)
   const failsItself = isEntry && random() < state.failing
   const origin = failsItself ? failingStep(step) : undefined
-  let endMs = place.startMs + 0.4 * ownMs
+  let endMs = position.startMs + 0.4 * ownMs
   if (failsItself && origin === undefined) span.isFailed = true
   else if (state.isMisconfigured && step.kind === spanKind.client) {
     span.isFailed = true
     endMs += 1
-  } else endMs = walkCalls(run, span, state, { ...place, parent: span.id, startMs: endMs }, origin)
-  span.ms = endMs - place.startMs + 0.6 * ownMs
-  return { endMs: place.startMs + span.ms, isFailed: span.isFailed }
+  } else endMs = walkCalls(run, span, state, { ...position, parent: span.id, startMs: endMs }, origin)
+  span.ms = endMs - position.startMs + 0.6 * ownMs
+  return { endMs: position.startMs + span.ms, isFailed: span.isFailed }
 }
 
 /** One call after the other, up to the first that fails; returns when the last has ended. */
@@ -196,14 +202,14 @@ function walkCalls(
   run: Run,
   span: SimulatedSpan,
   state: State,
-  place: Place,
+  position: CallPosition,
   origin: Step | undefined,
 ): number {
-  let endMs = place.startMs
+  let endMs = position.startMs
   for (const next of span.step.calls) {
     const isCall = next.kind === spanKind.client
     for (let attempt = 0; attempt < (isCall ? state.attempts : 1); attempt++) {
-      const made = walk(run, next, { ...place, startMs: endMs })
+      const made = walk(run, next, { ...position, startMs: endMs })
       endMs = made.endMs
       const failed = made.isFailed || next === origin
       if (next === origin) markLast(run.spans, next)
@@ -225,11 +231,11 @@ function peerOf(step: Step, { isMisconfigured }: State): string {
   return isMisconfigured && address !== '' ? 'old.shop.internal' : address
 }
 
-/** How the service of a step is in the minute. */
+/** The state of the service of a step in the minute. */
 function stateOf({ minute, scenario }: Run, step: Step): State {
   const { fault, faultFrom, gravity, seed } = scenario
   if (minute < faultFrom) return calm
-  // Something else is always a little worse than usual, and no incident.
+  // Another service is always slightly worse than usual, which is no incident.
   const distractor = serviceNames[(seed * 7 + 3) % serviceNames.length]
   if (step.service !== fault?.service) {
     return step.service === distractor ? { ...calm, slow: 1.12, failing: 0.004 } : calm
@@ -292,7 +298,7 @@ const hasLeafOf = (service: string) => allSteps.some((step) => step.service === 
 const callsOut = (service: string) =>
   allSteps.some((step) => step.service === service && step.kind === spanKind.client)
 
-/** Requests a minute that come to a service, all being well. */
+/** Expected requests a minute of a service without a fault. */
 export function usualRate(service: string): number {
   return flows.reduce((sum, { name, root }) => {
     const count = stepsBelow(root).filter((step) => step.service === service && isEntryStep(step)).length
@@ -309,7 +315,7 @@ function logsOf({ spans }: Run): Map<string, number> {
   return counts
 }
 
-/** 0 to 1. A service that is gone says nothing. */
+/** 0 to 1. A stopped service reports none. */
 function memoryOf({ minute, random, scenario: { fault, faultFrom } }: Run): Map<string, number> {
   const minutes = minute - faultFrom
   const found = new Map<string, number>()

@@ -1,5 +1,5 @@
-// Labelled series of real operations as they lie on disk (the AIOps Challenge of 2018 and Microsoft's cloud
-// monitoring dataset), and how alarms on them are judged, by the rules of the README beside the data: an
+// Labelled series of real operations, read from disk (the AIOps Challenge of 2018 and Microsoft's cloud
+// monitoring dataset), and the judgement of alarms on them, by the rules of the README beside the data: an
 // *event* is a run of labelled points, a *stretch* joins events close to each other, and an alarm finds an
 // event that it overlaps, the tolerance after the event included. Labels are never part of a series.
 
@@ -15,14 +15,14 @@ const minutesPerWeek = 10_080
 
 export interface FieldSeries {
   readonly set: 'AIOps' | 'Microsoft'
-  /** What is held out as a whole: the folder of Microsoft's, one KPI of the AIOps Challenge. */
+  /** The unit that is held out as a whole: the folder of Microsoft's, one KPI of the AIOps Challenge. */
   readonly group: string
   readonly name: string
   /** The usual distance of two points. */
   readonly stepMinutes: number
   readonly points: readonly SeriesPoint[]
   readonly events: readonly Span[]
-  /** Alarms and events count from here on; what comes before is there to learn from. */
+  /** Alarms and events count from here on; methods learn from the values before. */
   readonly judgedFromMs: number
   readonly endMs: number
 }

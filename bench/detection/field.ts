@@ -1,8 +1,8 @@
-// What detectors find in labelled series of real operations, and how much of what they tell is right. In
-// three ways: *served*, as a detector of the service with the defaults of its creation, run after run on its
-// schedule; *suggested*, the same with what is proposed from the first part of the series; *whole*, one pass
-// over the file in its own step, which is what `lethe detect --csv` does. Groups that no choice was made on
-// are reported apart.
+// Measures recall and precision of detectors in labelled series of real operations, in three ways: *served*,
+// as a detector of the service with the defaults of its creation, run after run on its schedule; *suggested*,
+// the same with what is proposed from the first part of the series; *whole*, one pass over the file in its
+// own step, which is what `lethe detect --csv` does. Groups that were not used for any choice are reported
+// separately.
 //
 //   npm run bench -- detection/field [--ways served,suggested,whole] [--method auto] [--budget 1]
 //     [--only aiops|microsoft] [--series a,b] [--report FILE]
@@ -76,7 +76,7 @@ const all = readField(folder)
   .filter(({ set }) => options.only === undefined || set.toLowerCase() === options.only)
   .filter(({ name }) => wanted?.some((text) => name.includes(text)) ?? true)
 
-/** How the alarms of a series come about. */
+/** The source of the alarms of a series. */
 interface Seen {
   readonly alarms: readonly Span[]
   readonly scores: Scores

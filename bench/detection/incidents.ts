@@ -1,15 +1,14 @@
-// What methods find in made-up telemetry (lifelike.ts, or varied.ts), by the runs of the service at their
-// true schedule: the share of planted incidents that open an alarm, how many of the alarms are about one, and
-// the alarms a series and week that are not, at stated budgets; and recall by kind of incident. An alarm is
-// about an incident if it opens while that lasts or within the hour; in the eight hours after that, while the
-// method's own past recovers, neither right nor wrong.
+// Measures methods on generated telemetry (lifelike.ts, or varied.ts), by the runs of the service at their
+// true schedule: recall, precision, and false alarms a series and week at given budgets; and recall by kind
+// of incident. An alarm matches an incident if it opens during the incident or within the hour after it. In
+// the eight hours after that, while the method's own past recovers, it counts as neither right nor wrong.
 //
 //   npm run bench -- detection/incidents [methods by comma, auto] [budgets per week by comma, 1,7] [seeds, 3]
 //     [--only lifelike|varied] [--from seed, 1] [--whole] [--report FILE]
 //
-// Recall is told of all incidents, and of those that a person sees (visible.ts). --whole judges each series
-// in one pass, which is quicker and nearly the same.
-// --report writes a page with each series of the first seed at the first budget.
+// Recall is printed for all incidents, and for those that a person sees (visible.ts). --whole judges each
+// series in one pass, which is quicker and nearly the same. --report writes a page with each series of the
+// first seed at the first budget.
 
 import { parseArgs } from 'node:util'
 import type { MethodKey } from '../../contract/detection/methods.ts'
@@ -41,7 +40,7 @@ const corpora: Readonly<Record<string, (seeds: readonly number[]) => Corpus>> = 
   varied: variedSeries,
 }
 
-/** The incident that a bucket lies in, or within so many hours after. */
+/** The incident that contains a bucket, or that ended at most this many hours before it. */
 function incidentAt(labelled: LabelledSeries, at: number, hours: number) {
   return labelled.incidents.find((incident) => isWithin(labelled, incident, at, hours))
 }
@@ -55,7 +54,7 @@ function isWithin(
   return at >= from && at < to + (hours * 60) / stepMinutes
 }
 
-/** Right, wrong, or of the aftermath of an incident. */
+/** Right, wrong, or in the hours after an incident. */
 function weigh(labelled: LabelledSeries, opened: readonly number[]) {
   const right = opened.filter((at) => incidentAt(labelled, at, 1) !== undefined).length
   const wrong = opened.filter((at) => incidentAt(labelled, at, 9) === undefined).length

@@ -1,5 +1,5 @@
-// What the benches of detection share: series of made-up values, methods with their parameters, and pictures
-// of what one pass over a series judged.
+// Shared by the benches of detection: series of generated values, methods with their parameters, and pictures
+// of one pass over a series.
 
 import { type MethodKey, methodParams } from '../../contract/detection/methods.ts'
 import type { Chart } from '../../server/cli/charts/chart.ts'

@@ -1,6 +1,6 @@
-// Series in which nothing happens, of the kinds that break naive detectors, and the same with incidents
-// planted. All seeded. Deviations of planted incidents are in robust standard deviations of the series' own
-// noise, so that they mean the same in every family.
+// Seeded series without incidents, of the kinds for which simple detectors fail, and the same with planted
+// incidents. Deviations of planted incidents are in robust standard deviations of the series' own noise, so
+// that they are comparable between families.
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -13,9 +13,9 @@ export interface Family {
   readonly name: string
   /** One value per five minutes; NaN is missing. */
   readonly make: (length: number, seed: number) => Float64Array
-  /** Buckets at which the level really changes. */
+  /** Buckets at which the level changes for good. */
   readonly shiftsAt: readonly number[]
-  /** One robust standard deviation of what is left without the rhythm. */
+  /** One robust standard deviation of the values without the rhythm. */
   readonly sigma: number
   readonly isCount?: boolean
 }
@@ -56,7 +56,7 @@ function skewed(length: number, seed: number): Float64Array {
   return Float64Array.from({ length }, () => 50 * Math.exp(0.8 * normal()))
 }
 
-/** Restless hours and quiet hours: the spread itself wanders. */
+/** Hours of much and of little noise: the spread itself changes slowly. */
 function restless(length: number, seed: number): Float64Array {
   const normal = seededNormal(seed)
   let mood = 0
@@ -96,7 +96,7 @@ export const families: readonly Family[] = [
 
 const everyHour = (buckets: number) => (i: number) => 1000 + (i % 12 < buckets ? 20 : 0)
 
-/** Measured only where they are named: a rhythm that no method without a clock can know. */
+/** Measured only where they are named: a rhythm that no method without a clock can learn. */
 export const namedFamilies: readonly Family[] = [1, 2, 3, 4, 6].map((buckets) =>
   family(`${5 * buckets} minutes of every hour`, noisy(everyHour(buckets), 'normal'), 1),
 )

@@ -1,4 +1,4 @@
-// What both made-up corpora, lifelike.ts and varied.ts, are made of.
+// The types of both generated corpora, lifelike.ts and varied.ts.
 
 export interface Chance {
   readonly uniform: () => number
@@ -23,6 +23,6 @@ export interface LabelledSeries {
   /** One value per step; NaN is missing. */
   readonly values: Float64Array
   readonly incidents: readonly LabelledIncident[]
-  /** Alarms count from here on; what comes before is there to learn from. */
+  /** Alarms count from here on; methods learn from the values before. */
   readonly judgedFrom: number
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { leastMean } from './least-rate.ts'
 
-test('the least mean is that of the tables, and nothing follows from no event', () => {
+test('the least mean is that of the tables, and 0 without events', () => {
   assert.equal(leastMean(0), 0)
   for (const [events, limit] of [
     [1, 0.0513],

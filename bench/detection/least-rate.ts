@@ -1,11 +1,10 @@
-// Is a count of alarms more than chance? A handful of events says little about their rate, so a bench that
-// expects four prints beside the ratio what the rate is at least: the lower end of the exact one-sided
-// interval for a Poisson law (Garwood 1936). Alarms of one series come in company rather than alone, which
-// makes the true interval wider.
+// The lower limit of a rate. A few events say little about their rate, so a bench that expects four of them
+// prints this limit beside the ratio: the lower end of the exact one-sided interval for a Poisson law
+// (Garwood 1936). Alarms of one series occur in groups, so the true interval is wider.
 
 const confidence = 0.95
 
-/** The smallest mean under which so many events or more happen in at least one case of twenty. */
+/** The smallest mean at which the probability of this many events or more is at least 5 %. */
 export function leastMean(events: number): number {
   let low = 0
   let high = events

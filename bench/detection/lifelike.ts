@@ -1,9 +1,8 @@
-// Four weeks of telemetry as services send it, seeded, with incidents of the kinds that operators name: a
-// second opinion beside NAB, made before any method was judged by it. Where label-free.ts asks whether an
-// alarm budget is kept and how a jump of known size is seen, here are also incidents without a jump: a leak,
-// a reading that stands still, a ceiling, a day that does not rise. Sizes are shares of what the series
-// usually does, so that some are plain and some are faint. Between incidents the series are not tidy either:
-// nightly jobs, single outliers, gaps and drift are normal there.
+// Four weeks of seeded telemetry as services send it, with incidents of the kinds that operators name: a
+// corpus in addition to NAB, written before any method was measured on it. Beside jumps, as in label-free.ts,
+// it has incidents without one: a leak, a constant reading, a ceiling, a day without its usual rise. Sizes
+// are shares of the usual range of the series, so that some are obvious and some are small. Nightly jobs,
+// single outliers, gaps and drift also occur without an incident.
 
 import { seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
@@ -14,7 +13,7 @@ const stepMinutes = 5
 const perDay = 288
 const perHour = 12
 const days = 28
-/** Nothing is planted before, so that every method has seen a weekend. */
+/** No incident is planted before, so that every method has seen a weekend. */
 const firstDay = 7
 const daysBetween = 4
 
@@ -41,7 +40,7 @@ const each =
     return Float64Array.from({ length }, (_, i) => at(i))
   }
 
-/** Counts with a spread of their own: Poisson for many, near enough for few. */
+/** Counts with a spread of their own: Poisson for many, approximately for few. */
 const counted = (rate: number, { normal }: Chance) =>
   Math.max(0, Math.round(rate + Math.sqrt(Math.max(0, rate)) * normal()))
 
@@ -101,7 +100,9 @@ const signals: Record<string, Signal> = {
 interface Span {
   readonly from: number
   readonly to: number
-  /** What the series usually does: its median, and half of the distance from its 5 % to its 95 % quantile. */
+  /**
+   * The usual range of the series: its median, and half of the distance from its 5 % to its 95 % quantile.
+   */
   readonly centre: number
   readonly swing: number
   readonly chance: Chance
@@ -164,7 +165,7 @@ const incidentKinds = {
     lasts: [perDay, perDay],
     apply(values, span) {
       const night = values.slice(span.from, span.to)
-      // The night's readings, over and over.
+      // Repeats the readings of the night.
       over(values, span, (_, i) => night[(i - span.from) % 48] ?? 0)
     },
   },
@@ -186,7 +187,7 @@ const incidentKinds = {
 type IncidentKind = keyof typeof incidentKinds
 
 const kinds = Object.keys(incidentKinds) as IncidentKind[]
-/** What can't fall below zero, or isn't anything but whole. */
+/** For values that cannot be negative, or must be whole. */
 const isCount = (name: string) => /requests|errors|queue/.test(name)
 
 function plant(name: string, values: Float64Array, turn: number, chance: Chance): LabelledIncident[] {
@@ -207,7 +208,7 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
     }
     incidents.push({ kind, from, to })
   }
-  // They are days apart and leave nothing behind.
+  // They are days apart and have no after-effects.
   const withoutOne = (from: number, to: number) =>
     values.map((value, i) => (i >= from && i < to ? (clean[i] ?? 0) : value))
   return incidents.map((each) => {
@@ -217,8 +218,8 @@ function plant(name: string, values: Float64Array, turn: number, chance: Chance)
 }
 
 /**
- * One series per kind of signal for each seed; every kind of incident is met by every kind
- * of signal in nine seeds.
+ * One series per kind of signal for each seed; every kind of incident occurs in every kind of signal in nine
+ * seeds.
  */
 export function lifelikeSeries(seeds: readonly number[]): LabelledSeries[] {
   return seeds.flatMap((seed) =>

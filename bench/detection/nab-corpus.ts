@@ -1,6 +1,6 @@
-// The Numenta Anomaly Benchmark as it lies on disk (data, labels, profiles, published scores), and as the
-// product would see it: each file a regular series with gaps as missing buckets. Labels stay beside the
-// series and never go into it, so nothing that scores a series can look at them.
+// Reads the Numenta Anomaly Benchmark from disk (data, labels, profiles, published scores), and converts each
+// file to a regular series with gaps as missing buckets, as the product has it. Labels are separate from the
+// series, so no scorer can use them.
 
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

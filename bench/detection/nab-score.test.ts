@@ -21,7 +21,7 @@ const finalOf = (...rows: number[]) =>
   fixedScore(rateRows([file], new Map([['a/one', firing(...rows)]])), profile, 1)
 const sigmoid = (y: number) => 2 / (1 + Math.exp(5 * y)) - 1
 
-test('never firing is 0 and firing on the first row of the window is 100', () => {
+test('no detection scores 0, and one on the first row of the window scores 100', () => {
   assert.equal(finalOf(), 0)
   assert.equal(finalOf(50), 100)
 })

@@ -1,7 +1,7 @@
-// NAB v1.1 scores from the published rules, written from their description: a detection inside a window
-// earns more the earlier it comes, one outside costs, a window without one costs; one threshold for all
-// files. The threshold is either the oracle's (the best on the very labels, as everybody publishes it) or
-// the best of the other groups. 0 is "never fires", 100 is perfect.
+// NAB v1.1 scores, implemented from the published rules: a detection inside a window earns more the earlier
+// it is; one outside a window costs, and so does a window without one; all files have one threshold. The
+// threshold is either the oracle's (the best for the same labels, as it is usually published) or the best for
+// the other groups. 0 is "never fires", 100 is perfect.
 //
 // A sweep adds rows to the detections in descending order of score and keeps the total up to date, so every
 // distinct score of the corpus is tried as threshold in one pass.
@@ -19,7 +19,7 @@ interface BestScore {
   readonly threshold: number
 }
 
-/** What one row is worth as a detection: in a window a share of the reward, outside a share of the cost. */
+/** The value of one row as a detection: in a window a share of the reward, outside a share of the cost. */
 interface RatedRow {
   readonly score: number
   readonly worth: number
@@ -52,7 +52,7 @@ export function heldOutScore(rated: RatedCorpus, profile: NabProfile): number {
   return normalised(raw, windowsOf(rated), profile)
 }
 
-/** Scored at a threshold decided elsewhere. */
+/** Scored at a given threshold. */
 export function fixedScore(rated: RatedCorpus, profile: NabProfile, threshold: number): number {
   return normalised(rawAt(rated.rows, windowsOf(rated), threshold, profile), windowsOf(rated), profile)
 }

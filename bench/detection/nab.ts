@@ -6,12 +6,13 @@
 // --methods measures only these. A method that compares peers has none here and is left out. --report writes
 // a page with each series and the alarms of the first of them.
 //
-// Three questions, because one figure hides the others:
-//   oracle     NAB as everybody publishes it: one threshold, chosen on the very labels.
+// Three figures, because one alone does not show the others:
+//   oracle     NAB as it is usually published: one threshold, chosen with the labels.
 //   held out   each group at the threshold that is best on the other groups.
-//   shipped    no threshold at all: the alarms of the default parameters, one false alarm per series and
+//   shipped    no threshold: the alarms of the default parameters, one false alarm per series and
 //     week.
-// A method that tells no news apart gets the shared alert-once rule for NAB (a monotone change of its score).
+// A method without unreported scores of its own gets the shared alert-once rule for NAB (a monotone change of
+// its score).
 
 import { parseArgs } from 'node:util'
 import { comparesPeers, type MethodKey, methodKeys, methodParams } from '../../contract/detection/methods.ts'
@@ -51,7 +52,7 @@ const profiles = readProfiles(folder)
 const wanted = options.methods?.split(',')
 const halfLifePoints = methodParams.auto.parse({}).memory_points
 
-/** Limits are the user's own, and without a volume a rate has no test: neither has a default to measure. */
+/** A threshold has no default, and `rate_test` needs a volume, which NAB does not have. */
 const measured = methodKeys.filter(
   (key) => key !== 'threshold' && !comparesPeers(key) && (wanted?.includes(key) ?? true),
 )
@@ -119,10 +120,10 @@ function control(tolerance: number): RowScores {
       const records = file.series.values.map((value, i) => {
         if (Number.isNaN(value)) return 0
         const margin = tolerance * (highest - lowest) || 0
-        const isRecord = i > 0 && (value > highest + margin || value < lowest - margin)
+        const isExtreme = i > 0 && (value > highest + margin || value < lowest - margin)
         lowest = Math.min(lowest, value)
         highest = Math.max(highest, value)
-        return isRecord ? 1 : 0
+        return isExtreme ? 1 : 0
       })
       return [file.path, scoresOfRows(file, records)]
     }),

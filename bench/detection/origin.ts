@@ -1,9 +1,9 @@
-// Where incidents began, as the service tells it: the demo's shop with one fault, of twelve kinds, in each
-// of its services in turn. Each case has the series that the system detectors and a detector of memory read,
-// weeks of calm before the fault; what they find becomes anomalies in a control plane, the spans around the
-// fault lie in an engine, and incidents are asked for as `GET /incidents/{id}` does. A third of the requests
-// is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts against both.
-// Each is asked again with all spans hidden.
+// Measures whether the service names the origin of an incident: the demo's shop with one fault, of twelve
+// kinds, in each of its services in turn. Each case has the series that the system detectors and a detector
+// of memory read, with weeks of calm before the fault; their findings become anomalies in a control plane,
+// the spans around the fault are in an engine, and incidents are read as `GET /incidents/{id}` does. A third
+// of the requests is traced. Top-1 and top-3 are shares of all faults: one that no detector noticed counts
+// against both. Each incident is read again with all spans hidden.
 //
 //   npm run bench -- detection/origin [seeds, 1] [--services 8]
 
@@ -130,7 +130,7 @@ class Case {
     return Array.from({ length: count }, (_, i) => this.#of(from + i, service))
   }
 
-  /** What a run reads: simulated minutes, and before them draws of the same distributions. */
+  /** The series of a run: simulated minutes, and before them draws of the same distributions. */
   series(metricKey: string, service: ServiceName, plan: RunPlan): Series {
     const step = plan.stepMinutes
     return seriesOfRun(plan, (from) =>
@@ -200,7 +200,7 @@ const store = new DetectionStore(control, new ManualClock(0), gate, readActiveHo
 const incidents = new Incidents(store, new SurroundingsReader(gate))
 const actor = systemActor('bench')
 
-interface Outcome {
+interface RankedCase {
   readonly fault: Fault
   readonly anomalies: number
   /** From 1; null where the service is no candidate, or nothing was found. */
@@ -210,7 +210,7 @@ interface Outcome {
   readonly incidents: number
 }
 
-async function outcomeOf(one: Case, ordinal: number): Promise<Outcome> {
+async function rankCase(one: Case, ordinal: number): Promise<RankedCase> {
   const place: TenantPlace = { tenantId: `case-${ordinal}`, placement: ordinal % 64 }
   await control
     .insertInto('organisations')
@@ -234,12 +234,12 @@ async function outcomeOf(one: Case, ordinal: number): Promise<Outcome> {
   return { fault: one.fault, anomalies, rank, rankAlone, incidents: listed.length }
 }
 
-function rankIn(told: IncidentWithMembers | null, { service }: Fault): number | null {
-  const index = told?.candidates.findIndex((candidate) => candidate.service === service) ?? -1
+function rankIn(found: IncidentWithMembers | null, { service }: Fault): number | null {
+  const index = found?.candidates.findIndex((candidate) => candidate.service === service) ?? -1
   return index < 0 ? null : index + 1
 }
 
-/** Records what a detector finds of the fault, and answers how much. */
+/** Records the anomalies that a detector finds, and returns their number. */
 async function detect(one: Case, { tenantId }: TenantPlace, definition: DetectorDefinition, nowMs: number) {
   const choice = methodChoiceOf(definition)
   if (choice === null) throw new Error('invalid params')
@@ -273,23 +273,23 @@ async function detect(one: Case, { tenantId }: TenantPlace, definition: Detector
   return found
 }
 
-const outcomes: Outcome[] = []
+const cases: RankedCase[] = []
 let ordinal = 0
 for (const seed of seeds) {
   for (const [k, kind] of faultKinds.entries()) {
     for (let i = 0; i < servicesEach; i++) {
       const turn = (seed + k + i * Math.ceil(serviceNames.length / servicesEach)) % serviceNames.length
       const service = serviceNames[turn] ?? 'storefront'
-      outcomes.push(await outcomeOf(new Case(seed, { kind, service }), ordinal++))
+      cases.push(await rankCase(new Case(seed, { kind, service }), ordinal++))
     }
   }
 }
 
-function row(name: string, some: readonly Outcome[]) {
+function row(name: string, some: readonly RankedCase[]) {
   const share = (count: number) => rounded(count / some.length)
-  const within = (max: number, rankOf: (one: Outcome) => number | null) =>
+  const within = (max: number, rankOf: (one: RankedCase) => number | null) =>
     share(some.filter((one) => (rankOf(one) ?? max + 1) <= max).length)
-  const [withSpans, alone] = [(one: Outcome) => one.rank, (one: Outcome) => one.rankAlone]
+  const [withSpans, alone] = [(one: RankedCase) => one.rank, (one: RankedCase) => one.rankAlone]
   return {
     fault: name,
     faults: some.length,
@@ -303,8 +303,8 @@ function row(name: string, some: readonly Outcome[]) {
   }
 }
 
-for (const [kind, some] of Map.groupBy(outcomes, ({ fault }) => fault.kind))
+for (const [kind, some] of Map.groupBy(cases, ({ fault }) => fault.kind))
   report('Origin by fault', row(kind, some))
-report('Origin of all', row('all', outcomes))
+report('Origin of all', row('all', cases))
 await engine.close()
 await close()

@@ -1,23 +1,23 @@
-// A page with the series of a bench: each with its band or score, what was labelled, found and missed, which
-// alarms were false, and close-ups of what went wrong, so that a person can see why. It is one file without
-// scripts and references to others.
+// A page with the series of a bench: each with its band or score, its labelled, found and missed events, its
+// false alarms, and close-ups of misses and false alarms, so that a person can see the cause. It is one file
+// without scripts or references to others.
 
 import { writeFileSync } from 'node:fs'
 import {
   type BucketSpan,
   type Chart,
+  labelResultsOf,
   minuteText,
   partOfChart,
-  verdictsOf,
 } from '../../server/cli/charts/chart.ts'
 import { drawSvg, escapeMarkup } from '../../server/cli/charts/svg-chart.ts'
 import { type Row, say } from '../report.ts'
 import { cellText } from '../tables.ts'
 
-/** Close-ups of a series for each verdict. */
+/** Close-ups of a series for each kind of result. */
 const closeUps = { missed: 4, wrong: 4, found: 2 }
 const closeUpSize = { width: 470, plotHeight: 100, hasLegend: false, hasExtremes: true }
-/** Buckets beside what a close-up is about; of a long event only so many of its own. */
+/** Buckets before and after the event of a close-up, and at most so many of a long event itself. */
 const contextBuckets = 360
 const eventBucketsMax = 1_440
 
@@ -41,7 +41,7 @@ export class ReportPage {
     this.#title = title
   }
 
-  /** Adds a series; `row` is what the bench reports of it. */
+  /** Adds a series; `row` is its row in the report of the bench. */
   addSeries(chart: Chart, row: Row): void {
     const id = `series-${this.#parts.length}`
     const cells = Object.values(row).map((cell) => cellText(cell))
@@ -78,13 +78,13 @@ export class ReportPage {
 
 /** The longest missed events, false alarms in order of time, and a few that were found. */
 function closeUpsOf(chart: Chart): string[] {
-  const verdicts = verdictsOf(chart)
-  if (verdicts === null) return []
+  const labelResults = labelResultsOf(chart)
+  if (labelResults === null) return []
   const longest = (spans: readonly BucketSpan[]) => spans.toSorted((a, b) => b[1] - b[0] - (a[1] - a[0]))
   const kinds = [
-    ['missed', longest(verdicts.missed), closeUps.missed],
-    ['false alarm', verdicts.wrong, closeUps.wrong],
-    ['found', longest(verdicts.found), closeUps.found],
+    ['missed', longest(labelResults.missed), closeUps.missed],
+    ['false alarm', labelResults.wrong, closeUps.wrong],
+    ['found', longest(labelResults.found), closeUps.found],
   ] as const
   const pictures = kinds.flatMap(([kind, spans, most]) =>
     spans.slice(0, most).map((span) => {

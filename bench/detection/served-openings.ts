@@ -1,11 +1,11 @@
-// What a detector of the service would have recorded, run after run on its schedule.
+// The anomalies that a detector of the service would have recorded, run by run on its schedule.
 
 import { type Ns, nsPerMinute, nsPerMs } from '../../contract/values/instant.ts'
 import type { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
 import { type DetectorDefinition, readDraft } from '../../server/detection/detectors/detector.ts'
 import { FilePoints, replayPoints } from '../../server/detection/runs/file-replay.ts'
 
-/** Monday 2026-08-31: when made-up series begin. */
+/** Monday 2026-08-31: the start of generated series. */
 export const startNs: Ns = BigInt(Date.UTC(2026, 7, 31)) * 1_000_000n
 
 /** Half-open, in milliseconds since 1970. */

@@ -1,13 +1,13 @@
-// What the system detectors find. The one of request rates, as the service runs it, run after run over a
-// sliding window, on counted requests without incidents and with some planted: traffic of eight kinds, six
-// weeks each from the first day of an organisation. What it reports in the first two weeks is counted apart,
-// because then no week is known yet. The whole set, with the demo's own detectors, at their first run over
-// the demo's shop.
+// Measures the system detectors. First that of request rates, run by run over a sliding window as the service
+// runs it, on requests without incidents and with planted ones: eight kinds of traffic, six weeks each from
+// the first day of an organisation. Its reports of the first two weeks are counted separately, because no
+// week is known yet. Then all of them, with the demo's own detectors, at their first run over the demo's
+// shop.
 //
 //   npm run bench -- detection/system-detectors [seeds, 2] [--shop-seeds 6] [--report FILE]
 //
 // --report writes a page with the first seed: each kind of traffic with its drops, and the series of the shop
-// of which something was told. Incidents of the shop that a series does not show are drawn as missed there.
+// with an anomaly. Incidents of the shop that a series does not show are drawn as missed.
 
 import { parseArgs } from 'node:util'
 import { DrawnBuckets } from '../../server/cli/charts/drawn-buckets.ts'
@@ -46,7 +46,7 @@ const bucketMs = 5 * minuteMs
 const firstMs = Date.UTC(2026, 7, 31)
 const weeks = 6
 const dropMinutes = 90
-/** Rare, so that none is learnt from by the next. */
+/** Rare, so that no detector has learnt from the one before. */
 const dropDays = [24, 38]
 
 const ofRates = findDetectorOfRates()
@@ -144,12 +144,12 @@ function draw(drawn: Drawn): void {
 }
 
 /**
- * What all detectors of the demo tell of its shop at their first run, by incident, and what else they tell.
+ * Anomalies that all detectors of the demo find in its shop at their first run, by incident, and false ones.
  */
 function foundInShop(seed: number) {
   const shop = shopSeries(seed)
   const found = new Map<string, string[]>(shop.incidents.map(({ key }) => [key, []]))
-  const toldMinutes = new Map<string, number>()
+  const foundMinutes = new Map<string, number>()
   const wrong: string[] = []
   for (const definition of [
     ...systemDetectors,
@@ -164,18 +164,18 @@ function foundInShop(seed: number) {
       const { episodes, scores } = evaluateSeries(series, choice)
       const anomalies: Span[] = []
       for (const episode of episodes) {
-        const told = { startMs: at(episode.startIndex), endMs: at(episode.lastIndex + 1) }
+        const raised = { startMs: at(episode.startIndex), endMs: at(episode.lastIndex + 1) }
         if (at(episode.openedIndex + 1) <= Number(plan.windowStartNs / 1_000_000n)) continue
-        anomalies.push(told)
-        const about = shop.incidents.find((one) => meet(told, one))
+        anomalies.push(raised)
+        const about = shop.incidents.find((one) => meet(raised, one))
         if (about === undefined) {
-          const time = new Date(told.startMs).toISOString().slice(0, 16)
+          const time = new Date(raised.startMs).toISOString().slice(0, 16)
           wrong.push(`${definition.metric_key} ${service} ${time}`)
           continue
         }
         found.get(about.key)?.push(`${definition.metric_key} ${service}`)
         const minutes = (at(episode.openedIndex + 1) - about.startMs) / minuteMs
-        toldMinutes.set(about.key, Math.min(minutes, toldMinutes.get(about.key) ?? minutes))
+        foundMinutes.set(about.key, Math.min(minutes, foundMinutes.get(about.key) ?? minutes))
       }
       if (options.report === undefined || seed !== 1 || anomalies.length === 0) continue
       const title = `shop, ${definition.metric_key} ${service}`
@@ -185,7 +185,7 @@ function foundInShop(seed: number) {
   const counts = Object.fromEntries(
     [...found].flatMap(([key, all]) => [
       [key, all.length],
-      [`${key}, told after min`, toldMinutes.get(key) ?? null],
+      [`${key}, told after min`, foundMinutes.get(key) ?? null],
     ]),
   )
   return { seed, ...counts, false: wrong.length, 'what was false': wrong.join('; ') }

@@ -1,16 +1,16 @@
-// Telemetry unlike that of lifelike.ts, as a second judge beside it: steps of one minute to one hour,
-// rhythms, noise and trends drawn at random, and incidents that change how a series is made instead of adding
-// to its values: a rhythm that is late, lost, or lacks its peak, a night that looks like an afternoon, noise
-// that grows or stops, twice the traffic, a slow climb, a level that stays. Sizes are in the noise's own
-// deviations, many of them small beside the rhythm, so nothing need leave the range. Incidents come when they
-// come, none to five in a series. Made before anything was chosen by it.
+// A second generated corpus, unlike that of lifelike.ts: steps of one minute to one hour, and random rhythms,
+// noise and trends. Incidents change how a series is generated instead of adding to its values: a rhythm that
+// is late, lost, or without its peak, a night with the values of an afternoon, noise that grows or stops,
+// twice the traffic, a slow climb, a new level. Sizes are in deviations of the noise, many of them small
+// compared with the rhythm, so values may stay in the usual range. A series has none to five incidents at
+// random times. The corpus was written before any choice was measured on it.
 
 import { noises, seededNormal } from '../../server/detection/scoring/seeded-noise.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { between, type Chance, type LabelledIncident, type LabelledSeries } from './labelled-series.ts'
 import { isVisible } from './visible.ts'
 
-/** What a series of one step is like: about as many values as people look at. */
+/** The properties of a series of one step; its length is about what people look at. */
 const cadences = [
   { stepMinutes: 1, days: 6 },
   { stepMinutes: 5, days: 21 },
@@ -22,15 +22,15 @@ const cadences = [
 const calmShare = 0.3
 const mostIncidents = 5
 
-/** How the values of a series come about; incidents change a stretch of it. */
+/** The parts of which the values of a series are computed; incidents change a stretch of them. */
 interface Making {
   readonly perDay: number
   /** The rhythm, in deviations of the noise. */
   readonly rhythm: Float64Array
   readonly noise: Float64Array
-  /** What everything rests on, in deviations as well. */
+  /** The level, in deviations as well. */
   readonly level: Float64Array
-  /** What the sum is multiplied by. */
+  /** The factor of the sum. */
   readonly factor: Float64Array
   /** Height of the rhythm from its middle to its top. */
   readonly height: number
@@ -47,7 +47,7 @@ interface Kind {
   /** Days it lasts, from and to; in values, where it is the same at any step. */
   readonly days?: readonly [number, number]
   readonly values?: readonly [number, number]
-  /** Nothing to be seen of it in a series without one. */
+  /** It has no effect in a series without a rhythm. */
   readonly ofRhythm?: true
   readonly apply: (making: Making, stretch: Stretch) => void
 }
@@ -186,7 +186,7 @@ function drawRhythm(length: number, perDay: number, chance: Chance) {
   return { height, rhythm }
 }
 
-/** Heavy noise is drawn as it is; what is multiplied is skewed as latencies are. */
+/** Heavy noise is used unchanged; multiplied noise is skewed, as latencies are. */
 function drawMaking(length: number, perDay: number, chance: Chance, seed: number): Making {
   const name = noiseNames[Math.floor(chance.uniform() * noiseNames.length)] ?? 'normal'
   const next = noises[name](seed)
@@ -204,7 +204,7 @@ function drawMaking(length: number, perDay: number, chance: Chance, seed: number
 }
 
 interface Planted extends Omit<LabelledIncident, 'isVisible'> {
-  /** Makes it in another making too, of the same size. */
+  /** Also applies it, with the same size, to another set of parts. */
   readonly repeat: (making: Making) => void
 }
 
@@ -238,7 +238,7 @@ function plant(making: Making, turn: number, chance: Chance): Planted[] {
   })
 }
 
-/** So many series for each seed, all cadences and kinds of incident in turn. */
+/** This many series for each seed, all steps and kinds of incident in turn. */
 export function variedSeries(seeds: readonly number[], perSeed = 26): LabelledSeries[] {
   return seeds.flatMap((seed) =>
     Array.from({ length: perSeed }, (_, ordinal) => {

@@ -1,8 +1,8 @@
-// Whether a person who looks at the chart of a made-up series sees a planted incident. The generators know
-// what the series would have been without it. An incident is visible where, over some minutes, hours or half
-// a day, it moves the mean of what the time of the day does not explain by half more than the largest of such
-// movements in the calm series, or makes it half more restless than ever, or half as restless as usual; and
-// where the line of the chart moves enough to be seen. No method was asked.
+// Decides whether a person who looks at the chart of a generated series sees a planted incident. The
+// generators know the series without it. The daily rhythm is subtracted first. An incident is visible where,
+// over some minutes, hours or half a day, it moves the mean by 1.5 times the largest such movement in the
+// calm series, or makes the changes from value to value 1.5 times as large as ever, or half as large as
+// usual; and where the line of the chart moves enough to be seen. It uses no detection method.
 
 interface Planted {
   /** The series without any incident, with all others, and with all. */
@@ -12,15 +12,17 @@ interface Planted {
   readonly perDay: number
 }
 
-/** Values over which means and restlessness are compared. */
+/** Values over which means and changes from value to value are compared. */
 const widths = [1, 3, 12, 48, 144]
 const fewestForSpread = 12
-/** Of the movements of a calm series, so many are ordinary; the rest are outliers that a person expects. */
+/**
+ * The share of the movements of a calm series that are ordinary; the rest are outliers that a person expects.
+ */
 const ordinaryShare = 0.995
 const plainly = 1.5
-/** A chart shows so many values around an incident, from the lowest to the highest. */
+/** The number of values around an incident that a chart shows, from the lowest to the highest. */
 const chartValues = 2000
-/** What moves the line by less than this share of the height, 2 of 200 pixels, is not seen. */
+/** A movement of the line by less than this share of the height, 2 of 200 pixels, is not seen. */
 const leastMove = 0.01
 
 export function isVisible(planted: Planted, from: number, to: number): boolean {
@@ -29,7 +31,7 @@ export function isVisible(planted: Planted, from: number, to: number): boolean {
   const usual = usualByTime(clean, perDay)
   const rest = (all: Float64Array) => all.map((value, i) => value - (usual[i % perDay] ?? 0))
   const calm = rest(clean)
-  // A reading that stands still is restless beside its usual rhythm, so restlessness is compared in both.
+  // Without its rhythm subtracted, a constant reading does not change, so changes are compared in both.
   const restless: readonly (readonly [Float64Array, Float64Array])[] = [
     [calm, rest(values)],
     [clean, values],

@@ -1,4 +1,4 @@
-// The bench of neighbours is reliable: its list is complete, its verdict follows the bars, and its attacks
+// The bench of neighbours is reliable: its list is complete, its result follows the bars, and its attacks
 // reach the service that it starts, whose death it detects.
 
 import assert from 'node:assert/strict'
@@ -9,16 +9,16 @@ import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { Attacker } from './attack.ts'
 import { attackNamed, everyAttack } from './attacks/every-attack.ts'
-import type { Sample } from './honest.ts'
-import { Service } from './service.ts'
 import {
+  type AttackEffect,
   barMs,
   latenciesBetween,
   missedBars,
-  type Outcome,
   recoveredSinceMs,
   refusalsSince,
-} from './verdict.ts'
+} from './bars.ts'
+import type { Sample } from './honest.ts'
+import { Service } from './service.ts'
 
 const sample = (fields: Partial<Sample>): Sample => ({
   activity: 'chart',
@@ -38,7 +38,7 @@ test('the list has at least 25 attacks, each with a unique name and a sentence',
 })
 
 const quick = { count: 100, p50Ms: 20, p99Ms: 100 }
-const fine: Outcome = {
+const fine: AttackEffect = {
   attack: 'none',
   calm: { ingest: quick, grpc: quick, chart: quick, erasure: quick, erased: quick, detector: quick },
   attacked: { ingest: quick, grpc: quick, chart: quick, erasure: quick, erased: quick, detector: quick },

@@ -23,10 +23,10 @@ import { parseArgs } from 'node:util'
 import { ingestBodies } from '../ingest/payloads.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
+import { latencyOf, missedBars } from './bars.ts'
 import { type Activity, Honest } from './honest.ts'
 import { type Body, nowMs } from './rows.ts'
 import { type Pace, runTrial, type TrialResult } from './trial.ts'
-import { latencyOf, missedBars } from './verdict.ts'
 import { makeWorld, startCopy, type World } from './world.ts'
 
 const { values: flags } = parseArgs({
@@ -96,7 +96,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
     process.stdout.write(`${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, commit })}\n`)
   }
   const judged = withCalmOfAll(results)
-  // Effects of the machine itself are no verdict on the service.
+  // Effects of the machine itself say nothing about the service.
   return judged.slice(controls.length)
 }
 

@@ -10,10 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Attack } from './attack.ts'
 import type { AttackReport, Begun, ChildOrders } from './attacker-child.ts'
+import { type AttackEffect, barMs, latenciesBetween, recoveredSinceMs, refusalsSince } from './bars.ts'
 import { Honest } from './honest.ts'
 import type { Body } from './rows.ts'
 import type { Service } from './service.ts'
-import { barMs, latenciesBetween, type Outcome, recoveredSinceMs, refusalsSince } from './verdict.ts'
 import { startCopy, type World } from './world.ts'
 
 export interface Pace {
@@ -23,7 +23,7 @@ export interface Pace {
   readonly attackSeconds: number
 }
 
-export interface TrialResult extends Outcome {
+export interface TrialResult extends AttackEffect {
   readonly does: string
   /** CPU during the attack. */
   readonly cpuSeconds: { readonly service: number; readonly attacker: number | null }

@@ -62,13 +62,15 @@ export async function fill(engine: Pick<TelemetryEngine, 'command'>, rows: numbe
         const count = Math.min(insertRows, total - from)
         const { columns, select } = rowsOf(table, index, { total, from, count })
         await engine.command(
-          raw(`INSERT INTO ${table} (Placement, TenantId, ${columns}) SELECT ${placeOf(index)}, ${select}`),
+          raw(
+            `INSERT INTO ${table} (Placement, TenantId, ${columns}) SELECT ${ownerColumnsOf(index)}, ${select}`,
+          ),
         )
       }
     }
 }
 
-function placeOf(index: number): string {
+function ownerColumnsOf(index: number): string {
   const { placement, tenantId } = organisationOf(index)
   return `${placement}, '${tenantId}'`
 }

@@ -1,5 +1,5 @@
-// The only place of the console where wall time and waiting enter, so that a test controls both with the
-// clock of the page.
+// The only module of the console that reads the time or waits, so that a test controls both with the clock of
+// the page.
 
 export function nowMs(): number {
   return Date.now()

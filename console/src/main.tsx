@@ -1,4 +1,4 @@
-// The start of the console: providers, and the router over the root element.
+// Starts the console: providers, and the router in the root element.
 
 import './style/mantine.css'
 import './style/tokens.css'

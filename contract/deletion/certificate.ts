@@ -122,7 +122,7 @@ export const DeletionCertificate = z
       rows_remaining: z.literal(0),
       stores: z.record(z.string(), z.literal(0)).describe('Rows found per store by the read-back.'),
     }),
-    backups: z.array(CoveredBackup).describe('Known backups that may hold a copy.'),
+    backups: z.array(CoveredBackup).describe('Known backups that may contain a copy.'),
     exclusions: z
       .array(z.string())
       .describe(

@@ -118,7 +118,7 @@ export const DeletionRequest = z
       'At this time, a separate count of every store found none of it.',
     ),
     backups_clear_by: Instant.nullable().describe(
-      'When the last known backup that may hold a copy expires; null where none is known.',
+      'When the last known backup that may contain a copy expires; null where none is known.',
     ),
     starts_at: Instant.nullable().describe(
       'It is not removed before this time, and can be cancelled until then.',

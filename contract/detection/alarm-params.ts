@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 
-/** What the alarm layer needs for every method. */
+/** Parameters of the alarm layer for every method. */
 export const alarmParams = {
   violate_n: z
     .int()
@@ -38,7 +38,7 @@ export const alarmParams = {
     .describe('Buckets with fewer events than this are not judged: a percentile of two requests is noise.'),
 }
 
-/** What it also needs for methods that expect a value and draw a band around it. */
+/** Additional parameters for methods that expect a value and have a band around it. */
 export const bandParams = {
   ...alarmParams,
   direction: z.enum(['both', 'up', 'down']).default('both').describe('Which side of the band can alarm.'),
@@ -79,7 +79,8 @@ export const violateWithinWindow = {
 }
 
 /**
- * For methods whose alarms are single events: what they report at one bucket, they expect at the next one.
+ * For methods whose alarms are single events: a value that they report at one bucket is expected at the next
+ * one.
  */
 export const singleBucket = {
   violate_n: alarmParams.violate_n

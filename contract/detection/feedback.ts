@@ -1,4 +1,4 @@
-// What people tell detectors, on the wire: that an anomaly was none, or was real, and when not to alarm.
+// Feedback of people to detectors, on the wire: that an anomaly was none, or was real, and when not to alarm.
 
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'

@@ -32,7 +32,7 @@ export const IncidentOrigin = z
       .describe('0 to 1: the share of the evidence that points here. All candidates together have 1.'),
     why: z.array(z.string()).describe('The evidence, as sentences, strongest first.'),
   })
-  .describe('A place where an incident may have begun.')
+  .describe('A service where an incident may have begun.')
   .meta({ id: 'IncidentOrigin' })
 export type IncidentOrigin = z.infer<typeof IncidentOrigin>
 

@@ -21,7 +21,7 @@ export const policyExample: DeletionPolicy = {
   second_person: {
     told_by: 'tokens',
     limit:
-      'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person holds both: the operator must give each person one.',
+      'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person has both: the operator must give each person one.',
   },
 }
 

@@ -26,7 +26,7 @@ const KeptFor = z
   .object({
     days: z.int().nullable().describe('Whole UTC days that are kept; null without a limit.'),
     erases_before: Instant.nullable().describe(
-      'Telemetry before this time is erased, unless it is held; null without a limit.',
+      'Telemetry before this time is erased, unless a legal hold keeps it; null without a limit.',
     ),
     last_erasure: z
       .object({

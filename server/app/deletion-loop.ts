@@ -40,7 +40,7 @@ export function createDeletionLoop(needs: DeletionLoopNeeds) {
     disk
       .withReserve(() => leases.take(name, ms))
       .catch(async (error: unknown) => {
-        // This writes once a second, so its errors tell about the disk.
+        // This writes once a second, so its errors show the state of the disk.
         await disk.faultBehind(error)
         throw error
       })

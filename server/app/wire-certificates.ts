@@ -29,8 +29,8 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
     control,
     keys,
     derivedStores: derivedStores(control).map(({ name }) => name),
-    placesNotErased: dialectOf(control).placesNotErased,
-    findBackups: async (requestId) => (await register.holding([requestId])).fromBefore(requestId),
+    notReached: dialectOf(control).notReached,
+    findBackups: async (requestId) => (await register.containing([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceSha256: certificateIssuer,
       serviceVersion,

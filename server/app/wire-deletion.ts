@@ -34,7 +34,7 @@ import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
-import { type TelemetryEngine, withPatience } from '../telemetry/engine.ts'
+import { type TelemetryEngine, withGrowingTimeouts } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { Fences } from '../telemetry/fences.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
@@ -91,7 +91,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     secondPersonCause: (trx, asker, selection, nowMs) =>
       secondPersonCause(trx, findRelated, asker, selection, nowMs),
   })
-  const requests = new RequestQueries(control, (requestIds) => backups.holding(requestIds))
+  const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
@@ -158,7 +158,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     ...rooms,
     weighRows: weighingForAnswers(needs),
     derivedStores: derivedStores(control),
-    knownBackups: async () => (await backups.holding()).all,
+    knownBackups: async () => (await backups.containing()).all,
     approvalCause: (asker, selection) =>
       secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
   })
@@ -209,7 +209,7 @@ function createWorker(
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),
-    completionMarks: new CompletionMarks(withPatience(engine, logger)),
+    completionMarks: new CompletionMarks(withGrowingTimeouts(engine, logger)),
     engine,
     files,
     gate,

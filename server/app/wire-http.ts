@@ -43,7 +43,7 @@ export interface WiredHttp {
   readonly answers: ResponsesInProgress
   /** Adds the public pages, each to its listener. */
   addPublicRoutes(metrics: ServiceMetrics, health: HealthSources): void
-  /** Builds the console before somebody asks for it. Rejects where that fails. */
+  /** Builds the console before its first request. Rejects where that fails. */
   prepareConsole(): Promise<void>
   /**
    * Listens and returns the address of the main listener. Throws ConfigError where the admin port is in use.

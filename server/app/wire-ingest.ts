@@ -111,8 +111,8 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
         )
       }
     },
-    async addRoutes(http, tell) {
-      onExport = tell
+    async addRoutes(http, listener) {
+      onExport = listener
       await addIngestRoutes(http, shared)
       await addRemoteWriteRoute(http, shared)
     },

@@ -1,5 +1,5 @@
 // The purpose of a chain: any later change, removal, insertion or reordering of entries is found, with its
-// place. The properties choose at random what is done to a chain and where.
+// position. The property tests change a random part of a chain in a random way.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -70,7 +70,7 @@ test('a removed entry is found where it is missing, unless it was the last', () 
   )
 })
 
-test('two entries that changed places are found at the first of them', () => {
+test('two exchanged entries are found at the first of them', () => {
   fc.assert(
     fc.property(facts, pick, pick, (given, a, b) => {
       const chain = chainOf(given)
@@ -87,7 +87,7 @@ test('two entries that changed places are found at the first of them', () => {
   )
 })
 
-test('an inserted entry is found at its place, however it is sealed', () => {
+test('an inserted entry is found at its position, however it is sealed', () => {
   fc.assert(
     fc.property(facts, pick, (given, where) => {
       const chain = chainOf(given)

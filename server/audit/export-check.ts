@@ -18,7 +18,7 @@ export interface CheckedExport {
   readonly kid: string | null
 }
 
-/** The first problem of a file, and its place. */
+/** The first problem of a file, and its line. */
 export class ExportProblem extends Error {
   override readonly name = 'ExportProblem'
   /** From 1. */
@@ -83,21 +83,23 @@ async function checkEnd(
 ): Promise<CheckedExport> {
   const { chain, jwks, walk, tenants, line } = found
   const { payload, kid } = await readCheckpoint(jws, jwks, line)
-  const told = payload as Partial<Checkpoint>
+  const checkpoint = payload as Partial<Checkpoint>
   const refuse = (problem: string) => {
     throw new ExportProblem(line, `the checkpoint ${problem}`)
   }
-  if (told.chain !== chain) refuse(`is of the chain ${told.chain}, not of the ${chain}`)
-  if (told.entries !== walk.entries) refuse(`counts ${told.entries} entries, the file has ${walk.entries}`)
-  if (told.head !== walk.head) refuse(`ends at the hash ${told.head}, the file at ${walk.head}`)
+  if (checkpoint.chain !== chain) refuse(`is of the chain ${checkpoint.chain}, not of the ${chain}`)
+  if (checkpoint.entries !== walk.entries)
+    refuse(`counts ${checkpoint.entries} entries, the file has ${walk.entries}`)
+  if (checkpoint.head !== walk.head) refuse(`ends at the hash ${checkpoint.head}, the file at ${walk.head}`)
   for (const tenantId of tenants) {
-    if (tenantId !== told.tenant_id) refuse(`is of ${told.tenant_id}, the file has an entry of ${tenantId}`)
+    if (tenantId !== checkpoint.tenant_id)
+      refuse(`is of ${checkpoint.tenant_id}, the file has an entry of ${tenantId}`)
   }
   return {
-    tenantId: String(told.tenant_id),
+    tenantId: String(checkpoint.tenant_id),
     entries: walk.entries,
     head: walk.head,
-    at: String(told.at),
+    at: String(checkpoint.at),
     kid: jwks === null ? null : kid,
   }
 }

@@ -128,7 +128,7 @@ test('each byte of a file, changed in any one bit or removed, is found', async (
 const place = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 const junk = fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes))
 
-/** One change of a file, at places given as fractions of it. */
+/** One change of a file, at positions given as fractions of it. */
 const damages: Record<string, (file: Buffer, a: number, b: number, bytes: Buffer) => Buffer> = {
   'overwrite bytes': (file, a, _b, bytes) => {
     const copy = Buffer.from(file)
@@ -217,7 +217,7 @@ test('an attacker who computes every hash again still lacks the signature', asyn
   const file = fileOf([...forged, JSON.stringify({ checkpoint })])
   await found(file, /signed with the key .* not a trusted one/)
   const unchecked = await checkExport([file], 'audit', null)
-  assert.equal(unchecked.kid, null, 'without trusted keys nobody can know, and that is said')
+  assert.equal(unchecked.kid, null, 'without trusted keys the signature is reported as not checked')
 })
 
 test('a checkpoint is valid only for its organisation, its chain and its kind', async () => {

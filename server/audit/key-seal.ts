@@ -81,7 +81,7 @@ export function readSeal({ file, secret }: KeySource): KeySeal | null {
   const text = readFileSync(file, 'utf8').trim()
   if (text.length >= secretLengthMin) return new KeySeal(text)
   throw new KeySealProblem(
-    `${file} holds no key of ${secretLengthMin} characters or more; put back the file that was there (LETHE_KEY_FILE).`,
+    `${file} has no key of ${secretLengthMin} characters or more; put back the file that was there (LETHE_KEY_FILE).`,
   )
 }
 

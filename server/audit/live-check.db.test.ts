@@ -1,5 +1,5 @@
 // The check of the live store and an operator with a database shell: guards dropped, rows changed, hashes
-// computed again. Each test shows first that the unchanged store passes.
+// computed again. Each test first checks that the unchanged store passes.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -113,7 +113,7 @@ const run = (control: Control, statement: string) => sql.raw(statement).execute(
 const problemsOf = async (control: Control, chain: ChainName = 'ledger') =>
   (await checkChain(control, chain, 'acme')).problems
 
-test('any change to an entry of either chain is reported with its place', async () => {
+test('any change to an entry of either chain is reported with its position', async () => {
   for (const chain of ['ledger', 'audit'] as const) {
     const table = `${chain}_entries`
     const cases: readonly (readonly [string, RegExp])[] = [

@@ -87,7 +87,7 @@ test('keys of an older version are sealed, and no byte of them is left in clear 
   assert.deepEqual(filesWith(key), [], 'nor what opens them')
 })
 
-test('an interruption before the file was rewritten is made up for at the next start', async (t) => {
+test('where the rewriting of the file was interrupted, the next start rewrites it', async (t) => {
   const { control, source, sign } = await openFolder(t)
   await insertClear(control, null)
   await sign(await prepareSeal(control, source))
@@ -134,7 +134,7 @@ test('a sealed key that was changed, or exchanged for another, does not open', a
   }
 })
 
-test('keys are sealed again for a new file or secret, and the old one opens nothing any more', async (t) => {
+test('keys are sealed again for a new file or secret, and the old one no longer opens any', async (t) => {
   const { control, folder, source, sign } = await openFolder(t)
   const jws = await sign(await prepareSeal(control, source))
   const next = { secret: null, file: join(folder, 'elsewhere', 'next.key') }

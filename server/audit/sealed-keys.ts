@@ -59,7 +59,7 @@ export function sealForNewKey(source: KeySource): KeySeal {
 }
 
 const instructions =
-  'Put back the key file of this data folder and name it with LETHE_KEY_FILE, or give the same LETHE_KEY_SECRET as before; a backup does not hold it. After a change of the key run "lethe keys reseal". If it is lost for good, "lethe keys rotate --lost-key" makes a new signing key; what the old one signed stays valid.'
+  'Put back the key file of this data folder and name it with LETHE_KEY_FILE, or give the same LETHE_KEY_SECRET as before; no backup contains it. After a change of the key run "lethe keys reseal". If it is lost for good, "lethe keys rotate --lost-key" makes a new signing key; what the old one signed stays valid.'
 
 async function openOrTell(seal: KeySeal, kid: string, sealed: string): Promise<void> {
   try {

@@ -145,7 +145,7 @@ test('the private key is in no file and in no response, but can be opened with t
   ])
   assert.ok(!told.includes(d))
   assert.ok(!Buffer.from(jws.split('.')[0] ?? '', 'base64url').includes(d))
-  assert.notDeepEqual(plane.filesWith(kid), [], 'what is looked at is where keys lie')
+  assert.notDeepEqual(plane.filesWith(kid), [], 'the searched files contain the keys')
   assert.deepEqual(plane.filesWith(d), [])
 })
 

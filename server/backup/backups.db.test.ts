@@ -99,7 +99,7 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
   })
 }
 
-/** The files of an engine in which a test has put something of its own in place of a call. */
+/** The files of an engine in which a test has replaced a call. */
 const filesOf = (changed: TelemetryEngine) => new EngineFolder(changed, () => engine.files.sync())
 const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
@@ -119,7 +119,7 @@ async function assertFailed(row: BackupRow, reason: RegExp): Promise<void> {
     [],
     'nothing of it is left',
   )
-  assert.deepEqual((await register().holding()).all, [])
+  assert.deepEqual((await register().containing()).all, [])
 }
 
 test('a backup is complete, private and sealed', async () => {
@@ -260,8 +260,8 @@ test('a copy that is being sealed delays neither the loop nor an expiry, and the
   const ids = [await register().request(backupDir, 30, operatorActor('command-line'))]
   laterMs++
   ids.push(await register().request(backupDir, 30, operatorActor('command-line')))
-  const hold = Promise.withResolvers<void>()
-  const failpoint = (name: string) => (name === 'backup copied' ? hold.promise : Promise.resolve())
+  const copyGate = Promise.withResolvers<void>()
+  const failpoint = (name: string) => (name === 'backup copied' ? copyGate.promise : Promise.resolve())
   const backups = newBackups({ failpoint })
   const { signal } = new AbortController()
   const statuses = async () =>
@@ -269,11 +269,11 @@ test('a copy that is being sealed delays neither the loop nor an expiry, and the
   await backups.round(signal)
   await backups.round(signal)
   assert.deepEqual(await statuses(), ['running', 'requested'])
-  assert.equal((await register().holding()).all.length, 2, 'both count while they are under way')
+  assert.equal((await register().containing()).all.length, 2, 'both count while they are under way')
   assert.equal((await register().find(expired.backup_id))?.status, 'removed')
   // What is erased from here on is in the copy, and what is added is not: its moment is the time of the copy.
   await insertRows(engine, acme, batchOf('otel_logs', [5n * 10n ** 18n]))
-  hold.resolve()
+  copyGate.resolve()
   await backups.sealed()
   assert.deepEqual(await statuses(), ['ready', 'requested'])
   await backups.takeAll(signal)
@@ -309,17 +309,17 @@ test('a lost lease ends a backup with that reason', async () => {
 })
 
 test('where the system can’t sync a file system each file is synced, with the same seals', async () => {
-  const place = join(folder, 'to-seal')
-  mkdirSync(join(place, 'deep'), { recursive: true })
-  writeFileSync(join(place, 'deep', 'file'), 'bytes')
+  const sealedFolder = join(folder, 'to-seal')
+  mkdirSync(join(sealedFolder, 'deep'), { recursive: true })
+  writeFileSync(join(sealedFolder, 'deep', 'file'), 'bytes')
   const { signal } = new AbortController()
   const asked: string[] = []
-  const sealed = await sealFolder(place, signal, async (path) => {
+  const sealed = await sealFolder(sealedFolder, signal, async (path) => {
     asked.push(path)
     return false
   })
-  assert.deepEqual(asked, [place], 'it is asked once for all')
-  assert.deepEqual(sealed, await sealFolder(place, signal))
+  assert.deepEqual(asked, [sealedFolder], 'it is asked once for all')
+  assert.deepEqual(sealed, await sealFolder(sealedFolder, signal))
   assert.deepEqual(Object.keys(sealed), ['deep/file'])
 })
 
@@ -331,7 +331,7 @@ test('an expired backup is removed, and no other', async () => {
   assert.deepEqual(namesThere(), [long.backup_id, 'erasures.ndjson'].sort())
   assert.equal((await register().find(short.backup_id))?.status, 'removed')
   assert.deepEqual(
-    (await register().holding()).all.map(({ backup_id }) => backup_id),
+    (await register().containing()).all.map(({ backup_id }) => backup_id),
     [long.backup_id],
   )
 })
@@ -368,7 +368,7 @@ test('after a crash at any point a backup is ready and complete, or failed and r
     void round(newBackups({ failpoint }))
     await standing.promise
     assert.equal((await register().find(backupId))?.status, 'running', point)
-    assert.equal((await register().holding()).all.length, 1, 'it counts while it is under way')
+    assert.equal((await register().containing()).all.length, 1, 'it counts while it is under way')
     await newBackups().settle()
     const row = (await register().find(backupId)) ?? assert.fail()
     assert.equal(row.status, status, point)

@@ -1,5 +1,5 @@
 // Filling an empty database with the control plane of a backup: everything arrives in one transaction, the
-// same backup can come again, and what a database already holds is never touched.
+// same backup can come again, and what a database already contains is never changed.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -53,7 +53,7 @@ test('the same backup may come again, as after a crash, and another one is refus
   await put(source.control, 'later', '')
   await assert.rejects(fillDatabase(source.control, target.control, 'new'), {
     name: 'BackupError',
-    message: /^new holds a control plane; .* an empty database only\. Create one/,
+    message: /^new contains a control plane; .* an empty database only\. Create one/,
   })
   assert.deepEqual(await digests(target.control), before)
 })
@@ -69,7 +69,7 @@ test('a backup that can’t arrive completely leaves the database empty', async 
   assert.deepEqual(await digests(target.control), await digests(source.control))
 })
 
-test('a database that holds anything is refused and not changed', async (t) => {
+test('a database that contains anything is refused and not changed', async (t) => {
   const { source, target } = await openPair(t, false)
   await migrate(target.control, '0012-sessions')
   await put(target.control, 'data_folder', 'of another installation')
@@ -81,14 +81,14 @@ test('a database that holds anything is refused and not changed', async (t) => {
       await assert.rejects(attempt, { name: 'BackupError', message })
     assert.equal(await isEmptyDatabase(target.control), false)
   }
-  await refused(/^new holds a control plane;/)
+  await refused(/^new contains a control plane;/)
   const tables = (await target.control.introspection.getTables()).map(({ name }) => name)
   assert.ok(!tables.includes('control_moves'), 'another installation is not brought to a newer schema')
 
   await target.control.deleteFrom('instance').execute()
   await migrate(target.control)
   await setMark(target.control, { state: 'arriving', other: 'old', installation: 'ours' })
-  await refused(/^new holds the part of a move;/)
+  await refused(/^new contains the part of a move;/)
 })
 
 test('tables of another program are refused', async (t) => {
@@ -96,6 +96,6 @@ test('tables of another program are refused', async (t) => {
   await sql`create table sessions (id text)`.execute(target.control)
   await assert.rejects(fillDatabase(source.control, target.control, 'new'), {
     name: 'BackupError',
-    message: /^new holds a table sessions that is not Lethe’s;/,
+    message: /^new contains a table sessions that is not Lethe’s;/,
   })
 })

@@ -1,6 +1,6 @@
 // Fills an empty database with the control plane of a backup. All rows arrive in one transaction, so that a
 // crash leaves the database empty or complete; doing it again with the same backup then changes nothing. A
-// database that holds anything else is refused and not changed.
+// database that contains anything else is refused and not changed.
 
 import { controlTables, copyTable, isEmptyOf, sameDigest } from '../control/copy.ts'
 import { folderSecretIn } from '../control/data-folder.ts'
@@ -17,7 +17,7 @@ export async function isEmptyDatabase(control: Control): Promise<boolean> {
   return found === 'nothing'
 }
 
-/** Throws BackupError where the database, which is called `name`, holds anything. Changes nothing. */
+/** Throws BackupError where the database, which is called `name`, contains anything. Changes nothing. */
 export async function assertEmpty(control: Control, name: string): Promise<void> {
   const found = await foundIn(control)
   if (found !== 'nothing') throw occupied(found, name)
@@ -25,7 +25,7 @@ export async function assertEmpty(control: Control, name: string): Promise<void>
 
 /**
  * Copies every row of `source` into `target`, which is empty or was filled from the same source before.
- * Brings both to the newest schema. Throws BackupError where the target holds anything else.
+ * Brings both to the newest schema. Throws BackupError where the target contains anything else.
  */
 export async function fillDatabase(source: Control, target: Control, name: string): Promise<void> {
   await migrate(source)
@@ -37,7 +37,7 @@ export async function fillDatabase(source: Control, target: Control, name: strin
   }
   await migrate(target)
   await transact(target, async (trx) => {
-    // Nobody starts a service on it meanwhile.
+    // No service starts on it meanwhile.
     await dialectOf(trx).lockAll(trx)
     const late = await foundIn(trx)
     if (late !== 'nothing') throw occupied(late, name)
@@ -63,7 +63,7 @@ async function foundIn(control: Control): Promise<Found> {
 function occupied(found: Exclude<Found, 'nothing'>, name: string): BackupError {
   const what = typeof found === 'string' ? found : `a table ${found.foreignTable} that is not Lethe’s`
   return new BackupError(
-    `${name} holds ${what}; the control plane of a backup goes into an empty database only. Create one and set LETHE_CONTROL_URL to it.`,
+    `${name} contains ${what}; the control plane of a backup goes into an empty database only. Create one and set LETHE_CONTROL_URL to it.`,
   )
 }
 

@@ -136,7 +136,7 @@ export class ErasureJournal {
   }
 
   /**
-   * Returns the place of the next line without reading those before it: checking every seal takes time in
+   * Returns the position of the next line without reading those before it: checking every seal takes time in
    * proportion to all erasures, on the event loop. Null where the file isn't as this process left it, or may
    * contain the request already.
    */

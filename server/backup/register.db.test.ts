@@ -27,8 +27,9 @@ beforeEach(async () => {
 after(() => plane?.close())
 
 const idsOf = (backups: readonly { backup_id: string }[]) => backups.map(({ backup_id }) => backup_id)
-const all = async () => idsOf((await register.holding()).all)
-const holding = async (erasure: string) => idsOf((await register.holding([erasure])).fromBefore(erasure))
+const all = async () => idsOf((await register.containing()).all)
+const containing = async (erasure: string) =>
+  idsOf((await register.containing([erasure])).fromBefore(erasure))
 
 /** Takes a backup now. */
 async function taken(): Promise<string> {
@@ -65,8 +66,8 @@ test('a backup contains what existed before it was taken, and nothing that was e
   const second = await taken()
   await clock.advance(-400 * dayMs)
   await complete('del_2')
-  assert.deepEqual(await holding('del_1'), [first])
-  assert.deepEqual(await holding('del_2'), [first, second].sort().reverse())
+  assert.deepEqual(await containing('del_1'), [first])
+  assert.deepEqual(await containing('del_2'), [first, second].sort().reverse())
   assert.deepEqual((await all()).sort(), [first, second].sort())
 })
 
@@ -76,16 +77,16 @@ test('a backup that is requested or running when an erasure completes counts unt
   await register.begin(underWay)
   const erased = await register.completedErasures()
   await complete('del_1')
-  assert.deepEqual(await holding('del_1'), [asked, underWay].sort().reverse())
-  const [unsettled] = (await register.holding()).all
+  assert.deepEqual(await containing('del_1'), [asked, underWay].sort().reverse())
+  const [unsettled] = (await register.containing()).all
   assert.deepEqual([unsettled?.taken_at_ms, unsettled?.expires_at_ms], [null, startMs + 30 * dayMs])
   await register.succeed(underWay, { takenAtMs: clock.nowMs(), bytes: 5, erased })
   await take(asked)
-  assert.deepEqual(await holding('del_1'), [underWay], 'the other one was begun afterwards')
+  assert.deepEqual(await containing('del_1'), [underWay], 'the other one was begun afterwards')
   const failed = await register.request('backups', 30, operatorActor('command-line'))
   await complete('del_2')
   await register.fail(failed, 'The disk is full.')
-  assert.deepEqual(await holding('del_2'), [asked, underWay].sort().reverse())
+  assert.deepEqual(await containing('del_2'), [asked, underWay].sort().reverse())
 })
 
 test('a backup without a list of earlier erasures counts as containing everything', async () => {
@@ -93,16 +94,16 @@ test('a backup without a list of earlier erasures counts as containing everythin
   const taken = { takenAtMs: startMs + dayMs, bytes: 7, erased: null }
   await register.adopt({ backupId: 'bak_old', folder: 'backups/x', expiresAtMs: startMs, taken })
   await complete('del_2')
-  assert.deepEqual([await holding('del_1'), await holding('del_2')], [['bak_old'], ['bak_old']])
+  assert.deepEqual([await containing('del_1'), await containing('del_2')], [['bak_old'], ['bak_old']])
   await register.remove('bak_old')
-  assert.deepEqual(await holding('del_1'), [])
+  assert.deepEqual(await containing('del_1'), [])
 })
 
 test('a backup from another history of the control plane contains what it doesn’t name', async () => {
   for (const id of ['del_1', 'del_2']) await complete(id)
   const taken = { takenAtMs: startMs, bytes: 7, erased: ['del_1', 'del_that_nobody_knows'] }
   await register.adopt({ backupId: 'bak_of_then', folder: 'backups/x', expiresAtMs: startMs, taken })
-  assert.deepEqual([await holding('del_1'), await holding('del_2')], [[], ['bak_of_then']])
+  assert.deepEqual([await containing('del_1'), await containing('del_2')], [[], ['bak_of_then']])
 })
 
 test('the backups of more erasures than a statement has values are found', async () => {
@@ -111,7 +112,7 @@ test('the backups of more erasures than a statement has values are found', async
   const [oldest, newest] = [ids.at(0) ?? '', ids.at(-1) ?? '']
   for (const id of [oldest, newest]) await complete(id)
   const second = await taken()
-  const { all, fromBefore } = await register.holding(ids)
+  const { all, fromBefore } = await register.containing(ids)
   assert.deepEqual(idsOf(all), [second, first])
   for (const id of [oldest, newest]) assert.deepEqual(idsOf(fromBefore(id)), [first])
   assert.deepEqual(fromBefore('del_1'), [])

@@ -12,7 +12,7 @@ import {
   type Control,
   type ControlTransaction,
   type ErasureBackupsTable,
-  holdingStatuses,
+  statusesWithTelemetry,
 } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
@@ -23,7 +23,7 @@ import { newId } from '../core/ids.ts'
 export type BackupRow = Selectable<BackupsTable>
 
 /** A backup that may contain a copy of erased telemetry. */
-interface HoldingBackup {
+interface KnownBackupCopy {
   readonly backup_id: string
   /** Null until it is taken. */
   readonly taken_at_ms: number | null
@@ -42,11 +42,11 @@ export interface TakenBackup {
 }
 
 /** The known backups that may contain what an erasure has erased, newest first. */
-interface HoldingBackups {
+interface BackupsWithTelemetry {
   /** All that exist, or will exist when they are taken. */
-  readonly all: readonly HoldingBackup[]
+  readonly all: readonly KnownBackupCopy[]
   /** Those that are not known to be from after its completion; only for the requested erasures. */
-  fromBefore(requestId: string): readonly HoldingBackup[]
+  fromBefore(requestId: string): readonly KnownBackupCopy[]
 }
 
 const msPerDay = 86_400_000
@@ -103,19 +103,19 @@ export class BackupRegister {
    * Returns backups that may contain what completed erasures have erased. A failed backup has no folder and
    * does not count.
    */
-  async holding(requestIds: readonly string[] = []): Promise<HoldingBackups> {
+  async containing(requestIds: readonly string[] = []): Promise<BackupsWithTelemetry> {
     const rows = await this.#rows()
-      .where('status', 'in', holdingStatuses)
+      .where('status', 'in', statusesWithTelemetry)
       .orderBy('backup_id', 'desc')
       .execute()
     const noted = await this.#noted(requestIds)
     const before = new Set(noted.map(({ request_id, backup_id }) => `${request_id} ${backup_id}`))
     return {
-      all: rows.map(toHolding),
+      all: rows.map(toCopy),
       fromBefore: (requestId) =>
         rows
           .filter((row) => row.order_known !== 1 || before.has(`${requestId} ${row.backup_id}`))
-          .map(toHolding),
+          .map(toCopy),
     }
   }
 
@@ -217,7 +217,7 @@ async function insertBackup(trx: ControlTransaction, row: Insertable<BackupsTabl
   await trx.insertInto('backups').values(row).execute()
 }
 
-function toHolding({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): HoldingBackup {
+function toCopy({ backup_id, taken_at_ms, expires_at_ms }: BackupRow): KnownBackupCopy {
   return { backup_id, taken_at_ms, expires_at_ms }
 }
 

@@ -8,10 +8,10 @@
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { type ControlAddress, nameOfControl, openControlAt } from '../control/control-address.ts'
 import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
-import { type ControlPlace, nameOfPlace, openControlAt } from '../control/place.ts'
 import { logsOf } from '../control/sqlite/sqlite.ts'
 import { instanceOf } from '../core/process/instance.ts'
 import { openChdb } from '../telemetry/chdb.ts'
@@ -34,12 +34,12 @@ import {
 } from './manifest.ts'
 
 /** The folders and files of a service. */
-interface DataPlace {
+interface ServiceData {
   readonly dataDir: string
-  readonly control: ControlPlace
+  readonly control: ControlAddress
 }
 
-interface RestoreOptions extends DataPlace {
+interface RestoreOptions extends ServiceData {
   /** The backup's folder. It is only read. */
   readonly backup: string
   /** Where the service on this data folder will look for backups and the journal. */
@@ -62,7 +62,7 @@ interface Restored {
 }
 
 /** Below the engine's folder, so that both are on its file system. */
-const placesOf = (dataDir: string) => {
+const pathsOf = (dataDir: string) => {
   const telemetry = join(dataDir, 'telemetry')
   return {
     telemetry,
@@ -82,9 +82,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const manifest = await readManifest(backup)
   if (manifest === null) throw new BackupError(`${backup} is not a backup: it has no ${manifestFile}.`)
   assertReadable(manifest)
-  const places = placesOf(dataDir)
-  await mkdir(places.telemetry, { recursive: true, mode: 0o700 })
-  const lock = lockFolder(places.telemetry, { command: 'lethe backup restore' })
+  const paths = pathsOf(dataDir)
+  await mkdir(paths.telemetry, { recursive: true, mode: 0o700 })
+  const lock = lockFolder(paths.telemetry, { command: 'lethe backup restore' })
   try {
     await settleRestore(options)
     const folderSecret = await assertSameInstance(options, manifest)
@@ -98,11 +98,11 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     if (lack !== null) throw new BackupError(lack)
     const journalled = bringJournal(options, folderSecret, isControlKept)
     const control = await build(options, isControlKept).catch(async (error: unknown) => {
-      await rm(places.building, { recursive: true, force: true })
+      await rm(paths.building, { recursive: true, force: true })
       throw error
     })
     await failpoint('restore built')
-    await renameSynced(places.building, places.promised)
+    await renameSynced(paths.building, paths.promised)
     await failpoint('restore promised')
     await settleRestore(options, failpoint)
     return { manifest, control, journalled }
@@ -117,10 +117,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
  * state.
  */
 export async function settleRestore(
-  { dataDir, control }: DataPlace,
+  { dataDir, control }: ServiceData,
   failpoint: RestoreOptions['failpoint'] = async () => {},
 ): Promise<void> {
-  const { engine, building, instance, promised, telemetry } = placesOf(dataDir)
+  const { engine, building, instance, promised, telemetry } = pathsOf(dataDir)
   await rm(building, { recursive: true, force: true })
   if (!existsSync(promised)) return
   const copy = join(promised, controlFile)
@@ -139,16 +139,16 @@ export async function settleRestore(
     // The log belongs to the file that is being replaced; it would corrupt another file.
     for (const log of logsOf(control.path)) await rm(log, { force: true })
     await failpoint('restore old log removed')
-    await place(copy, control.path)
+    await putFile(copy, control.path)
   }
-  if (existsSync(join(promised, instanceFile))) await place(join(promised, instanceFile), instance)
+  if (existsSync(join(promised, instanceFile))) await putFile(join(promised, instanceFile), instance)
   await failpoint('restore in place')
   await rm(promised, { recursive: true, force: true })
   await syncPath(telemetry)
 }
 
 /** Copies a file over another one, which stays complete until the copy is. */
-async function place(from: string, to: string): Promise<void> {
+async function putFile(from: string, to: string): Promise<void> {
   const aside = `${to}.restoring`
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })
   await copyFile(from, aside)
@@ -165,57 +165,57 @@ function assertReadable(manifest: Manifest): void {
 
 /** Returns the secret that the folder and the backup share. */
 async function assertSameInstance({ backup, dataDir }: RestoreOptions, manifest: Manifest): Promise<string> {
-  const places = placesOf(dataDir)
+  const paths = pathsOf(dataDir)
   const folderSecret = await readFile(join(backup, instanceFile), 'utf8').catch(() => '')
   if (instanceHash(folderSecret) !== manifest.instance_hash) {
     throw new BackupError(
       `The backup ${backup} has another ${instanceFile} than it had; it can't be restored.`,
     )
   }
-  const isForeign = existsSync(places.instance)
-    ? (await readFile(places.instance, 'utf8')) !== folderSecret
-    : existsSync(places.engine)
+  const isForeign = existsSync(paths.instance)
+    ? (await readFile(paths.instance, 'utf8')) !== folderSecret
+    : existsSync(paths.engine)
   if (!isForeign) return folderSecret
   throw new BackupError(
-    `${dataDir} holds the telemetry of another data folder than the backup's; restore into an empty folder with --into.`,
+    `${dataDir} contains the telemetry of another data folder than the backup's; restore into an empty folder with --into.`,
   )
 }
 
-/** Whether the place has a control plane, which may be of another installation. */
-async function hasControl(control: ControlPlace): Promise<boolean> {
+/** Whether the folder has a control plane, which may be of another installation. */
+async function hasControl(control: ControlAddress): Promise<boolean> {
   if (control.kind === 'sqlite') return existsSync(control.path)
   return !(await withControlAt(control, isEmptyDatabase))
 }
 
 /** A file is replaced. A database is only filled, because others may use it. */
-async function assertReplaceable(place: ControlPlace): Promise<void> {
-  if (place.kind === 'sqlite') return
-  await withControlAt(place, (control) => assertEmpty(control, nameOfPlace(place)))
+async function assertReplaceable(address: ControlAddress): Promise<void> {
+  if (address.kind === 'sqlite') return
+  await withControlAt(address, (control) => assertEmpty(control, nameOfControl(address)))
 }
 
 /** Brings the control plane of a promised restore into a database. */
-async function fillFrom(copy: string, place: ControlPlace): Promise<void> {
+async function fillFrom(copy: string, address: ControlAddress): Promise<void> {
   await withControlAt({ kind: 'sqlite', path: copy }, (source) =>
-    withControlAt(place, (target) => fillDatabase(source, target, nameOfPlace(place))),
+    withControlAt(address, (target) => fillDatabase(source, target, nameOfControl(address))),
   ).catch((error: unknown) => {
     if (!(error instanceof BackupError)) throw error
     throw new BackupError(
-      `${error.message} The restore goes on at the next start; to give it up, remove ${dirname(copy)}.`,
+      `${error.message} The restore continues at the next start; to give it up, remove ${dirname(copy)}.`,
       { cause: error },
     )
   })
 }
 
-async function assertControlOf(place: ControlPlace, folderSecret: string): Promise<void> {
-  const value = await withControlAt(place, folderSecretIn).catch((cause: unknown) => {
+async function assertControlOf(address: ControlAddress, folderSecret: string): Promise<void> {
+  const value = await withControlAt(address, folderSecretIn).catch((cause: unknown) => {
     throw new BackupError(
-      `The control plane ${nameOfPlace(place)} can't be read; take the backup's with --control-plane from-backup.`,
+      `The control plane ${nameOfControl(address)} can't be read; take the backup's with --control-plane from-backup.`,
       { cause },
     )
   })
   if (value === folderSecret) return
   throw new BackupError(
-    `The control plane ${nameOfPlace(place)} belongs to another data folder than the backup.`,
+    `The control plane ${nameOfControl(address)} belongs to another data folder than the backup.`,
   )
 }
 
@@ -242,7 +242,7 @@ function bringJournal(options: RestoreOptions, folderSecret: string, isControlKe
 /** Writes everything to swap in, synced, into the folder `building`. */
 async function build(options: RestoreOptions, isControlKept: boolean): Promise<Restored['control']> {
   const { backup, dataDir, engineMemoryBytes } = options
-  const { building } = placesOf(dataDir)
+  const { building } = pathsOf(dataDir)
   const scratch = join(building, 'scratch')
   await mkdir(scratch, { recursive: true, mode: 0o700 })
   const engine = await openChdb({ folder: scratch, maxMemoryBytes: engineMemoryBytes, backupFolder: backup })
@@ -277,8 +277,8 @@ async function countAccess(control: Control): Promise<{ organisations: number; l
   return { organisations: Number(organisations.rows), liveTokens: Number(tokens.rows) }
 }
 
-async function withControlAt<T>(place: ControlPlace, work: (control: Control) => Promise<T>): Promise<T> {
-  const control = openControlAt(place)
+async function withControlAt<T>(address: ControlAddress, work: (control: Control) => Promise<T>): Promise<T> {
+  const control = openControlAt(address)
   try {
     return await work(control)
   } finally {

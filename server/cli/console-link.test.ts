@@ -1,5 +1,5 @@
-// Opening the console's link: a program in PATH gets the link where somebody sits at a desktop, and nowhere
-// else. A named pipe tells what it got, so that nothing waits for a time.
+// Opening the console's link: a program in PATH gets the link in a desktop session, and nowhere else. A named
+// pipe returns what it got, so that nothing waits for a fixed time.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -14,22 +14,22 @@ const newFolder = temporaryFolders()
 
 const link = 'http://127.0.0.1:4318/console/sign-in#code=c-1_x'
 
-/** A folder with an opener, and what it will be told. */
-function fakeOpener(): { readonly folder: string; readonly told: () => Promise<string> } {
+/** A folder with an opener, and the link that it will get. */
+function fakeOpener(): { readonly folder: string; readonly opened: () => Promise<string> } {
   const folder = newFolder()
-  const pipe = join(folder, 'told')
+  const pipe = join(folder, 'opened')
   execFileSync('mkfifo', [pipe])
   writeFileSync(join(folder, 'xdg-open'), `#!/bin/sh\nprintf '%s|%s' "$#" "$1" > '${pipe}'\n`, {
     mode: 0o755,
   })
-  return { folder, told: () => readFile(pipe, 'utf8') }
+  return { folder, opened: () => readFile(pipe, 'utf8') }
 }
 
 test('on a desktop the program that opens addresses gets the whole link', async () => {
   for (const desktop of [{ DISPLAY: ':0' }, { WAYLAND_DISPLAY: 'wayland-0' }]) {
-    const { folder, told } = fakeOpener()
+    const { folder, opened } = fakeOpener()
     assert.equal(await openInBrowser(link, { PATH: `${folder}:/usr/bin:/bin`, ...desktop }, true), true)
-    assert.equal(await told(), `1|${link}`)
+    assert.equal(await opened(), `1|${link}`)
   }
 })
 

@@ -1,5 +1,5 @@
 // `lethe demo`: starts a fresh service in its own folder, sends two weeks of telemetry of a small shop over
-// OTLP, runs the detectors once, prints what they found beside what happened, and then things to try while
+// OTLP, runs the detectors once, prints what they found beside what happened, and then commands to try while
 // live traffic continues.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'

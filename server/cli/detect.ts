@@ -1,6 +1,6 @@
-// `lethe detect --csv FILE`: what a detector makes of series in a file, by the code of the
-// service and without one. The whole file is judged as one window, bucket by bucket, each knowing
-// only what came before it, or run after run as the service does (detect-served.ts).
+// `lethe detect --csv FILE`: finds anomalies in the series of a file, with the code of the service and
+// without a service. The whole file is judged as one window, where each bucket is judged by the buckets
+// before it only, or run by run as the service does (detect-served.ts).
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -27,7 +27,7 @@ import {
   type SeriesPoint,
   type SeriesSpan,
 } from '../detection/scoring/series.ts'
-import { chartsOf, drawSome, type Judged, verdictText } from './charts/detect-charts.ts'
+import { chartsOf, drawSome, type Judged, labelResultsText } from './charts/detect-charts.ts'
 import { drawSvg } from './charts/svg-chart.ts'
 import { printIncidents, printReplay, replayAsServed } from './detect-served.ts'
 import { type JsonOption, print, printJson } from './print.ts'
@@ -82,10 +82,10 @@ async function detectServed(options: DetectOptions): Promise<void> {
     method: options.method ?? 'auto',
     params,
   })
-  const verdict = draw([replay.judged], lines, options, `${replay.method} as served`)
+  const labelResults = draw([replay.judged], lines, options, `${replay.method} as served`)
   if (options.json) return printIncidents(replay)
   printReplay(replay)
-  if (verdict !== null) print(verdict)
+  if (labelResults !== null) print(labelResults)
 }
 
 /** The whole file as one window. */
@@ -93,7 +93,7 @@ async function detectAtOnce(options: DetectOptions): Promise<void> {
   const choice = choiceOf(options)
   const lines = await readText(options)
   const judged = judge(readGroups(lines, options), choice, options)
-  const verdict = draw(judged, lines, options, options.method ?? defaultMethod)
+  const labelResults = draw(judged, lines, options, options.method ?? defaultMethod)
   const findings = judged.flatMap((one) => one.findings.map((finding) => ({ finding, group: one.group })))
   const span = judged[0]?.series
   const stepMinutes = span?.stepMinutes ?? 1
@@ -108,13 +108,13 @@ async function detectAtOnce(options: DetectOptions): Promise<void> {
     const buckets = `${span?.values.length ?? 0} buckets of ${stepMinutes} min`
     const series = options.grouped ? ` in ${judged.length} series` : ''
     print(`${buckets}${series}: ${findings.length} anomalies; at the end: ${status}`)
-    if (verdict !== null) print(verdict)
+    if (labelResults !== null) print(labelResults)
     if (note !== null) print(note)
   }
   if (options.scores) printScores(judged)
 }
 
-/** Draws where it is asked for. Returns how the labels of the file compare, as verdictText does. */
+/** Draws where it is asked for. Returns the text of {@link labelResultsText}. */
 function draw(
   judged: readonly Judged[],
   lines: string,
@@ -127,7 +127,7 @@ function draw(
   })
   if (options.svg !== undefined) writeFileSync(options.svg, drawSvg(charts, `${method} over ${options.csv}`))
   if (isDrawn(options)) drawSome(charts)
-  return verdictText(charts)
+  return labelResultsText(charts)
 }
 
 function readText({ csv }: DetectOptions): Promise<string> | string {

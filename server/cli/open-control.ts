@@ -2,9 +2,9 @@
 // folder by mistake.
 
 import { type Config, ConfigError } from '../config.ts'
+import { mayHaveControl, nameOfControl } from '../control/control-address.ts'
 import type { Control } from '../control/database.ts'
 import { openUsable } from '../control/open.ts'
-import { mayHaveControl, nameOfPlace } from '../control/place.ts'
 import { operatorActor } from '../core/actor.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 
@@ -29,7 +29,7 @@ export function hasControl(config: Config): boolean {
 export async function withControl<T>(config: Config, work: (control: Control) => Promise<T>): Promise<T> {
   if (!hasControl(config)) {
     throw new ConfigError(
-      `${nameOfPlace(config.control)} does not exist; start the service once, or see LETHE_DATA_DIR.`,
+      `${nameOfControl(config.control)} does not exist; start the service once, or see LETHE_DATA_DIR.`,
     )
   }
   return openAndWork(config, work)

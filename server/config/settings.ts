@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { TenantId } from '../../contract/organisation/tenancy.ts'
 import { AddressProblem } from '../control/address-problem.ts'
-import { type ControlPlace, readControlPlace } from '../control/place.ts'
+import { type ControlAddress, readControlAddress } from '../control/control-address.ts'
 import { ClientAddresses, proxyHeaders } from '../http/limits/client-address.ts'
 import { secretLengthMax, secretLengthMin } from '../tenancy/tenancy.ts'
 
@@ -180,9 +180,9 @@ function storeAddress(scheme: string) {
 }
 
 /** The path of SQLite's file, or the address of a PostgreSQL server. */
-const controlAddress = z.string().transform((text, context): ControlPlace | undefined => {
+const controlAddress = z.string().transform((text, context): ControlAddress | undefined => {
   try {
-    return readControlPlace(text)
+    return readControlAddress(text)
   } catch (error) {
     if (!(error instanceof AddressProblem)) throw error
     // The address may have a password, so the problem has no input.

@@ -1,4 +1,5 @@
-// What pages without a token cost the control-plane database, and what they say of it.
+// How many statements pages without a token send to the control-plane database, and what they report about
+// it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -23,7 +24,7 @@ test('however many ask, the database gets one statement a second, and everybody 
   assert.equal(statements, 2)
 })
 
-test('a database that never answers is told of after two seconds, and gets no second statement until it does', async () => {
+test('a database that never answers is reported after two seconds, and gets no second statement until it does', async () => {
   let statements = 0
   let answer = () => {}
   const ask = () => {
@@ -49,7 +50,7 @@ test('a database that never answers is told of after two seconds, and gets no se
   assert.equal(clock.waiting, 0, 'nothing waits for a time that no longer matters')
 })
 
-test('a refusal is told in its words, and another error without them', async () => {
+test('a refusal is reported with its sentence, and any other error without its text', async () => {
   const faultOf = (error: Error) =>
     new ControlWatch({ clock, steadyMs, ask: () => Promise.reject(error) }).fault()
   const sentence = 'The control-plane database is read-only.'

@@ -1,6 +1,6 @@
 // Copies the rows of a control plane into another one, between any two databases, and compares them: table by
 // table, in the order of each table's key. Both have the same schema. What is copied is read page by page, so
-// that a copy that was interrupted goes on after the last row that arrived.
+// that a copy that was interrupted continues after the last row that arrived.
 
 import { createHash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
@@ -101,7 +101,7 @@ export async function sameDigest(
   return there.rows === here.rows && there.digest === here.digest ? here : null
 }
 
-/** Columns by name, because a column that a migration added has another place in a newer database. */
+/** Columns by name, because a column that a migration added has another position in a newer database. */
 function canonicalRow(row: Row): unknown[] {
   return Object.keys(row)
     .sort()
@@ -112,7 +112,7 @@ function canonicalRow(row: Row): unknown[] {
 function canonicalValue(value: unknown, column: string): unknown {
   if (value === null || typeof value === 'string') return value
   if (typeof value === 'number') return { number: String(value) }
-  throw new Error(`The column ${column} holds a ${typeof value}, which is not a value of a control plane.`)
+  throw new Error(`The column ${column} has a ${typeof value}, which is not a value of a control plane.`)
 }
 
 /** Whether no table has a row; a database without tables has none. */

@@ -176,7 +176,7 @@ export interface BackupsTable extends ActorColumns<'requested_by'> {
 }
 
 /** States of a backup whose folder contains telemetry, or will. */
-export const holdingStatuses = ['requested', 'running', 'ready'] as const
+export const statusesWithTelemetry = ['requested', 'running', 'ready'] as const
 
 /**
  * Pairs of an erasure and a backup that was not taken after it was completed; removed backups have no row.

@@ -89,7 +89,7 @@ test('overwritten bytes are removed too', async () => {
 test('a flush that another reader blocks is an error and not a success', async () => {
   await dialectOf(another).snapshot(another, async (snapshot) => {
     await keysIn(snapshot)
-    await insertInstance('held', 'held-up-by-a-reader')
+    await insertInstance('read', 'kept-by-a-reader')
     await assert.rejects(dialectOf(control).flushErased(control, ['instance']))
   })
   await dialectOf(control).flushErased(control, ['instance'])

@@ -52,12 +52,12 @@ export interface ControlDialect {
   snapshot<T>(control: Control, read: (snapshot: Control) => Promise<T>): Promise<T>
   /**
    * Removes from the disk what was deleted from these tables or overwritten in them. After it resolves, no
-   * file of the database has it, except for {@link placesNotErased}. Throws ErasedBytesKept where another use
+   * file of the database has it, except for {@link notReached}. Throws ErasedBytesKept where another use
    * of the database prevents that, or a right that its role lacks; waits for others for seconds at most.
    */
   flushErased(control: Control, tables: readonly string[]): Promise<void>
   /** Where the database may still have erased bytes after a flush: sentences of a certificate. */
-  readonly placesNotErased: readonly string[]
+  readonly notReached: readonly string[]
   /**
    * Rewrites the whole database, so that nothing is left of rows that an older version deleted without
    * erasing their bytes.
@@ -136,7 +136,7 @@ export function failoverOf(db: Pick<Control, 'getExecutor'>): Promise<void> {
 
 /**
  * Returns a number that is another one once another process may have written to the database of a handle
- * since the last call; null where only reading can tell. Writes of the handle itself don't change it. Sends
+ * since the last call; null where only reading shows it. Writes of the handle itself don't change it. Sends
  * no statement.
  */
 export function outsideWritesOf(db: Pick<Control, 'getExecutor'>): number | null {

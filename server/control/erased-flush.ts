@@ -7,8 +7,8 @@ import { dialectOf } from './dialect.ts'
 
 /**
  * Erased bytes are still on the disk, because somebody else's use of the database, or a right that its role
- * lacks, keeps them there. Nothing has failed, and the same flush succeeds once that has ended. The message
- * is a sentence for the detail of a request.
+ * lacks, keeps them there. Nothing has failed; the same flush succeeds once that has ended. The message is a
+ * sentence for the detail of a request.
  */
 export class ErasedBytesKept extends Error {
   override readonly name = 'ErasedBytesKept'

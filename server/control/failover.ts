@@ -1,7 +1,7 @@
-// Whether another server has taken over the database of a control plane. It may lack the last commits of the
-// one before it, and then what this process has acknowledged and remembers is not true of it. So a
-// connection to it is never used, and the process has to start again: a start compares the database with the
-// telemetry and the journal, and erases again what the database has forgotten.
+// Detects that another server has taken over the database of a control plane. It may lack the last commits of
+// the former server, which this process has acknowledged and remembers. So a connection to it is never used,
+// and the process has to start again: a start compares the database with the telemetry and the journal, and
+// carries out again the erasures that the database lacks.
 
 /** Of one handle. A database in a file is not taken over. */
 export class Failover {
@@ -14,8 +14,8 @@ export class Failover {
   }
 
   /**
-   * Takes note of the history that the server of a new connection writes, by a name that changes with each
-   * takeover; null where it can't be known. Returns whether it is that of the connections before.
+   * Records the history that the server of a new connection writes, by a name that changes with each
+   * takeover; null where it is unknown. Returns whether it is that of the earlier connections.
    */
   isSame(history: string | null): boolean {
     this.#history ??= history

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { openBeside, openSharedControlPlane } from '../../tests/control-planes.ts'
+import { openSecondHandle, openSharedControlPlane } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { controlTables, digestTable } from './copy.ts'
 import type { Control } from './database.ts'
@@ -49,7 +49,7 @@ async function digests(of: Control): Promise<unknown> {
 }
 
 async function withCopy<T>(name: string, work: (copy: Control) => Promise<T>): Promise<T> {
-  const copy = openBeside(join(folder, name))
+  const copy = openSecondHandle(join(folder, name))
   try {
     return await work(copy)
   } finally {

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { ControlPlaneError } from './control-plane-error.ts'
 import type { Control } from './database.ts'
 
-/** Names under which early versions recorded migrations that have another place in the order today. */
+/** Names under which early versions recorded migrations that have another position in the order today. */
 const renamed = {
   '0009-traffic-by-hour': '0006-traffic-by-hour',
   '0011-sessions': '0012-sessions',

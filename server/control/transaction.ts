@@ -6,7 +6,7 @@ import { AppError } from '../core/app-error.ts'
 import type { Control, ControlTransaction } from './database.ts'
 import { dialectOf } from './dialect.ts'
 
-/** More than once in a row is rare: the transaction that was preferred has ended by then. */
+/** More than one retry is rare: the preferred transaction has ended by then. */
 const triesMax = 5
 
 /**

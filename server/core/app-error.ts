@@ -67,7 +67,7 @@ export const problemsMax = 50
 /** Bytes of JSON of all problems in a response: as large as the bodies that they are about. */
 const problemsBytesMax = 64 * 1024
 
-/** Characters of one part of a place. */
+/** Characters of one part of a location. */
 const partMax = 100
 
 /**
@@ -78,7 +78,7 @@ const ownMax = 1_000
 /** Characters of all texts in `input`, and of one of them. */
 const [inputMax, inputTextMax] = [500, 300]
 
-/** Parts of a place; places in bodies have up to six. */
+/** Parts of a location; locations in bodies have up to six. */
 const partsMax = 12
 
 /**
@@ -93,7 +93,7 @@ export function problem(
   ctx: Record<string, unknown> = {},
 ): ValidationProblem {
   return {
-    loc: shortPlace(loc),
+    loc: shortLocation(loc),
     msg: shortText(msg, ownMax),
     type,
     input: shortValue(input ?? null, inputMax, inputTextMax),
@@ -101,7 +101,7 @@ export function problem(
   }
 }
 
-function shortPlace(loc: readonly string[]): string[] {
+function shortLocation(loc: readonly string[]): string[] {
   const parts = loc.slice(0, partsMax).map((part) => shortText(part, partMax))
   return loc.length <= partsMax ? parts : [...parts, `… (${loc.length - partsMax} more)`]
 }

@@ -1,6 +1,6 @@
-// The only place where wall time enters the program. Everything else receives a Clock, so that a test
-// controls the time and a waiting loop runs without waiting. Instants of the control plane are milliseconds;
-// instants of telemetry are nanoseconds and exact. Wall time is for people; it decides no order.
+// The only module that reads wall time. Everything else receives a Clock, so that a test controls the time
+// and a waiting loop runs without waiting. Instants of the control plane are milliseconds; instants of
+// telemetry are nanoseconds and exact. Wall time is for people; it decides no order.
 
 import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'

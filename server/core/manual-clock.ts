@@ -1,4 +1,4 @@
-// A clock that advances only when told to, for tests and for replay. Sleepers wake in the order of their
+// A clock that advances only on request, for tests and for replay. Sleepers wake in the order of their
 // deadlines, and `advance` lets each of them run before the next, so a test sees the same as with a real
 // wait.
 

@@ -1,10 +1,11 @@
-// Look-ups that are remembered: few of them, none of them stale after a write, and a bound on their number.
+// Remembered look-ups: there are few statements, no result is stale after a write, and their number is
+// bounded.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Remembered, rememberedMs } from './remembered.ts'
 
-/** A store of values, whose look-ups are counted and may be held. */
+/** A store of values, whose look-ups are counted and may be delayed. */
 function storeOf(values: Map<string, string>) {
   const scene = { nowMs: 0, outside: 0 as number | null, lookUps: 0, held: null as Promise<void> | null }
   const remembered = new Remembered<string>({
@@ -31,7 +32,7 @@ test('a key is looked up once until it is old', async () => {
   assert.equal(scene.lookUps, 2)
 })
 
-test('what was written is seen by the next question, once the writer has said so', async () => {
+test('a written value is returned by the next look-up, once the writer has reported it', async () => {
   const { scene, remembered, values } = storeOf(
     new Map([
       ['a', 'one'],
@@ -82,7 +83,7 @@ test('one that can’t be noticed is seen when the result is old', async () => {
   assert.equal(remembered.size, 0)
 })
 
-test('unknown keys are never remembered, and known ones only up to a number', async () => {
+test('unknown keys are never remembered, and the number of known ones is limited', async () => {
   const { scene, remembered, values } = storeOf(new Map())
   for (let i = 0; i < 2_000; i++) await remembered.get(`invented-${i}`)
   assert.equal(remembered.size, 0)

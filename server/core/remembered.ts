@@ -3,10 +3,10 @@
 // at a short age in any case. Only values that exist are remembered, and not too many: keys that a client
 // invents fill no memory.
 
-import { Gathered } from './gathered.ts'
+import { BatchedLookUps } from './batched-look-ups.ts'
 
 /**
- * How old a result may be, milliseconds. Only this limit holds where a write of another process can't be
+ * How old a result may be, milliseconds. Only this limit applies where a write of another process can't be
  * noticed, so it is how long a token that was revoked there can still send.
  */
 export const rememberedMs = 2_000
@@ -20,8 +20,8 @@ interface RememberedOptions<V> {
   /** A clock that never goes back. */
   readonly steadyMs: () => number
   /**
-   * A number that is another one once another process has written; null where only a look-up can tell. It
-   * must cost next to nothing.
+   * A number that changes when another process writes; null where only a look-up shows it. It must cost
+   * almost nothing.
    */
   readonly outsideWrites: () => number | null
 }
@@ -33,7 +33,7 @@ interface Known<V> {
 
 export class Remembered<V> {
   readonly #options: RememberedOptions<V>
-  readonly #gathered: Gathered<V>
+  readonly #lookUps: BatchedLookUps<V>
   /** In the order in which they were looked up. */
   readonly #known = new Map<string, Known<V>>()
   #outside: number | null = null
@@ -42,7 +42,7 @@ export class Remembered<V> {
 
   constructor(options: RememberedOptions<V>) {
     this.#options = options
-    this.#gathered = new Gathered(options.lookUp)
+    this.#lookUps = new BatchedLookUps(options.lookUp)
   }
 
   /** Returns the value of a key; undefined where it has none. Throws what the look-up throws. */
@@ -52,7 +52,7 @@ export class Remembered<V> {
     const known = this.#known.get(key)
     if (known !== undefined && askedMs - known.askedMs < rememberedMs) return known.value
     const forgotten = this.#forgotten
-    const value = await this.#gathered.get(key)
+    const value = await this.#lookUps.get(key)
     if (forgotten === this.#forgotten) this.#remember(key, value, askedMs)
     return value
   }

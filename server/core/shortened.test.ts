@@ -28,7 +28,7 @@ test('any JSON value has a limited copy that JSON can represent, and a short one
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 12 }), fc.integer({ min: 0, max: 300 }), (value, limit) => {
       const text = JSON.stringify(shortValue(value, limit, 100))
-      // At worst each place costs its ellipsis, and one text beyond the limit is marked.
+      // At worst each value costs its ellipsis, and one text beyond the limit is marked.
       assert.ok(text.length <= 40 * (limit + 10), `${text.length} characters`)
       const whole = JSON.stringify(value)
       if (4 * whole.length < limit) assert.equal(text, whole)

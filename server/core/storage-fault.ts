@@ -1,6 +1,6 @@
-// Tells from an error whether the disk is at fault. The driver of the control plane, the engine and the file
-// system each have codes for a disk that is full or refuses writes; here they become two words. It uses
-// codes, never texts, and returns nothing for an error without such a code.
+// Decides from an error whether the disk is at fault. The driver of the control plane, the engine and the
+// file system each have codes for a disk that is full or refuses writes; this module maps them to two values.
+// It uses codes, never texts, and returns nothing for an error without such a code.
 
 /** `full`: there is no space. `failing`: the disk is read-only or returns errors. */
 export type StorageFault = 'full' | 'failing'

@@ -25,15 +25,15 @@ const ranges = fc
 /** One instant on either side of the bounds represents everything beyond them. */
 const instants = Array.from({ length: 12 }, (_, i) => BigInt(i - 1))
 
-const holds = ({ startNs, endNs }: TimeRange, ns: bigint) =>
+const contains = ({ startNs, endNs }: TimeRange, ns: bigint) =>
   (startNs === null || ns >= startNs) && (endNs === null || ns < endNs)
 
 test('a range touches rows from a first to a last instant when it contains one between them', () => {
   fc.assert(
     fc.property(ranges, small, small, (range, a, b) => {
       const [minNs, maxNs] = a < b ? [a, b] : [b, a]
-      const isHeld = instants.some((ns) => ns >= minNs && ns <= maxNs && holds(range, ns))
-      assert.equal(touches(range, minNs, maxNs), isHeld)
+      const isCovered = instants.some((ns) => ns >= minNs && ns <= maxNs && contains(range, ns))
+      assert.equal(touches(range, minNs, maxNs), isCovered)
     }),
   )
 })
@@ -43,8 +43,10 @@ test('a range covers another when it contains every instant of it', () => {
     fc.property(ranges, small, small, (range, a, b) => {
       fc.pre(a !== b)
       const [startNs, endNs] = a < b ? [a, b] : [b, a]
-      const isHeld = instants.filter((ns) => ns >= startNs && ns < endNs).every((ns) => holds(range, ns))
-      assert.equal(covers(range, { startNs, endNs }), isHeld)
+      const isCovered = instants
+        .filter((ns) => ns >= startNs && ns < endNs)
+        .every((ns) => contains(range, ns))
+      assert.equal(covers(range, { startNs, endNs }), isCovered)
     }),
   )
 })
@@ -52,7 +54,7 @@ test('a range covers another when it contains every instant of it', () => {
 test('ranges overlap when they share an instant, in either order', () => {
   fc.assert(
     fc.property(ranges, ranges, (a, b) => {
-      const isShared = instants.some((ns) => holds(a, ns) && holds(b, ns))
+      const isShared = instants.some((ns) => contains(a, ns) && contains(b, ns))
       assert.equal(overlaps(a, b), isShared)
       assert.equal(overlaps(b, a), isShared)
     }),
@@ -65,8 +67,8 @@ test('ranges together cover what at least one of them contains, each instant onc
     .map(({ startNs, endNs }) => (startNs < endNs ? { startNs, endNs } : { startNs: endNs, endNs: startNs }))
   fc.assert(
     fc.property(fc.array(bounded, { maxLength: 6 }), (list) => {
-      const held = instants.filter((ns) => list.some((range) => holds(range, ns)))
-      assert.equal(coveredNs(list), BigInt(held.length))
+      const covered = instants.filter((ns) => list.some((range) => contains(range, ns)))
+      assert.equal(coveredNs(list), BigInt(covered.length))
     }),
   )
 })
@@ -108,8 +110,8 @@ test('what remains without the holes is in none of them, in order and without ov
     fc.property(ranges, fc.array(ranges, { maxLength: 4 }), (range, holes) => {
       const left = without(range, holes)
       for (const ns of instants) {
-        const isLeft = holds(range, ns) && !holes.some((hole) => holds(hole, ns))
-        assert.equal(left.filter((part) => holds(part, ns)).length, isLeft ? 1 : 0)
+        const isLeft = contains(range, ns) && !holes.some((hole) => contains(hole, ns))
+        assert.equal(left.filter((part) => contains(part, ns)).length, isLeft ? 1 : 0)
       }
       for (const [i, part] of left.entries()) {
         const next = left[i + 1]

@@ -13,7 +13,7 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import type { DerivedStore } from '../telemetry/derived-store.ts'
-import { type TelemetryEngine, type TenantPlace, withPatience } from '../telemetry/engine.ts'
+import { type TelemetryEngine, type TenantPlace, withGrowingTimeouts } from '../telemetry/engine.ts'
 import { type Fences, ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type ErasureLocks, memoryLocks } from '../telemetry/placement-locks.ts'
@@ -99,7 +99,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       ...start,
       requests,
       steps: new StepStore(stores.control),
-      completionMarks: new CompletionMarks(withPatience(engine)),
+      completionMarks: new CompletionMarks(withGrowingTimeouts(engine)),
       engine,
       files: stores.files,
       clock: waitingFor(clock),

@@ -130,7 +130,7 @@ test('a certificate is refused where a store was not counted', async () => {
     steps: await new StepStore(stores.control).list(request.request_id),
     completion: { seq: 1, hash: 'h' },
     backups: [],
-    placesNotErased: [],
+    notReached: [],
     supersedes: null,
     issuedAtMs: 0,
   }

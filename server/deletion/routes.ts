@@ -141,15 +141,15 @@ async function recordMisconfirmed(
 ): Promise<void> {
   const isMisconfirmed = problems.some(({ loc, type }) => loc[1] === 'confirm' && type === 'value_error')
   if (!isMisconfirmed) return
-  const places = new Set(problems.map(placeOf))
-  await store.recordRefusal(caller.tenantId, caller.requester, [...places])
+  const locations = new Set(problems.map(locationOf))
+  await store.recordRefusal(caller.tenantId, caller.requester, [...locations])
 }
 
 /**
- * Describes the place of a problem for the audit log, without text of the sender: only names of our own
+ * Describes the location of a problem for the audit log, without text of the sender: only names of our own
  * fields.
  */
-function placeOf({ loc, type }: ValidationProblem): string {
+function locationOf({ loc, type }: ValidationProblem): string {
   const [part = '', field = ''] = loc
   return part === 'body' && Object.hasOwn(CreateDeletion.shape, field)
     ? `${part}.${field}: ${type}`

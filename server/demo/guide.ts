@@ -1,7 +1,6 @@
-// The output of the demo: a progress line while it loads, and at the end a page of things to try, as commands
-// that can be pasted into a shell. Both are pure functions of facts; this file does not use the service, the
-// clock or the terminal. Without a terminal (a log file, CI), progress is a line per 10 %, never a carriage
-// return.
+// The output of the demo: a progress line while it loads, and at the end commands to try, which can be pasted
+// into a shell. Both are pure functions of facts; this file does not use the service, the clock or the
+// terminal. Without a terminal (a log file, CI), progress is a line per 10 %, never a carriage return.
 
 import type { ListedAnomaly } from '../../contract/detection/context.ts'
 import { instantText } from '../core/clock.ts'

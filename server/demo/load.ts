@@ -1,5 +1,5 @@
 // Sends the two weeks of history to the service's own OTLP endpoints, oldest first, a few bodies at a time.
-// Bodies are generated only when a sender is free, so memory holds only a few bodies however slow the server
+// Bodies are generated only when a sender is free, so only a few bodies are in memory however slow the server
 // is. The first refusal stops all senders and is thrown; a partly loaded history is never reported as loaded.
 
 import type { Clock } from '../core/clock.ts'

@@ -59,12 +59,12 @@ export async function sendPayload(payload: Payload, destination: Destination): P
   const body = await compress(payload.body, { level: constants.Z_BEST_SPEED })
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted()
-    const outcome = await post(url, body, destination)
-    if (outcome === 'accepted') {
+    const result = await post(url, body, destination)
+    if (result === 'accepted') {
       return { rows: payload.rows, rawBytes: payload.body.length, compressedBytes: body.length }
     }
-    if (attempt >= maxTries) throw new SendError(outcome.message, outcome.status, outcome.cause)
-    const waitMs = outcome.waitMs ?? firstWaitMs * 2 ** (attempt - 1)
+    if (attempt >= maxTries) throw new SendError(result.message, result.status, result.cause)
+    const waitMs = result.waitMs ?? firstWaitMs * 2 ** (attempt - 1)
     await clock.sleep(Math.min(longestWaitMs, waitMs), signal)
   }
 }

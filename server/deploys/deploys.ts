@@ -42,9 +42,9 @@ export interface KnownDeploy extends Omit<Deploy, 'at'> {
 }
 
 /** A version that is missing for less than this has not ended. */
-const leastPatienceNs = 10n * nsPerMinute
+const leastAbsenceNs = 10n * nsPerMinute
 /** A version has ended after this many times the pause that is longer than nine of ten of its pauses. */
-const patienceFactor = 4n
+const absenceFactor = 4n
 const usualShare = 0.1
 /** An event and the first sighting of its version are at most this far apart. */
 const togetherNs = 30n * nsPerMinute
@@ -52,7 +52,8 @@ const togetherNs = 30n * nsPerMinute
 /** One uninterrupted time of a version. */
 interface Run extends Stretch {
   readonly version: string
-  readonly patienceNs: Ns
+  /** The version has ended when it is absent for this long. */
+  readonly absenceNs: Ns
   readonly stretches: readonly Stretch[]
 }
 
@@ -82,7 +83,7 @@ function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
   const [first, oldest] = [seen[0], runs[0]]
   if (first === undefined || oldest === undefined) return []
   // A version that is seen this early may have run before the window.
-  const initial = runs.filter(({ patienceNs, startNs }) => startNs - oldest.startNs < patienceNs)
+  const initial = runs.filter(({ absenceNs, startNs }) => startNs - oldest.startNs < absenceNs)
   const later = runs.filter((run) => !initial.includes(run))
   const deploys: KnownDeploy[] = []
   let current = initial.reduce((last, run) => (run.endNs > last.endNs ? run : last), oldest)
@@ -103,9 +104,9 @@ function deploysOfSubject(seen: readonly SeenVersion[]): KnownDeploy[] {
   const takeBack = (untilNs: Ns | null) => {
     for (;;) {
       const ended = current
-      if (!isDeployed || (untilNs !== null && ended.endNs + ended.patienceNs >= untilNs)) return
+      if (!isDeployed || (untilNs !== null && ended.endNs + ended.absenceNs >= untilNs)) return
       const next = runs.findLast(
-        (run) => run.startNs <= ended.endNs && run.endNs > ended.endNs + ended.patienceNs,
+        (run) => run.startNs <= ended.endNs && run.endNs > ended.endNs + ended.absenceNs,
       )
       if (next === undefined) return
       deploy(next, takenBackNs(next, ended))
@@ -125,7 +126,7 @@ function withoutStrays(seen: readonly SeenVersion[]): SeenVersion[] {
   const ends = seen.map(({ stretches }) => stretches.at(-1)?.endNs ?? 0n)
   return seen.filter(
     ({ buckets }, i) =>
-      buckets > 1 || !ends.some((endNs, j) => j !== i && endNs - (ends[i] ?? 0n) > leastPatienceNs),
+      buckets > 1 || !ends.some((endNs, j) => j !== i && endNs - (ends[i] ?? 0n) > leastAbsenceNs),
   )
 }
 
@@ -137,21 +138,21 @@ function takenBackNs(next: Run, { endNs, startNs }: Run): Ns {
   return again?.startNs ?? endNs
 }
 
-/** Joins stretches that are closer than the version's patience. */
+/** Joins stretches with shorter absences of the version than those that end it. */
 function runsOf({ buckets, stretches, version }: SeenVersion): Run[] {
-  const usual = patienceFactor * usualPauseNs(buckets, stretches)
-  const patienceNs = usual > leastPatienceNs ? usual : leastPatienceNs
+  const usual = absenceFactor * usualPauseNs(buckets, stretches)
+  const absenceNs = usual > leastAbsenceNs ? usual : leastAbsenceNs
   const runs: { startNs: Ns; endNs: Ns; stretches: Stretch[] }[] = []
   for (const stretch of stretches) {
     const last = runs.at(-1)
-    if (last === undefined || stretch.startNs - last.endNs > patienceNs) {
+    if (last === undefined || stretch.startNs - last.endNs > absenceNs) {
       runs.push({ ...stretch, stretches: [stretch] })
     } else {
       last.endNs = stretch.endNs
       last.stretches.push(stretch)
     }
   }
-  return runs.map((run) => ({ ...run, version, patienceNs }))
+  return runs.map((run) => ({ ...run, version, absenceNs }))
 }
 
 /** Pauses inside a stretch are short and count as none. */

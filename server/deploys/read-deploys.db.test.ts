@@ -56,7 +56,7 @@ async function run(
 
 const readerOf = (place = acme) => new TenantReader(engine, place, gate)
 
-async function told(
+async function found(
   [from, until]: readonly [number, number] = [0, 600],
   services?: readonly string[],
   place = acme,
@@ -73,7 +73,7 @@ for (const { name } of tables) {
   test(`a version that changes in ${name} is a deploy`, async () => {
     await run(name, [0, 60], '2.3.0')
     await run(name, [60, 90], '2.3.1')
-    assert.deepEqual(await told(), ['checkout 2.3.0 > 2.3.1 at 60'])
+    assert.deepEqual(await found(), ['checkout 2.3.0 > 2.3.1 at 60'])
   })
 }
 
@@ -81,17 +81,17 @@ test('what ran before the range is known, and its deploys are not in the range',
   await run('otel_traces', [-120, -60], '1.0')
   await run('otel_logs', [-60, 60], '1.1')
   await run('otel_metrics_sum', [60, 90], '1.2')
-  assert.deepEqual(await told([0, 90]), ['checkout 1.1 > 1.2 at 60'])
-  assert.deepEqual(await told([-90, 60]), ['checkout 1.0 > 1.1 at -60'])
+  assert.deepEqual(await found([0, 90]), ['checkout 1.1 > 1.2 at 60'])
+  assert.deepEqual(await found([-90, 60]), ['checkout 1.0 > 1.1 at -60'])
 })
 
 test('hidden telemetry reveals no deploy, and the neighbour’s identical rows still do', async () => {
   await run('otel_traces', [0, 60], '2.3.0')
   await run('otel_traces', [60, 90], '2.3.1')
-  assert.equal((await told()).length, 1, 'it is there before')
+  assert.equal((await found()).length, 1, 'it is there before')
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: atNs(60), endNs: null } })
-  assert.deepEqual(await told(), [])
-  assert.deepEqual(await told([0, 600], undefined, globex), ['checkout 2.3.0 > 2.3.1 at 60'])
+  assert.deepEqual(await found(), [])
+  assert.deepEqual(await found([0, 600], undefined, globex), ['checkout 2.3.0 > 2.3.1 at 60'])
 })
 
 test('environments are separate, also by their old name', async () => {
@@ -102,7 +102,7 @@ test('environments are separate, also by their old name', async () => {
   await run('otel_traces', [60, 90], '', inside('production', '1.1'))
   await run('otel_traces', [0, 30], '', inside('staging', '1.0', 'deployment.environment'))
   await run('otel_traces', [30, 90], '', inside('staging', '1.1', 'deployment.environment'))
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await found(), [
     'checkout in staging 1.0 > 1.1 at 30',
     'checkout in production 1.0 > 1.1 at 60',
   ])
@@ -131,11 +131,11 @@ test('a log event named deployment gives what its attributes or its resource nam
     EventName: 'deployment.planned',
     ServiceName: 'cart',
   })
-  assert.deepEqual(await told([0, 149], ['checkout']), [
+  assert.deepEqual(await found([0, 149], ['checkout']), [
     'checkout 1.0 > 1.1 at 50',
     'checkout 1.0 > 1.2 at 100',
   ])
-  assert.deepEqual(await told([0, 200], ['pipeline', 'cart']), [])
+  assert.deepEqual(await found([0, 200], ['pipeline', 'cart']), [])
 })
 
 test('several windows are read at once, each with the time before it', async () => {
@@ -178,5 +178,5 @@ test('a text that looks like a part of a set of attributes is not a version', as
   }
   await run('otel_traces', [0, 60], '', trap)
   await run('otel_traces', [60, 90], '2.3.1')
-  assert.deepEqual(await told(), [])
+  assert.deepEqual(await found(), [])
 })

@@ -70,8 +70,8 @@ export function readDeploys(
       for (const [{ service }, ...more] of nonEmpty(subjects.values()))
         if (more.length >= versionsMax) restless.add(service)
       const seen = own.filter(({ service }) => !restless.has(service)).map(seenOf)
-      const told = events.filter((row) => row.part === part).map(eventOf)
-      return deploysOf(seen, told).filter(({ atNs }) => atNs >= startNs && atNs < endNs)
+      const deployEvents = events.filter((row) => row.part === part).map(eventOf)
+      return deploysOf(seen, deployEvents).filter(({ atNs }) => atNs >= startNs && atNs < endNs)
     })
     return { deploys: deploys.sort(byTime), restless: [...restless].sort() }
   })

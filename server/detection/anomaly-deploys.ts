@@ -1,7 +1,7 @@
-// Which deploy an anomaly began with, and how its reason says so. It is computed when the anomaly is asked
-// for, from telemetry as it is visible then, and stored with none: so an erasure of that telemetry leaves
-// nothing of it. That a deploy came just before is a fact, and whether it is the cause a guess for people;
-// the reason says `since version 2.3.1`, not `because of`.
+// Finds the deploy that an anomaly began with, and the reason that names it. It is computed on request, from
+// telemetry as it is visible then, and not stored: so an erasure of that telemetry leaves nothing of it. That
+// a deploy came just before is a fact; whether it is the cause is for people to decide. So the reason says
+// `since version 2.3.1`, not `because of`.
 
 import type { Anomaly } from '../../contract/detection/detectors.ts'
 import type { DetectorPreview } from '../../contract/detection/preview.ts'
@@ -17,24 +17,24 @@ import type { DetectionStore } from './detectors/store.ts'
 import { nsOf } from './incidents/timed-anomalies.ts'
 import type { BacktestResult } from './runs/backtest.ts'
 
-/** An anomaly begins with a deploy that came at most so long before it. */
+/** A deploy that came at most this long before an anomaly is the one that it began with. */
 const beforeNs = 30n * nsPerMinute
 /** Its first bucket may have begun before the deploy. */
 const slackNs = 15n * nsPerMinute
-/** What ran before a deploy that a list is about is looked up in so much time. */
+/** How far back the version before the first listed deploy is looked up. */
 const lookbackNs = 120n * nsPerMinute
-/** Times of a list that are read at once; more are joined. */
+/** Times of a list that are read at once; if there are more, neighbours are joined. */
 const windowsMax = 6
 const nsPerHour = 60n * nsPerMinute
 const aroundNs = 6n * nsPerHour
 const shownMax = 20
 const drawnMax = 100
-/** What lasts so long is no spike but a new level. */
+/** A deviation that lasts this long is reported as a new level. */
 const lastingNs = nsPerHour
 /** A person waits; deploys that take longer than this are left out. */
 const limits = { maxSeconds: 3, maxMemoryBytes: 512 * 1024 * 1024 }
 
-/** What an anomaly is told with. */
+/** An anomaly with the deploy that it began with, and its reason. */
 type Told = Pick<Anomaly, 'group' | 'reason' | 'seen_until' | 'started_at' | 'value'>
 
 interface Begun<T extends Told> {
@@ -44,7 +44,7 @@ interface Begun<T extends Told> {
   readonly isNewLevel: boolean
 }
 
-/** Of those anomalies that began with a deploy of their service: the deploy, and the reason that names it. */
+/** For the anomalies that began with a deploy of their service: the deploy, and the reason that names it. */
 export async function deploysWith(
   store: DetectionStore,
   reader: TenantReader,
@@ -108,7 +108,10 @@ export async function deploysAround(reader: TenantReader, anomaly: Anomaly): Pro
   return deploys.filter((deploy) => closest.has(deploy)).map(toDeploy)
 }
 
-/** None where the engine is too busy or reading them costs too much: an anomaly is told without them. */
+/**
+ * Empty where the engine is too busy or reading them costs too much; the anomaly is then returned without
+ * deploys.
+ */
 async function readAffordable(
   reader: TenantReader,
   request: Parameters<typeof readDeploys>[1],

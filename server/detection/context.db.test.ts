@@ -214,14 +214,14 @@ test('anomalies of one incident are related and say why, and hidden anomalies ar
 })
 
 const readerAt = (place = acme) => new TenantReader(engine, place, gate)
-const told = async (anomaly: Anomaly, place = acme) =>
+const shown = async (anomaly: Anomaly, place = acme) =>
   (await deploysWith(store, readerAt(place), [anomaly])).get(anomaly.id)
 
 test('an anomaly that began with a deploy names its version, and one that lasts is described as a new level', async () => {
   await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
   await insert(spans(0, 90, true, 'plain', '2.3.1'))
   const anomaly = await find(5)
-  const begun = await told(anomaly)
+  const begun = await shown(anomaly)
   assert.equal(begun?.reason, `${anomaly.reason}; since version 2.3.1, deployed 11:56 UTC`)
   assert.deepEqual(begun?.deploy, {
     ...{ service: 'checkout', environment: null, version: '2.3.1', previous_version: '2.3.0' },
@@ -230,7 +230,7 @@ test('an anomaly that began with a deploy names its version, and one that lasts 
   assert.deepEqual((await contextAt(anomaly)).deploys, [begun?.deploy])
   const lasting = { ...anomaly, seen_until: '2026-09-11T13:10:00Z' }
   assert.match(
-    (await told(lasting))?.reason ?? '',
+    (await shown(lasting))?.reason ?? '',
     /; a new level since version 2\.3\.1, deployed 11:56 UTC$/,
   )
 })
@@ -246,7 +246,7 @@ test('a deploy long before an anomaly, of another service, or of a neighbour is 
   await insert([...spans(-120, -2).map(other('1.0')), ...spans(-2, 5).map(other('1.1'))])
   await insert([...spans(-120, -2, false, '', '2.2.0'), ...spans(-2, 5, false, '', '2.2.1')], globex)
   const anomaly = await find(5)
-  assert.equal(await told(anomaly), undefined)
+  assert.equal(await shown(anomaly), undefined)
   assert.deepEqual(
     (await contextAt(anomaly)).deploys.map(({ service, version }) => `${service} ${version}`),
     ['checkout 2.3.1', 'cart 1.1'],
@@ -258,16 +258,16 @@ test('of hidden telemetry neither reason nor context names a version', async () 
   await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
   await insert(spans(0, 5, true, 'plain', '2.3.1'))
   const anomaly = await find(5)
-  assert.match((await told(anomaly))?.reason ?? '', /2\.3\.1/, 'it is there before')
+  assert.match((await shown(anomaly))?.reason ?? '', /2\.3\.1/, 'it is there before')
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: atNs(-3) } })
-  assert.equal(await told(anomaly), undefined)
+  assert.equal(await shown(anomaly), undefined)
   assert.deepEqual((await contextAt(anomaly)).deploys, [])
 })
 
 test('a preview has the deploys with which its anomalies would be reported', async () => {
   await insert([...spans(-120, -4, false, 'plain', '2.3.0'), ...spans(-4, 0, false, 'plain', '2.3.1')])
   await insert(spans(0, 5, true, 'plain', '2.3.1'))
-  const begun = await told(await find(5))
+  const begun = await shown(await find(5))
   const draft = await readDraft(errorsDraft)
   assert('value' in draft)
   const range = { startNs: atNs(-30), endNs: atNs(5) }

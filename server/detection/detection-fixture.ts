@@ -1,6 +1,6 @@
 // Fixtures for the tests of this room: a real control plane and engine in a folder of their own, with two
-// organisations because a test with one cannot detect a leak; spans with failures around a noon; and what a
-// run of a detector found there.
+// organisations because a test with one cannot detect a leak; spans with failures around one noon; and the
+// findings of a run about them.
 
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
@@ -30,7 +30,7 @@ export function atNs(minute: number, ms = 0): bigint {
 }
 
 export interface ControlFixture extends SharedTestControl {
-  /** For whatever else a test opens, such as an engine. */
+  /** A folder for other stores of a test, such as an engine. */
   readonly folder: string
 }
 

@@ -1,4 +1,4 @@
-// Feedback and mutes over HTTP: what people say of anomalies, and what is not to alarm for a while.
+// Feedback and mutes over HTTP.
 
 import type { FastifyInstance } from 'fastify'
 import { anomalyOperations } from '../../contract/operations/anomalies.ts'

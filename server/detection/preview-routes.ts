@@ -1,6 +1,6 @@
-// Choosing a detector, over HTTP: what would suit a metric, and what a detector would have done, with the
-// deploys that anomalies are told with. It changes nothing, but it works as hard as many runs do, so it is
-// for those who may create a detector, previews one at a time for each organisation.
+// Helps to choose a detector, over HTTP: what suits a metric, and what a detector would have done, with the
+// deploys that its anomalies began with. It changes nothing, but a preview costs as much as many runs. So it
+// is for those who may create a detector, and each organisation has one preview at a time.
 
 import type { FastifyInstance } from 'fastify'
 import { detectorOperations } from '../../contract/operations/detectors.ts'

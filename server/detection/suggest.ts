@@ -22,7 +22,7 @@ const rhythmic = 0.4
 const limits = { maxSeconds: 10, maxMemoryBytes: 1024 * 1024 * 1024 }
 /** The past on which a method is tried; what it learns from lies before that. */
 const triedDays = 2
-/** In a short time even a good budget is exceeded by chance: so many alarms are no sign of it. */
+/** In a short time a budget is exceeded by chance: this many alarms are no sign of a wrong one. */
 const chanceAlarms = 2
 
 /** Windows that give these bucket widths. What a method learns from lies before the window. */
@@ -191,7 +191,7 @@ async function firstThatWorks(candidates: readonly DetectorDefinition[], tryOut:
   }
 }
 
-/** What judged nothing comes last. */
+/** Methods that judged nothing come last. */
 function excessOf({ alarms, allowed, judged }: Trial): number {
   return judged === 0 ? Number.POSITIVE_INFINITY : alarms - allowed
 }

@@ -76,7 +76,7 @@ test('a folder that refuses writes is a failing disk, until it accepts them', as
   rmSync(folder)
   await watch.look()
   assert.equal(watch.fault, null)
-  assert.deepEqual(readdirSync(folder), [], 'the look leaves nothing')
+  assert.deepEqual(readdirSync(folder), [], 'the check leaves nothing')
 })
 
 test('work that finds no space is repeated once with the reserve, which is built again afterwards', {

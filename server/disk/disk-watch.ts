@@ -1,6 +1,6 @@
 // Watches whether the disk accepts writes. While it is full or failing, nothing that needs space is begun:
 // senders are refused and should retry, and `/readyz` says why. Work that frees space may then use the
-// reserve (reserve.ts). The check writes, because no number from a file system tells whether the next write
+// reserve (reserve.ts). The check writes, because no number from a file system shows whether the next write
 // succeeds. The state recovers by itself when there is space for the whole reserve and more.
 
 import { mkdirSync, rmSync, statfsSync } from 'node:fs'
@@ -83,7 +83,7 @@ export class DiskWatch {
 
   /**
    * Returns the fault of the disk that an error proves, and remembers it. Where the error itself does not
-   * tell, as most of the engine's don't, the disk is checked.
+   * show it, as with most errors of the engine, the disk is checked.
    */
   async faultBehind(error: unknown): Promise<StorageFault | null> {
     const fault = storageFaultOf(error) ?? (error instanceof AppError ? null : await this.#probe())

@@ -61,7 +61,7 @@ function bearerSecret(header: string): string | null {
  * token has neither.
  */
 const faults: Partial<Record<ErrorCode, readonly [error: string, description: string]>> = {
-  token_malformed: ['invalid_request', 'The Authorization header holds no bearer token'],
+  token_malformed: ['invalid_request', 'The Authorization header has no bearer token'],
   token_unknown: ['invalid_token', 'The access token is unknown'],
   token_expired: ['invalid_token', 'The access token has expired'],
   token_revoked: ['invalid_token', 'The access token was revoked'],

@@ -34,7 +34,7 @@ const Wide = z.strictObject({
   names: z.record(z.string(), item).optional(),
 })
 
-let told: readonly ValidationProblem[] = []
+let received: readonly ValidationProblem[] = []
 const http = createHttp({
   clock: new ManualClock(1_763_717_400_000),
   logger: pino({ level: 'silent' }),
@@ -50,7 +50,7 @@ const http = createHttp({
 serve(http, testOperation({ method: 'POST', path: '/wide', body: Wide, result: z.object({}) }), {
   parse: () => ({ problems: [problem(['body', 'confirm'], 'value_error', 'It is wrong', null)] }),
   onInvalid: async (_caller, problems) => {
-    told = problems
+    received = problems
   },
   handle: async () => ({ body: {} }),
 })
@@ -123,8 +123,8 @@ test('the last problem counts those that are not shown, of all lists together', 
 
 test('a listener of refused input receives a problem of our own rule behind any number of unknown fields', async () => {
   await refusalOf(`{${Array.from({ length: 300 }, (_, i) => `"k${i}":0`).join(',')}}`)
-  assert.ok(told.some(({ loc }) => loc[1] === 'confirm'))
-  assert.ok(told.length <= 2 * problemsMax)
+  assert.ok(received.some(({ loc }) => loc[1] === 'confirm'))
+  assert.ok(received.length <= 2 * problemsMax)
 })
 
 test('fifty problems are shown in full, and short input is unchanged', async () => {

@@ -54,13 +54,13 @@ test('problems have the names that were sent, at any depth, and what is missing 
   const input = { start: 'a', range_end: 'b' }
   const { names } = rename(input)
   const missing = problem(['body', 'metric_key'], 'missing', 'Field required', { range_start: 'a' })
-  const places = [
+  const withLocations = [
     ['body'],
     ['body', 'range_start', '0', 'range_start'],
     ['body', 'range_end'],
     ['query', 'range_start'],
   ].map((loc) => problem(loc, 'value_error', 'x', 5))
-  const [first, ...others] = names.placed([missing, ...places])
+  const [first, ...others] = names.withSentNames([missing, ...withLocations])
   assert.deepEqual([first?.loc, first?.input], [['body', 'metric_key'], input])
   assert.deepEqual(
     others.map(({ loc }) => loc.join('.')),
@@ -69,12 +69,12 @@ test('problems have the names that were sent, at any depth, and what is missing 
   assert.ok(others.every((found) => found.input === 5))
 })
 
-test('a shortened input keeps its place, and a large input in which something is missing is shortened', () => {
+test('a shortened input keeps its position, and a large input in which something is missing is shortened', () => {
   const input = { start: 'a', note: 'n'.repeat(10_000) }
   const { names } = rename(input)
   const cut = problem(['body', 'range_start'], 'value_error', 'x', 'v'.repeat(1_000))
   const missing = problem(['body', 'metric_key'], 'missing', 'Field required', {})
-  const [placed, placedMissing] = names.placed([cut, missing])
-  assert.deepEqual(placed, { ...cut, loc: ['body', 'start'] })
-  assert.ok(JSON.stringify(placedMissing).length < 1_000)
+  const [renamed, renamedMissing] = names.withSentNames([cut, missing])
+  assert.deepEqual(renamed, { ...cut, loc: ['body', 'start'] })
+  assert.ok(JSON.stringify(renamedMissing).length < 1_000)
 })

@@ -38,8 +38,8 @@ export class SentNames {
     )
   }
 
-  /** Returns the problems at the places that the client knows. */
-  placed(problems: readonly ValidationProblem[]): ValidationProblem[] {
+  /** Returns the problems at the locations that the client knows. */
+  withSentNames(problems: readonly ValidationProblem[]): ValidationProblem[] {
     return problems.map((found) => {
       const [part = '', name = '', ...rest] = found.loc
       const renamed = this.#parts.get(part)

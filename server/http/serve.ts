@@ -101,7 +101,7 @@ export function serve<
       } catch (error) {
         // Work that was aborted because its client disconnected has no response.
         if (signal.aborted && error === signal.reason) return reply.hijack()
-        throw error instanceof InvalidInput ? new InvalidInput(names.placed(error.problems)) : error
+        throw error instanceof InvalidInput ? new InvalidInput(names.withSentNames(error.problems)) : error
       }
     },
   })

@@ -166,8 +166,7 @@ describe('who is admitted', () => {
       `Bearer ${secretOf('owner')} extra`,
       `Bearer ${'x'.repeat(600)}`,
     ]) {
-      const said =
-        'error="invalid_request", error_description="The Authorization header holds no bearer token"'
+      const said = 'error="invalid_request", error_description="The Authorization header has no bearer token"'
       assert.equal(await refused('token_malformed', { authorization }), `${realm}, ${said}`)
     }
     for (const secret of ['unknown', secretOf('owner').slice(1), `${secretOf('owner')}0`]) {
@@ -312,7 +311,7 @@ describe('bodies', () => {
 describe('a field that had another name', () => {
   const send = (query: string, body: object) =>
     ask({ method: 'POST', url: `/renamed${query}`, payload: body, headers: json })
-  const places = (answer: LightMyRequestResponse) => {
+  const locations = (answer: LightMyRequestResponse) => {
     assert.equal(answer.statusCode, 422, answer.body)
     return answer
       .json()
@@ -333,30 +332,30 @@ describe('a field that had another name', () => {
 
   test('is refused where both are given and differ', async () => {
     const answer = await send('?size=s&format=l', { size: 's', format: 'l' })
-    assert.deepEqual(places(answer), ['query.format value_error', 'body.format value_error'])
+    assert.deepEqual(locations(answer), ['query.format value_error', 'body.format value_error'])
     const [, inBody] = answer.json().detail
     assert.deepEqual([inBody.input, inBody.ctx], ['l', { current_name: 'size' }])
     assert.match(inBody.msg, /format is the old name of size/)
   })
 
   test('is refused under the name that was sent, by any rule', async () => {
-    assert.deepEqual(places(await send('?format=xl', { format: 5 })), [
+    assert.deepEqual(locations(await send('?format=xl', { format: 5 })), [
       'query.format enum',
       'body.format enum',
     ])
-    assert.deepEqual(places(await send('?size=xl', { size: 5 })), ['query.size enum', 'body.size enum'])
-    assert.deepEqual(places(await send('?size=s', { format: 'l', name: 'checked' })), [
+    assert.deepEqual(locations(await send('?size=xl', { size: 5 })), ['query.size enum', 'body.size enum'])
+    assert.deepEqual(locations(await send('?size=s', { format: 'l', name: 'checked' })), [
       'body.format value_error',
     ])
-    assert.deepEqual(places(await send('?size=s', { format: 'l', name: 'refused' })), ['body.format late'])
+    assert.deepEqual(locations(await send('?size=s', { format: 'l', name: 'refused' })), ['body.format late'])
   })
 
-  test('is missing under its current name, and another field keeps its place', async () => {
+  test('is missing under its current name, and another field keeps its position', async () => {
     const answer = await send('?format=s', { nam: 'x' })
-    assert.deepEqual(places(answer), ['body.size missing', 'body.nam extra_forbidden'])
+    assert.deepEqual(locations(answer), ['body.size missing', 'body.nam extra_forbidden'])
     assert.deepEqual(answer.json().detail[0].input, { nam: 'x' })
-    assert.deepEqual(places(await send('?format=s', { format: 'l', name: 5 })), ['body.name string_type'])
-    assert.deepEqual(places(await send('?format=s', [1])), ['body dict_type'])
+    assert.deepEqual(locations(await send('?format=s', { format: 'l', name: 5 })), ['body.name string_type'])
+    assert.deepEqual(locations(await send('?format=s', [1])), ['body dict_type'])
   })
 })
 

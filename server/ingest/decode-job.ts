@@ -7,7 +7,7 @@ import type { Signal } from '../telemetry/schema/tables.ts'
 import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
 import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
-import { unsnap } from './prometheus/snappy.ts'
+import { uncompressSnappy } from './prometheus/snappy.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
 import { type Coding, uncompress } from './uncompress.ts'
 
@@ -57,7 +57,7 @@ export function runDecode(job: DecodeJob): DecodedBody {
  */
 export function runDecodeWithin(job: DecodeJob, maxBytes: number): DecodedBody | null {
   if (job.protocol === 'remote_write') {
-    const body = unsnap(job.body, job.limitBytes)
+    const body = uncompressSnappy(job.body, job.limitBytes)
     return { bodyBytes: body.length, parts: decodeRemoteWrite(job.version, body, job.place) }
   }
   const body = uncompress(job.coding, job.body, Math.min(maxBytes, job.limitBytes))

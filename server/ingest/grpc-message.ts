@@ -51,7 +51,7 @@ export class GrpcMessage extends Transform {
 
   override _flush(done: TransformCallback): void {
     if (this.#prefixLength === 0) done(badCall('The call has no message.'))
-    else if (this.#prefixLength < prefixBytes || this.#missing > 0) done(cutShort())
+    else if (this.#prefixLength < prefixBytes || this.#missing > 0) done(incompleteMessage())
     else done()
   }
 
@@ -75,7 +75,7 @@ export class GrpcMessage extends Transform {
 }
 
 /** The error for a call that ended, or whose client disconnected, before its message was complete. */
-export function cutShort(): AppError {
+export function incompleteMessage(): AppError {
   return badCall('The call ended before its message was whole.')
 }
 

@@ -49,7 +49,7 @@ const strikesMax = 1_000
 export const resetsMax = 200
 
 /**
- * Connections of an address that pass one of these limits: so many at once, and then one in five seconds.
+ * Connections of an address that pass one of these limits: this many at once, and then one in five seconds.
  * Meanwhile every new connection of the address is closed. Each may have cost some 20 ms of the event loop.
  */
 const abusive = { burst: 20, perSecond: 0.2, keysMax: 20_000 }

@@ -27,7 +27,7 @@ import { knownError } from '../http/refusal.ts'
 import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-request.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { cutShort, type GrpcEncoding, GrpcMessage, grpcEncodings } from './grpc-message.ts'
+import { type GrpcEncoding, GrpcMessage, grpcEncodings, incompleteMessage } from './grpc-message.ts'
 import { GrpcSessions, resetsMax } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
 import type { Intake } from './intake.ts'
@@ -200,11 +200,11 @@ export class GrpcIngest {
   async #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
     const { bodyLimitBytes: limitBytes, budget, reads } = this.#options
     // The caller may have disconnected while it was authenticated; then the stream emits nothing more.
-    if (stream.destroyed) throw cutShort()
+    if (stream.destroyed) throw incompleteMessage()
     const message = new GrpcMessage(encoding, limitBytes)
     // Errors after the refusal concern nobody.
     message.on('error', () => {})
-    stream.once('close', () => message.destroy(cutShort()))
+    stream.once('close', () => message.destroy(incompleteMessage()))
     const body = readBody(
       { tenantId, incoming: stream, payload: message, declaredBytes: 0 },
       { limitBytes, budget, reads },

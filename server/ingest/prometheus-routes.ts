@@ -12,7 +12,7 @@ import { routeOf } from '../http/serve.ts'
 import type { BodyBudget } from './body-budget.ts'
 import type { Intake, IntakeResult } from './intake.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
-import { unsnappedLength } from './prometheus/snappy.ts'
+import { snappyLength } from './prometheus/snappy.ts'
 import { IngestBody, readBody } from './read-body.ts'
 import type { ReadTurns } from './read-turns.ts'
 import { incomingBody } from './routes.ts'
@@ -78,7 +78,7 @@ async function take(
   const version = versionOf(request)
   try {
     // Uncompressed only when it is decoded, so that waiting bodies take little memory.
-    const bodyBytes = unsnappedLength(compressedOf(request), bodyLimitBytes)
+    const bodyBytes = snappyLength(compressedOf(request), bodyLimitBytes)
     const { tenantId, placement } = callerOf(request)
     const place = { tenantId, placement }
     const results = await intake.take(place, 'metrics', {

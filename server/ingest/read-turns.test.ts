@@ -13,7 +13,7 @@ const piece = Buffer.alloc(64 * 1024)
 function scene() {
   const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }))
   const order: string[] = []
-  /** Reads a stream of so many pieces, which are all there. */
+  /** Reads a stream of this many pieces, which have all arrived. */
   const read = (tenantId: string, pieces: number) => {
     let left = pieces
     const stream = new Readable({
@@ -30,7 +30,7 @@ function scene() {
   return { order, read }
 }
 
-test('who sends on forty connections at once does not delay the body of another organisation', async () => {
+test('a sender with forty connections at once does not delay the body of another organisation', async () => {
   const { order, read } = scene()
   const flood = Array.from({ length: 40 }, () => read('flood', 64))
   const calm = read('calm', 16)

@@ -60,10 +60,10 @@ function addExportRoute(http: FastifyInstance, signal: Signal, options: IngestRo
       const place = { tenantId, placement }
       try {
         const [result] = await options.intake.take(place, signal, {
-          bodyBytes: claimedBytes(coding, bytesOf(request), limitBytes),
+          bodyBytes: claimedBytes(coding, receivedBytes(request), limitBytes),
           isJson: encoding === 'json',
           job: () => {
-            const body = bytesOf(request)
+            const body = receivedBytes(request)
             const receivedNs = options.clock.nowNs()
             return { protocol: 'otlp', signal, encoding, coding, body, limitBytes, place, receivedNs }
           },
@@ -86,7 +86,7 @@ export function incomingBody(request: FastifyRequest, payload: Readable): Incomi
   return { tenantId: callerOf(request).tenantId, incoming: raw, payload, declaredBytes }
 }
 
-function bytesOf({ body }: FastifyRequest): Buffer {
+function receivedBytes({ body }: FastifyRequest): Buffer {
   return body instanceof IngestBody ? body.bytes : Buffer.alloc(0)
 }
 

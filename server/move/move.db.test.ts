@@ -28,7 +28,7 @@ interface Scene {
   readonly source: SharedTestControl
   readonly target: SharedTestControl
   /** Lines of all moves so far. */
-  readonly told: string[]
+  readonly printed: string[]
   move(changes?: Partial<MoveOptions>): ReturnType<typeof moveControl>
 }
 
@@ -36,18 +36,18 @@ async function openScene(t: TestContext): Promise<Scene> {
   const [source, target] = [await openSharedControlPlane(), await openSharedControlPlane(false)]
   t.after(() => Promise.all([source.close(), target.close()]))
   await fill(source.control)
-  const told: string[] = []
+  const printed: string[] = []
   const move: Scene['move'] = (changes) =>
     moveControl({
       source: { name: 'old', control: source.control, reader: source.another() },
       target: { name: 'new', control: target.control },
       installation: 'ours',
       withBrokenChains: false,
-      tell: (line) => told.push(line),
+      say: (line) => printed.push(line),
       failpoint: async () => {},
       ...changes,
     })
-  return { source, target, told, move }
+  return { source, target, printed, move }
 }
 
 async function fill(control: Control): Promise<void> {
@@ -115,7 +115,7 @@ const usable = async ({ source, target }: Scene) => [
 
 test('everything arrives, is counted and compared, and only the new database can be used', async (t) => {
   const scene = await openScene(t)
-  const { source, target, told } = scene
+  const { source, target, printed } = scene
   const before = await digests(source.control)
   const moved = await scene.move()
   assert.deepEqual(await digests(target.control), before)
@@ -123,13 +123,13 @@ test('everything arrives, is counted and compared, and only the new database can
   assert.equal(moved.tables.find(({ table }) => table === 'anomalies')?.rows, 2 * anomalies)
   assert.equal(moved.chains, 4)
   assert.ok(
-    told.some((line) => /^25 tables with \d+ rows are the same in old and new\.$/.test(line)),
-    told.join('\n'),
+    printed.some((line) => /^25 tables with \d+ rows are the same in old and new\.$/.test(line)),
+    printed.join('\n'),
   )
   await assert.rejects(assertUsable(source.control), /was moved to new and is no longer used/)
 })
 
-test('what was erased does not come along', async (t) => {
+test('erased rows are not moved', async (t) => {
   const scene = await openScene(t)
   const { source, target } = scene
   await source.control.insertInto('instance').values({ key: 'x', value: 'erased-canary' }).execute()
@@ -168,7 +168,7 @@ test('a move that is interrupted anywhere leaves at most one usable database, an
 
 test('a source that was used after an interruption is copied from the beginning', async (t) => {
   const scene = await openScene(t)
-  const { source, target, told } = scene
+  const { source, target, printed } = scene
   const failpoint = async (name: string) => {
     if (name === 'copied anomalies') throw new Error('the power went')
   }
@@ -177,7 +177,9 @@ test('a source that was used after an interruption is copied from the beginning'
   await source.control.deleteFrom('anomalies').where('id', '=', 'ano_acme_7').execute()
   const before = await digests(source.control)
   await scene.move()
-  assert.ok(told.some((line) => /has changed since .*: organisations, anomalies. It starts over/.test(line)))
+  assert.ok(
+    printed.some((line) => /has changed since .*: organisations, anomalies. It starts over/.test(line)),
+  )
   assert.deepEqual(await digests(target.control), before)
   assert.deepEqual(await usable(scene), [false, true])
 })
@@ -204,9 +206,9 @@ test('a target that is not empty is refused and not changed', async (t) => {
   await migrate(target.control)
   await target.control.insertInto('instance').values({ key: 'data_folder', value: 'other' }).execute()
   const before = await digests(target.control)
-  await assert.rejects(scene.move(), /new holds the control plane of another installation/)
+  await assert.rejects(scene.move(), /new has the control plane of another installation/)
   await target.control.updateTable('instance').set({ value: 'the secret' }).execute()
-  await assert.rejects(scene.move(), /new already holds a control plane of this installation/)
+  await assert.rejects(scene.move(), /new already has a control plane of this installation/)
   await target.control.updateTable('instance').set({ value: 'other' }).execute()
   assert.deepEqual(await digests(target.control), before)
   assert.deepEqual(await usable(scene), [true, true])
@@ -219,7 +221,7 @@ test('a target with tables of another program is refused', async (t) => {
   assert.deepEqual(await usable(scene), [true, false])
 })
 
-test('half of another move is refused, and what it is half of is named', async (t) => {
+test('a part of another move is refused, and the error names that move', async (t) => {
   const scene = await openScene(t)
   const failpoint = async (name: string) => {
     if (name === 'copied organisations') throw new Error('the power went')
@@ -248,7 +250,7 @@ test('an older source is migrated first, and a newer source or target is refused
 
 test('a broken chain is refused, or moved as it is', async (t) => {
   const scene = await openScene(t)
-  const { source, target, told } = scene
+  const { source, target, printed } = scene
   await source.shell.dropChainGuards()
   await source.control
     .updateTable('audit_entries')
@@ -259,7 +261,7 @@ test('a broken chain is refused, or moved as it is', async (t) => {
   assert.deepEqual(await usable(scene), [true, false])
   const before = await digests(source.control)
   await scene.move({ withBrokenChains: true })
-  assert.ok(told.some((line) => /^acme audit: BROKEN/.test(line)))
+  assert.ok(printed.some((line) => /^acme audit: BROKEN/.test(line)))
   assert.deepEqual(await digests(target.control), before)
 })
 

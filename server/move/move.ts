@@ -2,8 +2,8 @@
 // source is locked against writers from the first row to the last, its chains are checked before and the
 // target's after, and every table is compared row by row. The order of the marks (control/move-mark.ts) keeps
 // both databases from being used: the target is marked first, then the source is marked, and only then is the
-// target's mark removed. A move that was interrupted anywhere goes on when it is repeated; a source that has
-// changed since is copied from the beginning.
+// target's mark removed. A move that was interrupted anywhere continues when it is repeated; a source that
+// has changed since is copied from the beginning.
 
 import { checkChain, listTenants } from '../audit/live-check.ts'
 import { chainTables } from '../audit/log.ts'
@@ -17,24 +17,24 @@ import { migrationsIn } from '../control/migration-history.ts'
 import { assertUsable, type MoveMark, readMark, removeMark, setMark } from '../control/move-mark.ts'
 import { transactOnce } from '../control/transaction.ts'
 
-interface Place {
+interface NamedControl {
   /** The address without a password, for people and for the mark on the other side. */
   readonly name: string
   readonly control: Control
 }
 
 export interface MoveOptions {
-  readonly source: Place & {
+  readonly source: NamedControl & {
     /** A second handle, which reads while a transaction of the first one is open. */
     readonly reader: Control
   }
-  readonly target: Place
+  readonly target: NamedControl
   /** Names the installation; no secret. */
   readonly installation: string
   /** Moves chains that are broken, as they are. */
   readonly withBrokenChains: boolean
   /** Takes a line of the transcript. */
-  readonly tell: (line: string) => void
+  readonly say: (line: string) => void
   /** A point at which a test may end the process. */
   readonly failpoint: (name: string) => Promise<void>
 }
@@ -51,23 +51,23 @@ interface Moved {
  * Throws ControlPlaneError, whose message is for the operator; neither side is then left usable by mistake.
  */
 export async function moveControl(options: MoveOptions): Promise<Moved> {
-  const { failpoint, source, target, tell } = options
-  tell(`From ${source.name}`)
-  tell(`To   ${target.name}`)
+  const { failpoint, source, target, say } = options
+  say(`From ${source.name}`)
+  say(`To   ${target.name}`)
   if (await wasLeft(options)) return finish(options)
   await prepareSource(options)
   await prepareTarget(options)
   await failpoint('target marked')
   const before = await checkChains(source.reader, options)
-  tell(`Chains before: ${chainsText(before)}.`)
+  say(`Chains before: ${chainsText(before)}.`)
   const tables = await transactOnce(source.control, async (trx) => {
     await dialectOf(trx).lockAll(trx)
-    // Nobody has moved the source since it was looked at.
+    // Another process may have moved the source since the first check.
     await assertUsable(trx)
     const copied = await copyAll(options, trx)
     await failpoint('compared')
     const after = await checkChains(target.control, options)
-    tell(`Chains after: ${chainsText(after)}.`)
+    say(`Chains after: ${chainsText(after)}.`)
     if (before.text !== after.text) throw new Error('The chains of both sides differ.')
     await setMark(trx, { ...markOf(options), state: 'left', other: target.name })
     return copied
@@ -88,22 +88,22 @@ async function wasLeft({ source, target }: MoveOptions): Promise<boolean> {
 }
 
 /** The last step: from here on the target is used. */
-async function finish({ source, target, tell }: MoveOptions): Promise<Moved> {
+async function finish({ source, target, say }: MoveOptions): Promise<Moved> {
   const names = await migrationsIn(target.control)
   if (names.length === 0) {
     throw new ControlPlaneError(
-      `${source.name} is marked as moved to ${target.name}, which holds no control plane. Is it the right database?`,
+      `${source.name} is marked as moved to ${target.name}, which has no control plane. Is it the right database?`,
     )
   }
   await removeMark(target.control)
-  tell(`${source.name} is marked as moved; the service and all commands refuse it.`)
-  tell(`${target.name} is complete.`)
+  say(`${source.name} is marked as moved; the service and all commands refuse it.`)
+  say(`${target.name} is complete.`)
   return { tables: [], chains: 0, entries: 0, wasComplete: true }
 }
 
-async function prepareSource({ source, tell }: MoveOptions): Promise<void> {
+async function prepareSource({ source, say }: MoveOptions): Promise<void> {
   await assertUsable(source.control)
-  tell(`Schema ${migrationNames.at(-1)}.`)
+  say(`Schema ${migrationNames.at(-1)}.`)
 }
 
 /**
@@ -111,7 +111,7 @@ async function prepareSource({ source, tell }: MoveOptions): Promise<void> {
  * again.
  */
 async function prepareTarget(options: MoveOptions): Promise<void> {
-  const { source, target, tell } = options
+  const { source, target, say } = options
   const present = (await target.control.introspection.getTables()).map(({ name }) => name)
   const ours = controlTables.filter((table) => present.includes(table))
   if (ours.length > 0) {
@@ -125,34 +125,34 @@ async function prepareTarget(options: MoveOptions): Promise<void> {
     if (mark?.state === 'arriving') return assertOwn(mark, options)
     if (mark !== null) {
       throw new ControlPlaneError(
-        `${target.name} holds a control plane that was moved to ${mark.other}; take an empty database.`,
+        `${target.name} has a control plane that was moved to ${mark.other}; take an empty database.`,
       )
     }
     if (!(await isEmptyOf(target.control, ours))) throw occupied(await installationIn(options), target.name)
   } else await migrate(target.control)
   await setMark(target.control, { ...markOf(options), state: 'arriving', other: source.name })
-  tell('The target is empty.')
+  say('The target is empty.')
 }
 
-function assertOwn(mark: MoveMark, { installation, source, target, tell }: MoveOptions): void {
+function assertOwn(mark: MoveMark, { installation, source, target, say }: MoveOptions): void {
   if (mark.installation !== installation) {
     throw new ControlPlaneError(
-      `${target.name} holds half of another installation's control plane, from ${mark.other}; take an empty database.`,
+      `${target.name} has half of another installation's control plane, from ${mark.other}; take an empty database.`,
     )
   }
   if (mark.other !== source.name) {
     throw new ControlPlaneError(
-      `${target.name} holds half of the control plane ${mark.other}; finish that move, or take an empty database.`,
+      `${target.name} has half of the control plane ${mark.other}; finish that move, or take an empty database.`,
     )
   }
-  tell('The target holds a part of this move, which goes on.')
+  say('The target has a part of this move, which continues.')
 }
 
 function markOf({ installation }: MoveOptions): Pick<MoveMark, 'installation'> {
   return { installation }
 }
 
-/** Whose control plane the target holds, as far as its data folder tells. */
+/** Which data folder the control plane of the target belongs to, where it is known. */
 async function installationIn({ source, target }: MoveOptions): Promise<'this' | 'another'> {
   const [own, other] = await Promise.all([source.reader, target.control].map(folderSecretIn))
   return own !== undefined && own === other ? 'this' : 'another'
@@ -161,8 +161,8 @@ async function installationIn({ source, target }: MoveOptions): Promise<'this' |
 function occupied(whose: 'this' | 'another', name: string): ControlPlaneError {
   return new ControlPlaneError(
     whose === 'this'
-      ? `${name} already holds a control plane of this installation; nothing is replaced. Take an empty database.`
-      : `${name} holds the control plane of another installation; take an empty database.`,
+      ? `${name} already has a control plane of this installation; nothing is replaced. Take an empty database.`
+      : `${name} has the control plane of another installation; take an empty database.`,
   )
 }
 
@@ -175,7 +175,7 @@ interface CheckedChains {
 
 async function checkChains(
   control: Control,
-  { withBrokenChains, tell }: Pick<MoveOptions, 'withBrokenChains' | 'tell'>,
+  { withBrokenChains, say }: Pick<MoveOptions, 'withBrokenChains' | 'say'>,
 ): Promise<CheckedChains> {
   const found: string[] = []
   let [entries, broken] = [0, 0]
@@ -184,7 +184,7 @@ async function checkChains(
       const checked = await checkChain(control, chain, tenantId)
       entries += checked.entries
       if (checked.problems.length > 0) broken++
-      for (const problem of checked.problems) tell(`${tenantId} ${chain}: BROKEN: ${problem}`)
+      for (const problem of checked.problems) say(`${tenantId} ${chain}: BROKEN: ${problem}`)
       found.push([tenantId, chain, checked.entries, checked.head, ...checked.problems].join(' '))
     }
   }
@@ -205,10 +205,10 @@ const pagesPerLine = 20
 
 /** Copies what the target lacks and compares all of it; copies everything again where that differs. */
 async function copyAll(options: MoveOptions, trx: ControlTransaction): Promise<Moved['tables']> {
-  const { target, tell } = options
+  const { target, say } = options
   const differing = await copyAndCompare(options, trx)
   if (!Array.isArray(differing)) return differing.tables
-  tell(`The source has changed since the move was interrupted: ${differing.join(', ')}. It starts over.`)
+  say(`The source has changed since the move was interrupted: ${differing.join(', ')}. It starts over.`)
   await transactOnce(target.control, (other) => dropTables(other))
   await prepareTarget(options)
   const again = await copyAndCompare(options, trx)
@@ -217,14 +217,14 @@ async function copyAll(options: MoveOptions, trx: ControlTransaction): Promise<M
 }
 
 async function copyAndCompare(
-  { failpoint, source, target, tell }: MoveOptions,
+  { failpoint, source, target, say }: MoveOptions,
   trx: ControlTransaction,
 ): Promise<string[] | { readonly tables: Moved['tables'] }> {
   for (const table of controlTables) {
     let pages = 0
     await copyTable(trx, target.control, table, async (rows) => {
       await failpoint(`page of ${table}`)
-      if (++pages % pagesPerLine === 0) tell(`${table}: ${rows} rows`)
+      if (++pages % pagesPerLine === 0) say(`${table}: ${rows} rows`)
     })
     await failpoint(`copied ${table}`)
   }
@@ -236,9 +236,9 @@ async function copyAndCompare(
   }
   if (differing.length > 0) return differing
   for (const { table, rows, digest } of tables) {
-    tell(`${table.padEnd(22)} ${String(rows).padStart(10)} rows  sha256 ${digest.slice(0, 16)}`)
+    say(`${table.padEnd(22)} ${String(rows).padStart(10)} rows  sha256 ${digest.slice(0, 16)}`)
   }
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
-  tell(`${tables.length} tables with ${rows} rows are the same in ${source.name} and ${target.name}.`)
+  say(`${tables.length} tables with ${rows} rows are the same in ${source.name} and ${target.name}.`)
   return { tables }
 }

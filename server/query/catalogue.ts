@@ -1,6 +1,6 @@
 // Lists the services and metric names that have rows in a time range, by name. The catalogue is read from the
 // telemetry itself and not stored, so an erased name is gone with its rows. Where there are more names than a
-// statement may hold, those of a newer part of the range are listed, and the response says which part that
+// statement may return, those of a newer part of the range are listed, and the response says which part that
 // is.
 
 import type { z } from 'zod'

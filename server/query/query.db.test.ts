@@ -269,7 +269,7 @@ test('paging over a thousand records of one instant loses and repeats none, full
   }
 })
 
-test('more full duplicates than a page holds are all shown, each once', async () => {
+test('more full duplicates than a page has room for are all shown, each once', async () => {
   const twin = { Timestamp: at(50), ServiceName: 'twin', Body: 'the same' }
   await insert('twins', 'otel_logs', [
     ...Array.from({ length: 30 }, () => twin),
@@ -777,7 +777,7 @@ test('groups above the limit are left out and reported; future time has no value
   assert.ok(fine.series.length < 50 && fine.truncated, 'a long series shows fewer groups')
 })
 
-test('an empty range, too many steps and an unsuitable aggregation are refused with their place', async () => {
+test('an empty range, too many steps and an unsuitable aggregation are refused with their location', async () => {
   const instant = formatInstant(at(0))
   for (const path of ['series?metric=m&', 'logs?', 'spans?', 'services?', 'metrics?']) {
     const answer = await ask(`/telemetry/${path.split('?')[0]}`, {

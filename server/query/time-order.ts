@@ -13,7 +13,7 @@ import type { From } from '../telemetry/tenant-reader.ts'
 import { rangeCondition } from '../telemetry/tenant-reader.ts'
 import { isCount, type TimeWindow } from './time-window.ts'
 
-/** The columns that define the place of a row in the order. */
+/** The columns that define the position of a row in the order. */
 export interface OrderedRow {
   /** Nanoseconds since 1970. */
   readonly time_ns: string

@@ -13,7 +13,7 @@ import { factsStatement } from './point-conditions.ts'
 import {
   eventChoice,
   frameOf,
-  isBornBefore,
+  hasEventsBefore,
   nothingOf,
   readSeries,
   type SeriesRequest,
@@ -108,7 +108,7 @@ async function readEvents(
     const frame = frameOf(request)
     const rows = found.get(keyOf(members[i])) ?? [emptyGroup(series)]
     const isBorn = request.isBorn === true
-    const livedBefore = isBorn || (await isBornBefore(reader, frame, series, rows, limits))
+    const livedBefore = isBorn || (await hasEventsBefore(reader, frame, series, rows, limits))
     sets.push(setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore }))
   }
   return sets

@@ -10,9 +10,9 @@ import { firstRows } from './earlier-rows.ts'
 import {
   attributeConditions,
   countedRange,
+  groupingKey,
+  groupingOf,
   packed,
-  placeKey,
-  placeOf,
   type SeriesFrame,
   subjectConditions,
 } from './series-statement.ts'
@@ -133,7 +133,7 @@ export function eventStatement(
 }
 
 function summed(frame: SeriesFrame, tables: readonly Sql[]): Sql {
-  const key = placeKey(frame)
+  const key = groupingKey(frame)
   return sql`SELECT ${key}, sum(reading) AS reading, sum(amount) AS amount FROM (${join(tables, ' UNION ALL ')}) GROUP BY ${key}`
 }
 
@@ -146,7 +146,7 @@ function stepsOf(
 ): Sql {
   const attributes = attributesColumn(table)
   const matches = allOf([series.counted, ...attributeConditions(frame, attributes)])
-  const { columns, key } = placeOf(frame, attributes, table.timeColumn)
+  const { columns, key } = groupingOf(frame, attributes, table.timeColumn)
   return from.select(table.name, {
     columns: sql`${columns}, ${series.reading(matches, aggregation, frame.stepSeconds)} AS reading, countIf(${matches}) AS amount`,
     conditions: [

@@ -29,7 +29,7 @@ test('hiding something removes all stored kinds of the organisation, and none of
 
 test('the memory is bounded, however many names and organisations there are', () => {
   const kinds = new KindMemory()
-  const held = (tenants: number, names: number) => {
+  const remembered = (tenants: number, names: number) => {
     for (let i = 0; i < tenants; i++)
       for (let n = 0; n < names; n++) kinds.remember(`org-${i}`, `m${n}`, 'gauge')
     let found = 0
@@ -37,6 +37,6 @@ test('the memory is bounded, however many names and organisations there are', ()
       for (let n = 0; n < names; n++) if (kinds.recall(`org-${i}`, `m${n}`) !== undefined) found++
     return found
   }
-  assert.ok(held(1, 5000) <= 1000)
-  assert.ok(held(5000, 1) <= 1000)
+  assert.ok(remembered(1, 5000) <= 1000)
+  assert.ok(remembered(5000, 1) <= 1000)
 })

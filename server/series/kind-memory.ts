@@ -1,7 +1,7 @@
 // Remembers the kind that was last found for a metric's name, so that the next read begins with the right
 // table: finding the kind takes longer than reading a window. The kind only decides which table is read
 // first; a read that finds nothing there reads the others. A memory serves a few reads and is then created
-// anew. When something of an organisation is hidden, its whole memory is removed, so nothing that is erased
+// again. When something of an organisation is hidden, its whole memory is removed, so nothing that is erased
 // is remembered.
 
 import type { TelemetryGate } from '../telemetry/gate.ts'

@@ -15,15 +15,15 @@ export type MetricKind =
   | 'classic_histogram'
 
 /**
- * What one point tells about all points of a metric. Any point serves: if senders disagree about a name, no
- * choice is right.
+ * Properties of a metric that one of its points shows. Any point is used: if senders disagree about a name,
+ * no choice is right.
  */
 export interface MetricFacts {
   readonly kind: MetricKind
   readonly unit: string
   /**
-   * 1 where the value only grows, or where each point has only what is new: then a rate tells more than a
-   * level.
+   * 1 where the value only grows, or where each point has only the increase: then a rate is more useful than
+   * a level.
    */
   readonly flows: number
   /** With members: the member of the point. */

@@ -67,7 +67,7 @@ export interface PointSeries {
 interface MetricPoints {
   /** UCUM, from one of the points. */
   readonly unit: string
-  /** Whether a rate tells more than a level, from the points of a sum. */
+  /** Whether a rate is more useful than a level, from the points of a sum. */
   readonly flows: boolean
   /** Null where there are too many points; empty where there are none. */
   readonly series: readonly PointSeries[] | null

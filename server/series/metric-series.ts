@@ -20,13 +20,13 @@ import { around, type MetricRequest, pointConditions, reachNs } from './point-co
 import {
   countedNs,
   countedRange,
+  groupingOf,
   groupOf,
   int64,
   lateAfter,
   lengthNs,
   packed,
   passedNs,
-  placeOf,
   relativeTime,
   type SeriesFrame,
   stepNs,
@@ -84,7 +84,7 @@ function levels(frame: SeriesFrame, source: Points, aggregation: Aggregation): S
   if (aggregation === 'sum' || aggregation === 'last') {
     const own = aggregation === 'sum' ? 'avg(Value)' : 'argMax(Value, (TimeUnix, Value))'
     const across = aggregation === 'sum' ? 'sum(own)' : `${frame.across ?? 'avg'}(own)`
-    const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
+    const { columns, key } = groupingOf(frame, 'AttributesPairs', 'TimeUnix')
     const unit = unitOf(frame)
     const settled = source.within({
       columns: sql`${columns}, ${raw(own)} AS own, count() AS n${raw(unit.ofPoints)}`,
@@ -250,7 +250,7 @@ const quantileValue = (wanted: string): string =>
   `\`ValueAtQuantiles.Value\`[indexOf(\`ValueAtQuantiles.Quantile\`, ${wanted})]`
 
 function perStep(frame: SeriesFrame, source: Points, reading: string): Sql {
-  const { columns, key } = placeOf(frame, 'AttributesPairs', 'TimeUnix')
+  const { columns, key } = groupingOf(frame, 'AttributesPairs', 'TimeUnix')
   const unit = unitOf(frame)
   const rows = source.within({
     columns: sql`${columns}, ${raw(reading)} AS reading, count() AS amount${raw(unit.ofPoints)}`,

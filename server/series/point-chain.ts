@@ -1,5 +1,5 @@
 // The relation of a cumulative point to the one before it in the same life of an underlying series, and its
-// place on the time axis. Means and quantiles of distributions use the same rules. Pure.
+// position on the time axis. Means and quantiles of distributions use the same rules. Pure.
 
 import type { Point } from './metric-points.ts'
 import { reachNs } from './point-conditions.ts'

@@ -16,7 +16,7 @@ import { countStatement, factsStatement, type MetricRequest } from './point-cond
 import {
   eventChoice,
   frameOf,
-  isBornBefore,
+  hasEventsBefore,
   maxSteps,
   nothingOf,
   readSeries,
@@ -76,7 +76,7 @@ export async function replaySeries(
       return groupsOf(frame, await reader.rows<SeriesRow>(statement, limits), builtIn.counting)
     })
     const first = { ...frameOf({ ...request, endNs: request.startNs + stepNs(whole) }) }
-    const livedBefore = await isBornBefore(reader, first, builtIn, [], limits)
+    const livedBefore = await hasEventsBefore(reader, first, builtIn, [], limits)
     const reading = { metricKey: request.metricKey, ...choice, livedBefore }
     return cutReplay(reader, request, { ...stretches, whole, reading, rows: counted?.n ?? 0 })
   }

@@ -188,17 +188,17 @@ export function attributeConditions(frame: SeriesFrame, attributesColumn: string
 }
 
 /** The group and step of a row, as columns and as the key to group by. A single series has no group. */
-export function placeOf(
+export function groupingOf(
   frame: SeriesFrame,
   attributesColumn: string,
   timeColumn: string,
 ): { readonly columns: Sql; readonly key: Sql } {
   const step = sql`${stepOf(frame, timeColumn)} AS step`
   const columns = isSingle(frame) ? step : sql`${groupOf(frame, attributesColumn)} AS grp, ${step}`
-  return { columns, key: placeKey(frame) }
+  return { columns, key: groupingKey(frame) }
 }
 
-export function placeKey(frame: SeriesFrame): Sql {
+export function groupingKey(frame: SeriesFrame): Sql {
   return raw(isSingle(frame) ? 'step' : 'grp, step')
 }
 

@@ -193,7 +193,7 @@ test('the rate of a cumulative counter is distributed over the time between poin
   const first = await values(reader, { metricKey: 'requests', endNs: at(120) })
   assert.deepEqual(first, [2, 2], 'the point after the end completes the last step')
   const fine = await values(reader, { metricKey: 'requests', stepSeconds: 10 })
-  assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain goes on')
+  assert.deepEqual(fine, Array(24).fill(2), 'the next point is not late yet, so the last gain continues')
   assert.deepEqual(await values(reader, { metricKey: 'requests', aggregation: 'sum' }), [120, 120, 120, 120])
   const longer: Ask = { metricKey: 'requests', endNs: at(300), aggregation: 'increase' }
   assert.deepEqual(

@@ -161,7 +161,7 @@ async function readEvents(
   )
   const packed = groupsOf(frame, found, series.counting)
   const rows = aggregation === 'rate' ? overCounted(frame, packed) : packed
-  const livedBefore = request.isBorn === true || (await isBornBefore(reader, frame, series, rows, limits))
+  const livedBefore = request.isBorn === true || (await hasEventsBefore(reader, frame, series, rows, limits))
   return setOf(reader, frame, { metricKey: request.metricKey, unit, aggregation, rows, livedBefore })
 }
 
@@ -193,7 +193,7 @@ export function eventChoice(
  * Whether the counted events began before the series. It is read only where the result depends on it. For a
  * group it would scan the whole history, so a group begins with its first row in the series.
  */
-export async function isBornBefore(
+export async function hasEventsBefore(
   reader: TenantReader,
   frame: SeriesFrame,
   series: EventSeries,

@@ -61,14 +61,14 @@ test('lent bytes do not change, whatever other callers do', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const pool = new BytePool(8 * 1024 * kibibyte)
-      const held: [bytes: Buffer, mark: number][] = []
+      const taken: [bytes: Buffer, mark: number][] = []
       for (const [mark, { size, release, at }] of steps.entries()) {
         const bytes = pool.lend(size)
         assert.equal(bytes.length, size)
         bytes.fill(mark + 1)
-        held.push([bytes, mark + 1])
-        if (release) for (const [given] of held.splice(at % held.length, 1)) pool.giveBack(given)
-        for (const [own, expected] of held) {
+        taken.push([bytes, mark + 1])
+        if (release) for (const [given] of taken.splice(at % taken.length, 1)) pool.giveBack(given)
+        for (const [own, expected] of taken) {
           assert.ok(own.length === 0 || (own[0] === expected && own.at(-1) === expected))
         }
       }

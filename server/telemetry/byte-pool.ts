@@ -1,7 +1,7 @@
-// A pool of memory for bytes that are needed during one HTTP request or until their commit. Memory is used
-// again, because allocating it anew each time makes the garbage collector run for memory outside its heap. It
-// is filled with zeros between two users, because nothing of one organisation may remain after its erasure or
-// be seen by another. The caller that gives memory back must be its last user. Memory that is never given
+// A pool of memory for bytes that are needed during one HTTP request or until their commit. Memory is reused,
+// because allocating it each time makes the garbage collector run for memory outside its heap.
+// It is filled with zeros between two users, because nothing of one organisation may remain after its erasure
+// or be seen by another. The caller that gives memory back must be its last user. Memory that is never given
 // back is collected as garbage.
 
 /** Smaller buffers are cheap to allocate. */

@@ -87,14 +87,14 @@ test('a start waits for a command that works in the folder, and logs which one',
   const folder = newFolder()
   const elsewhere = await openElsewhere(folder, 'lethe backup create')
   assert.equal(elsewhere.said, 'open\n')
-  const told: unknown[] = []
-  const warn = (holder: unknown) => {
-    told.push(holder)
+  const warnings: unknown[] = []
+  const warn = (lockOwner: unknown) => {
+    warnings.push(lockOwner)
     elsewhere.child.stdin?.end()
   }
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, logger: { warn, error: assert.fail } })
   await engine.close()
-  assert.deepEqual(told, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
+  assert.deepEqual(warnings, [{ pid: elsewhere.child.pid, command: 'lethe backup create' }])
 })
 
 test('threads that run statements have a lower priority than the event loop', {

@@ -19,7 +19,7 @@ import {
   type StatementLimits,
   type TelemetryEngine,
   usualLimits,
-  withPatience,
+  withGrowingTimeouts,
 } from './engine.ts'
 import { EngineFolder, type LocalEngine } from './engine-files.ts'
 import { type FolderLock, lockFolderToServe } from './folder-lock.ts'
@@ -85,7 +85,7 @@ const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', '
  * of which there are none, and statistics of columns would be looked up for each part of a table that a
  * statement names, which takes longer than reading a window (docs/decisions/0011). A thread that reads a file
  * waits for it itself: with separate threads for waiting, every piece is requested from them where a file
- * system can't tell whether it has the piece in memory, as tmpfs can't, and nearly a third of the time to
+ * system can't report whether it has the piece in memory, as tmpfs can't, and nearly a third of the time to
  * read a window goes into that (docs/decisions/0019).
  */
 const sessionSettings = `SET ${[
@@ -134,7 +134,7 @@ export async function openChdb(options: ChdbOptions): Promise<LocalEngine> {
   }
   try {
     await engine.settle()
-    const patient = withPatience(engine, options.logger, options.startLimits)
+    const patient = withGrowingTimeouts(engine, options.logger, options.startLimits)
     const syncFiles = await engine.settleSyncs(patient, options)
     await createSchema(patient, { syncFiles })
   } catch (error) {

@@ -88,9 +88,9 @@ export class EngineFolder implements LocalEngineFiles {
    * measurement). Parts that a merge replaces meanwhile stay until they are copied.
    */
   async copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void> {
-    const [place, name] = [checkedName(path), checkedName(id)]
+    const [file, name] = [checkedName(path), checkedName(id)]
     await this.#engine.command(
-      raw(`BACKUP DATABASE default TO File('${place}') SETTINGS id = '${name}' ASYNC`),
+      raw(`BACKUP DATABASE default TO File('${file}') SETTINGS id = '${name}' ASYNC`),
     )
     for (;;) {
       const { status, error, query_id } = await this.#findCopy(id)

@@ -116,7 +116,7 @@ export const usualLimits: StatementLimits = { maxSeconds: 30, maxMemoryBytes: 1 
  * of a statement is over. For a start: on a machine that others keep busy, or with very many parts, reading
  * the engine's own lists may take minutes, and the service must not stay away for that.
  */
-export function withPatience(
+export function withGrowingTimeouts(
   engine: TelemetryEngine,
   logger?: Pick<FastifyBaseLogger, 'warn'>,
   first: StatementLimits = usualLimits,

@@ -77,14 +77,14 @@ test('statements that run to their limits leave room for both kinds of reads of 
 })
 
 test('an organisation with too many waiting reads is refused at once, and a neighbour is not', async () => {
-  const outcomes = Array.from({ length: 300 }, () =>
+  const answers = Array.from({ length: 300 }, () =>
     engine.select(busy(1000), undefined, attacker).then(
       () => 'answered',
       (error: unknown) => (error instanceof AppError ? error.code : 'other'),
     ),
   )
   await engine.select(busy(1000), undefined, neighbour)
-  const counts = Map.groupBy(await Promise.all(outcomes), (outcome) => outcome)
+  const counts = Map.groupBy(await Promise.all(answers), (answer) => answer)
   // Those that began at once: one where the neighbour of the test before is still present, otherwise two.
   const begun = (counts.get('answered')?.length ?? 0) - 64
   assert.ok(begun === 1 || begun === 2, `${begun} began`)

@@ -57,8 +57,8 @@ export function keepsFences(implementation: string, open: () => Promise<FencedSc
   })
 }
 
-function everyNode({ nodes }: FencedScene, holds: (gate: TelemetryGate) => boolean): boolean {
-  return nodes.every(({ gate }) => holds(gate))
+function everyNode({ nodes }: FencedScene, isTrue: (gate: TelemetryGate) => boolean): boolean {
+  return nodes.every(({ gate }) => isTrue(gate))
 }
 
 function reachesEveryNode(check: Check): void {
@@ -166,11 +166,11 @@ function failsClosed(check: Check): void {
     broken.gate.onHide(() => {
       throw new Error('a cache keeps what is hidden')
     })
-    const outcome = await scene.fences.publish([set('hidden', 'del_1')]).then(
+    const result = await scene.fences.publish([set('hidden', 'del_1')]).then(
       () => 'acknowledged',
       () => 'refused',
     )
-    assert.ok(outcome === 'refused' || !broken.serves())
+    assert.ok(result === 'refused' || !broken.serves())
     assert.ok(
       everyNode(scene, (gate) => gate.hidden(tenantId).length === 1),
       'stricter, never looser',

@@ -27,7 +27,7 @@ interface FolderLockOptions {
 }
 
 const commandFile = 'process.command'
-const Holder = z.object({ pid: z.int().positive(), command: z.string() })
+const LockOwner = z.object({ pid: z.int().positive(), command: z.string() })
 
 /**
  * Throws EngineError where another process has the folder, and the error of the disk where the disk refuses
@@ -90,10 +90,10 @@ export async function lockFolderToServe(
     try {
       return lockFolder(folder, { waitMs: isTold ? 0 : shortWaitMs, command })
     } catch (error) {
-      const holder = holderOf(folder)
+      const lockOwner = lockOwnerOf(folder)
       const isWorthWaiting = command === null && error instanceof EngineError && waitedMs < commandWaitMs
-      if (holder === null || !isWorthWaiting) throw error
-      if (!isTold) logger?.warn(holder, 'a command works in the data folder; the start waits for its end')
+      if (lockOwner === null || !isWorthWaiting) throw error
+      if (!isTold) logger?.warn(lockOwner, 'a command works in the data folder; the start waits for its end')
       isTold = true
       await systemClock.sleep(pollMs)
     }
@@ -104,11 +104,11 @@ export async function lockFolderToServe(
  * Returns the command that has the folder; null where there is none, or where it ended without giving its
  * name.
  */
-function holderOf(folder: string): z.infer<typeof Holder> | null {
+function lockOwnerOf(folder: string): z.infer<typeof LockOwner> | null {
   try {
-    const holder = Holder.parse(JSON.parse(readFileSync(join(folder, commandFile), 'utf8')))
-    process.kill(holder.pid, 0)
-    return holder
+    const lockOwner = LockOwner.parse(JSON.parse(readFileSync(join(folder, commandFile), 'utf8')))
+    process.kill(lockOwner.pid, 0)
+    return lockOwner
   } catch {
     return null
   }

@@ -14,7 +14,7 @@ test('no row, one row and many rows are read in their order', async () => {
   }
 })
 
-test('a line longer than a piece is read, in any place', async () => {
+test('a line longer than a piece is read, at any position', async () => {
   const long = { text: 'x'.repeat(1_000_000) }
   for (const rows of [[long], [{ n: 1 }, long], [long, { n: 1 }], [long, long]])
     assert.deepEqual(await readLines(linesOf(rows)), rows)

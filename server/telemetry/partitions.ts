@@ -23,13 +23,11 @@ export async function partitionSizes(
   engine: TelemetryEngine,
   placement: number,
 ): Promise<ReadonlyMap<string, PartitionSize>> {
-  const found = await engine.select<{ place: string; total: string; bytes: string }>(
-    sql`SELECT concat(table, ' ', partition_id) AS place, toString(sum(rows)) AS total, toString(sum(bytes_on_disk)) AS bytes
+  const found = await engine.select<{ key: string; total: string; bytes: string }>(
+    sql`SELECT concat(table, ' ', partition_id) AS key, toString(sum(rows)) AS total, toString(sum(bytes_on_disk)) AS bytes
 FROM system.parts
 WHERE database = currentDatabase() AND active AND startsWith(table, 'otel_') AND startsWith(partition_id, ${`${placement}-`})
-GROUP BY place`,
+GROUP BY key`,
   )
-  return new Map(
-    found.map(({ place, total, bytes }) => [place, { rows: Number(total), bytes: Number(bytes) }]),
-  )
+  return new Map(found.map(({ key, total, bytes }) => [key, { rows: Number(total), bytes: Number(bytes) }]))
 }

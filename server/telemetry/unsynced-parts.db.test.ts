@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** What a start logged, by whether it is an error. */
-interface Told {
+interface Logged {
   readonly warned: string[]
   readonly erred: string[]
   /** Messages without parts. */
@@ -29,21 +29,21 @@ interface Told {
 
 async function withStore<T>(
   commitSync: CommitSync,
-  work: (engine: LocalEngine, told: Told) => Promise<T>,
+  work: (engine: LocalEngine, logged: Logged) => Promise<T>,
   startLimits = usualLimits,
 ): Promise<T> {
-  const told: Told = { warned: [], erred: [], said: [] }
+  const logged: Logged = { warned: [], erred: [], said: [] }
   const logger = {
     warn({ parts }: { parts?: string[] }, message?: string) {
-      if (parts === undefined) told.said.push(message ?? '')
-      else told.warned.push(...parts)
+      if (parts === undefined) logged.said.push(message ?? '')
+      else logged.warned.push(...parts)
     },
-    error: ({ parts = [] }: { parts?: string[] }) => void told.erred.push(...parts),
+    error: ({ parts = [] }: { parts?: string[] }) => void logged.erred.push(...parts),
   }
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, commitSync, logger, startLimits })
   try {
     await engine.command(raw('SYSTEM STOP MERGES'))
-    return await work(engine, told)
+    return await work(engine, logged)
   } finally {
     await engine.close()
   }
@@ -113,7 +113,7 @@ for (const [name, change] of [
   })
 }
 
-test('a start whose reads are refused by their limit of time repeats them with more, and goes on', async () => {
+test('a start whose reads are refused by their limit of time repeats them with more, and continues', async () => {
   await withStore('on', async (engine) => {
     await insert(engine, 1, 'kept')
     await engine.files.sync()
@@ -122,10 +122,10 @@ test('a start whose reads are refused by their limit of time repeats them with m
   const slow = { ...usualLimits, maxSeconds: 0.000_001 }
   await withStore(
     'on',
-    async (engine, told) => {
+    async (engine, logged) => {
       assert.deepEqual(await said(engine), ['kept'])
-      assert.equal(told.warned.length, 1, 'the broken part was found')
-      assert.deepEqual([...new Set(told.said)], ['the start waits for a slow read of the engine'])
+      assert.equal(logged.warned.length, 1, 'the broken part was found')
+      assert.deepEqual([...new Set(logged.said)], ['the start waits for a slow read of the engine'])
     },
     slow,
   )

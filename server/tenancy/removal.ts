@@ -60,7 +60,8 @@ export class OrganisationRemoval {
 
   /**
    * Removes it in one transaction. Throws `not_removable` where a deletion is unfinished or failed, a legal
-   * hold is in force, no full erasure is completed, or something was stored since; then nothing has changed.
+   * legal hold is in force, no full erasure is completed, or something was stored since; then nothing has
+   * changed.
    */
   async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     if (this.#underWay.has(tenantId)) throw notRemovable('Another request is removing it at present.')

@@ -171,7 +171,7 @@ export class SessionStore {
     return code
   }
 
-  /** On a failing disk the session goes on, and ends earlier than it would have. */
+  /** On a failing disk the session continues, and ends earlier than it would have. */
   async #touch(id: string, nowMs: number): Promise<void> {
     try {
       await this.#control

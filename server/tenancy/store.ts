@@ -10,9 +10,9 @@ import { lock, outsideWritesOf } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
+import { BatchedLookUps } from '../core/batched-look-ups.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
-import { Gathered } from '../core/gathered.ts'
 import { Remembered } from '../core/remembered.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
@@ -36,7 +36,7 @@ export class TenancyStore {
   readonly #uses: TokenUses
 
   /** By the hash of the secret. */
-  readonly #callers: Gathered<CallerOfHash>
+  readonly #callers: BatchedLookUps<CallerOfHash>
   readonly #senders: Remembered<CallerOfHash>
 
   constructor(control: Control, clock: Clock) {
@@ -44,7 +44,7 @@ export class TenancyStore {
     this.#clock = clock
     this.#uses = new TokenUses(control)
     const lookUp = (hashes: readonly string[]) => readCallers(control, hashes)
-    this.#callers = new Gathered(lookUp)
+    this.#callers = new BatchedLookUps(lookUp)
     this.#senders = new Remembered({
       lookUp,
       steadyMs: () => clock.steady().ms,

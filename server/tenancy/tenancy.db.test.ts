@@ -190,7 +190,7 @@ describe('the end of a token', () => {
   })
 })
 
-describe('who may make and revoke tokens', () => {
+describe('the roles that may make and revoke tokens', () => {
   test('an admin can’t make an owner token, and nothing is created', async () => {
     const before = (await store.listTokens('acme', { limit: 500, beforeId: null })).length
     const answer = await ask(admin.secret, 'POST', '/tokens', { name: 'x', role: 'owner' })

@@ -176,7 +176,7 @@ describe('the expiry of a token', () => {
     assert.equal((await make(old)).expiresAt, inDays(5), 'what it makes is bound')
     assert.equal((await tryMake(old, { expires_in_days: 6 })).status, 422)
     await clock.advance(5 * msPerDay)
-    assert.ok(await works(old), 'a collector goes on')
+    assert.ok(await works(old), 'a collector continues')
     const { status, body } = await tryMake(old)
     assert.deepEqual([status, body.code], [403, 'token_line_expired'])
   })

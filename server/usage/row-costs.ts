@@ -31,7 +31,7 @@ export type RowCosts = ReadonlyMap<
 >
 
 interface CostRow {
-  readonly place: TableName
+  readonly table_name: TableName
   readonly service_hash: string
   readonly cost: number
   readonly total: string
@@ -55,7 +55,7 @@ export async function readRowCosts(
           ', ',
         )
         const isSampled = sql`toDate(${raw(table.timeColumn)}) IN (${dates})`
-        return sql`SELECT * FROM (SELECT ${table.name} AS place, toString(cityHash64(toString(ServiceName))) AS service_hash,
+        return sql`SELECT * FROM (SELECT ${table.name} AS table_name, toString(cityHash64(toString(ServiceName))) AS service_hash,
   avg(${raw(`${rowBytes} + ${long}`)}) AS cost, toString(count()) AS total
 FROM ${from(table.name, isSampled)} GROUP BY ServiceName ORDER BY count() DESC LIMIT ${uint(costedServices)})`
       }),
@@ -63,8 +63,8 @@ FROM ${from(table.name, isSampled)} GROUP BY ServiceName ORDER BY count() DESC L
     ),
   )
   return new Map(
-    [...Map.groupBy(rows, ({ place }) => place)].map(([place, own]) => [
-      place,
+    [...Map.groupBy(rows, ({ table_name }) => table_name)].map(([table_name, own]) => [
+      table_name,
       { mean: meanOf(own), own: new Map(own.map(({ cost, service_hash }) => [service_hash, cost])) },
     ]),
   )

@@ -62,7 +62,7 @@ export async function readStorage(
     tenant_id: reader.place.tenantId,
     rows: sumOf(perSignal, 'rows'),
     bytes: sumOf(perSignal, 'bytes'),
-    ...boundsOf(amounts),
+    ...oldestAndNewest(amounts),
     ...growthOf(amounts, days),
     signals: perSignal,
   }
@@ -114,14 +114,14 @@ function signalUsage(signal: Signal, amounts: readonly StoredAmount[]) {
   const days = [...Map.groupBy(amounts, ({ day }) => day)]
     .map(([day, sameDay]) => ({ day, rows: sumOf(sameDay, 'rows'), bytes: sumOf(sameDay, 'bytes') }))
     .sort((a, b) => (a.day < b.day ? -1 : 1))
-  return { signal, rows: sumOf(days, 'rows'), bytes: sumOf(days, 'bytes'), ...boundsOf(amounts), days }
+  return { signal, rows: sumOf(days, 'rows'), bytes: sumOf(days, 'bytes'), ...oldestAndNewest(amounts), days }
 }
 
 function sumOf<Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key): number {
   return items.reduce((sum, item) => sum + item[key], 0)
 }
 
-function boundsOf(amounts: readonly StoredAmount[]): { oldest: string | null; newest: string | null } {
+function oldestAndNewest(amounts: readonly StoredAmount[]): { oldest: string | null; newest: string | null } {
   const ascending = (a: bigint, b: bigint) => (a < b ? -1 : 1)
   const oldestNs = amounts.map((amount) => amount.oldestNs).sort(ascending)[0]
   const newestNs = amounts

@@ -326,16 +326,16 @@ test('names that look like statements are names, and a page of very long names i
 })
 
 test('an empty range, and more days than fit with so many services, are refused', async () => {
-  const places = async (query: Record<string, string>) => {
+  const problemsOf = async (query: Record<string, string>) => {
     const answer = await get('shop.5.viewer', '/usage/storage/services', query)
     assert.equal(answer.statusCode, 422, answer.body)
     return answer.json().detail.map(({ ctx, loc }: { ctx: object; loc: string[] }) => [loc[1], ctx])
   }
   const [start, end] = ['2025-11-20T00:00:00Z', '2025-11-10T00:00:00Z']
-  assert.deepEqual(await places({ range_start: start, range_end: end }), [['range_end', {}]])
+  assert.deepEqual(await problemsOf({ range_start: start, range_end: end }), [['range_end', {}]])
   const years = { range_start: '2020-01-01T00:00:00Z', limit: '100' }
-  assert.deepEqual(await places(years), [['range_start', { days_max: 100 }]])
-  assert.deepEqual((await places({ limit: '101' }))[0]?.[0], 'limit')
+  assert.deepEqual(await problemsOf(years), [['range_start', { days_max: 100 }]])
+  assert.deepEqual((await problemsOf({ limit: '101' }))[0]?.[0], 'limit')
 })
 
 async function erasedOf(tenant: string, query: Record<string, string> = {}) {

@@ -17,7 +17,7 @@ let plane: TestControl | undefined
 let wallMs = startMs
 let steadyMs = 0
 let boot = 'first'
-const told: string[] = []
+const logged: string[] = []
 let watch: ClockWatch
 
 const clock: Clock = {
@@ -26,7 +26,7 @@ const clock: Clock = {
   steady: () => ({ boot, ms: steadyMs }),
   sleep: async () => {},
 }
-const logger = { error: (_: unknown, text: string) => told.push(text), info: () => {} }
+const logger = { error: (_: unknown, text: string) => logged.push(text), info: () => {} }
 
 function open(): Control {
   return plane?.control ?? assert.fail()
@@ -42,7 +42,7 @@ beforeEach(async () => {
   wallMs = startMs
   steadyMs = 0
   boot = 'first'
-  told.length = 0
+  logged.length = 0
   watch = started()
   assert.equal(await watch.now(), startMs)
 })
@@ -128,10 +128,10 @@ test('a doubt is logged once, and again at each start', async () => {
   wallMs += 2 * dayMs
   await watch.now()
   await watch.now()
-  assert.equal(told.length, 1)
-  assert.match(told[0] ?? '', /lethe clock confirm/)
+  assert.equal(logged.length, 1)
+  assert.match(logged[0] ?? '', /lethe clock confirm/)
   await started().now()
-  assert.equal(told.length, 2)
+  assert.equal(logged.length, 2)
 })
 
 test('a clock that can’t be recorded is checked all the same', async () => {

@@ -102,10 +102,10 @@ export class ClockWatch {
     const reading = readingOf(clock)
     const judged = known === null ? recordAt(reading) : judgeClock(known, reading)
     const record = judged.doubt === null ? judged : await this.#confirmed(judged, reading)
-    const isNews = record.doubt !== null && (this.#record?.doubt ?? null) === null
+    const isNewDoubt = record.doubt !== null && (this.#record?.doubt ?? null) === null
     const isChanged = record.doubt !== (known?.doubt ?? null) || record.right_ms !== known?.right_ms
     this.#record = record
-    if (isNews) this.#tell(record.doubt)
+    if (isNewDoubt) this.#report(record.doubt)
     if (isChanged || Math.abs(reading.wallMs - this.#writtenMs) >= writeEveryMs) await this.#write(record)
     return record.doubt === null ? reading.wallMs : null
   }
@@ -127,7 +127,7 @@ export class ClockWatch {
     return recordAt(reading)
   }
 
-  #tell(doubt: ClockDoubt): void {
+  #report(doubt: ClockDoubt): void {
     this.#deps.logger.error(
       { expected: instantText(doubt.expected_ms), found: instantText(doubt.found_ms) },
       'the clock is in doubt: retention, expiry of backups and delayed deletions are paused; set it right, then run "lethe clock confirm"',

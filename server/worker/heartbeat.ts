@@ -1,6 +1,6 @@
-// What the service tells the supervisor that started it (scripts/supervisor.mjs): a sign of life each second.
-// It comes from the event loop, so that a loop which hangs sends none. A service whose supervisor is gone
-// stops, because nobody would start the next one while this one has the data folder.
+// The heartbeat of the service for the supervisor that started it (scripts/supervisor.mjs), once a second. It
+// is sent from the event loop, so that a blocked loop sends none. A service stops when its supervisor has
+// ended, because no other service could start while this one has the data folder.
 
 import type { Clock } from '../core/clock.ts'
 

@@ -71,7 +71,7 @@ test('leases of different names are independent', async () => {
   assert.equal(await b.take(`${name}-other`, 1000), true)
 })
 
-test('a clock that goes back never gives the lease to two, and its holder renews from the new time', async () => {
+test('a clock that goes back never gives the lease to two, and its owner renews from the new time', async () => {
   const { name, clock, a, b } = scene()
   await a.take(name, 1000)
   await clock.advance(-3_600_000)

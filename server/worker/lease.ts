@@ -1,8 +1,8 @@
 // Leases: which process may do a piece of periodic work. One row per lease, taken and renewed by
 // compare-and-set, so that two processes on one control database never both have it. A lease that is not
 // renewed expires; work that takes longer than its lease renews it meanwhile, and is stopped where that
-// fails. A lease does not fence: a process that was suspended may act once more before it learns that its
-// lease is gone. What must not happen twice is fenced where it happens.
+// fails. A lease does not fence: a process that was suspended may act once more before it notices that its
+// lease has expired. An act that must not happen twice has its own fence.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Control } from '../control/database.ts'
@@ -130,10 +130,10 @@ async function renewUntil(
     await clock.sleep(Math.min(ms * renewEveryShare, lostInMs()), ended)
     if (ended.aborted) return
     const askedMs = clock.steady().ms
-    const outcome = lostInMs() > 0 ? await renew(renewal, lostInMs(), ended) : 'late'
+    const result = lostInMs() > 0 ? await renew(renewal, lostInMs(), ended) : 'late'
     if (ended.aborted) return
-    if (outcome === 'renewed') renewedMs = askedMs
-    if (outcome !== 'taken' && outcome !== 'late') continue
+    if (result === 'renewed') renewedMs = askedMs
+    if (result !== 'taken' && result !== 'late') continue
     logger.error({ loop: name }, 'a lease was lost while its work was running; the work is stopped')
     return onLost(new LeaseLost(name))
   }

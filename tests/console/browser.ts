@@ -2,7 +2,7 @@
 // another origin fail the test that caused it. Tests that need it are skipped where it is not installed.
 // Screenshots are for people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none
 // is taken. The tests of a file share pages: a new one costs four seconds of a core, because it starts a
-// process that compiles the console anew. A page is given on without cookies and stored data.
+// process that compiles the console again. A page is used again without cookies and stored data.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -193,7 +193,7 @@ export async function visit(
       await page.emulateMedia({ colorScheme: look.scheme })
       await page.setViewportSize({ width: look.width, height: 900 })
       await page.locator(`html[data-mantine-color-scheme=${look.scheme}]`).waitFor()
-      // A chart measures its place again, and then the page does not scroll sideways.
+      // A chart measures its space again, and then the page does not scroll sideways.
       // Asked from here, because the policy of the page permits no polling inside it.
       await waitFor(
         () => page.evaluate('document.documentElement.scrollWidth - innerWidth'),

@@ -18,7 +18,7 @@ import {
   visit,
   zoomedWidth,
 } from './browser.ts'
-import { fillPages, type Sight } from './sights.ts'
+import { fillPages, type PageCase } from './page-cases.ts'
 
 /** A page is opened in the first look of a row, and then seen in the others. */
 const [wide, narrow] = looks
@@ -26,8 +26,8 @@ const zoomed = { scheme: 'light', width: zoomedWidth } as const
 const oneVisit: readonly Look[][] = [[narrow, zoomed]]
 const twoVisits: readonly Look[][] = [[narrow], [wide, zoomed]]
 
-/** Whether the page is laid out in a way of its own, so that it could move in one. */
-const isUnlike = ({ path }: Sight) => /^(?:storage|erase\?.*|erasures\/.*|audit)$/.test(path)
+/** Whether the page has a layout of its own, so that it could move in its own way. */
+const isUnlike = ({ path }: PageCase) => /^(?:storage|erase\?.*|erasures\/.*|audit)$/.test(path)
 
 describe('the frame of the console', { skip: !hasChromium }, () => {
   let service: Service
@@ -85,42 +85,43 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     await second.leave()
   })
 
-  let filled: Promise<readonly Sight[]> | null = null
+  let filled: Promise<readonly PageCase[]> | null = null
   /** Pages of globex, which has something on each; acme has nothing. */
-  const sights = () => {
+  const pages = () => {
     filled ??= fillPages(service, 'globex')
     return filled
   }
 
   interface Seen {
-    readonly sight: Sight
+    readonly pageCase: PageCase
     readonly state: string
     /** It is there when this is. */
     readonly shown: Locator
     readonly visits?: readonly Look[][]
   }
 
-  const addressOf = (page: Page, { path }: Sight) =>
+  const addressOf = (page: Page, { path }: PageCase) =>
     `/console/${new URL(page.url()).pathname.split('/')[2]}/${path}`
 
   /** As in the name of a screenshot. */
-  const nameOf = ({ path }: Sight) =>
+  const nameOf = ({ path }: PageCase) =>
     path
       .replace(/\?.*/, '')
       .replace(/erasures\/.*/, 'erasure')
       .replace('/', '-')
 
   /** A run of axe takes most of the time, so a page that is not loaded is checked in one of its looks. */
-  const checkedLook = async (sight: Sight) => ((await sights()).indexOf(sight) % 2 === 0 ? narrow : zoomed)
+  const checkedLook = async (pageCase: PageCase) =>
+    (await pages()).indexOf(pageCase) % 2 === 0 ? narrow : zoomed
 
-  async function see({ page, ...visitor }: Visitor, { shown, sight, state, visits = oneVisit }: Seen) {
-    const name = nameOf(sight)
-    const checked = visits === oneVisit ? [await checkedLook(sight)] : visits.flat()
+  async function see({ page, ...visitor }: Visitor, { shown, pageCase, state, visits = oneVisit }: Seen) {
+    const name = nameOf(pageCase)
+    const checked = visits === oneVisit ? [await checkedLook(pageCase)] : visits.flat()
     for (const views of visits) {
       for (const view of views) {
         await visitor.look(view)
         if (view === views[0]) {
-          await page.goto(`${service.address}${addressOf(page, sight)}`)
+          await page.goto(`${service.address}${addressOf(page, pageCase)}`)
           await shown.first().waitFor()
           assert.equal(await visitor.layoutShift(), 0, `${name} moves, ${state}, ${view.width} wide`)
           // It is as wide as the window also with what was loaded.
@@ -134,48 +135,48 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
 
   test('every page is accessible when it is loaded', async () => {
     const visitor = await arrive(browser, service, 'settings', { tenant: 'globex' })
-    for (const sight of await sights()) {
-      const shown = visitor.page.locator('#page').getByText(sight.loaded)
-      await see(visitor, { sight, state: 'loaded', shown, visits: twoVisits })
+    for (const pageCase of await pages()) {
+      const shown = visitor.page.locator('#page').getByText(pageCase.loaded)
+      await see(visitor, { pageCase, state: 'loaded', shown, visits: twoVisits })
     }
     await visitor.leave()
   })
 
   test('every page says where there is nothing', async () => {
     const visitor = await arrive(browser, service, 'settings')
-    for (const sight of await sights()) {
-      if (sight.empty === null) continue
-      await see(visitor, { sight, state: 'empty', shown: visitor.page.getByText(sight.empty) })
+    for (const pageCase of await pages()) {
+      if (pageCase.empty === null) continue
+      await see(visitor, { pageCase, state: 'empty', shown: visitor.page.getByText(pageCase.empty) })
     }
     await visitor.leave()
   })
 
   interface SeenAll {
     readonly state: string
-    readonly isSeen: (sight: Sight) => boolean
+    readonly isSeen: (pageCase: PageCase) => boolean
     /** What a page shows in this state. */
-    readonly shown: (sight: Sight) => Locator
+    readonly shown: (pageCase: PageCase) => Locator
   }
 
   /**
    * Sees pages in a state in which they have nothing to show: all in one look, then all in the other. They
-   * are opened inside the console, as by a link, so that its program is loaded once. A page that is unlike
-   * the others is loaded anew in the first look, and does not move.
+   * are opened inside the console, as by a link, so that its program is loaded once. A page with a layout of
+   * its own is loaded again in the first look, and must not move.
    */
   async function seeAll({ page, ...visitor }: Visitor, { isSeen, shown, state }: SeenAll): Promise<void> {
-    const seen = (await sights()).filter(isSeen)
+    const seen = (await pages()).filter(isSeen)
     for (const view of [narrow, zoomed]) {
       await visitor.look(view)
-      for (const sight of seen) {
-        const name = nameOf(sight)
-        const isLoaded = view === narrow && isUnlike(sight)
-        if (isLoaded) await page.goto(`${service.address}${addressOf(page, sight)}`)
-        else await follow(page, addressOf(page, sight))
-        await shown(sight).and(page.locator(':not([data-old])')).first().waitFor()
+      for (const pageCase of seen) {
+        const name = nameOf(pageCase)
+        const isLoaded = view === narrow && isUnlike(pageCase)
+        if (isLoaded) await page.goto(`${service.address}${addressOf(page, pageCase)}`)
+        else await follow(page, addressOf(page, pageCase))
+        await shown(pageCase).and(page.locator(':not([data-old])')).first().waitFor()
         if (isLoaded) assert.equal(await visitor.layoutShift(), 0, `${name} moves, ${state}`)
         // It is as wide as the window also with what it shows.
         await visitor.look(view)
-        if (view === (await checkedLook(sight))) await visitor.checkAccess()
+        if (view === (await checkedLook(pageCase))) await visitor.checkAccess()
         await visitor.shoot(`${name}-${state}`)
       }
     }
@@ -192,7 +193,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     arrive(browser, service, 'settings/danger', { tenant: 'globex', ...narrow, ...options })
 
   test('every page says to a viewer what a role does not permit', async () => {
-    await sights()
+    await pages()
     const visitor = await arriveInSettings({ role: 'viewer' })
     await seeAll(visitor, {
       state: 'forbidden',
@@ -203,7 +204,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
   })
 
   test('every page shows a refusal with the id of the request', async () => {
-    const all = await sights()
+    const all = await pages()
     const visitor = await arriveInSettings({ expects: /status of 503/ })
     const { context, page } = visitor
     const json = { code: 'overloaded', detail: 'The service is busy.' }
@@ -223,7 +224,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
   })
 
   test('every page keeps its frame while it loads, and tells where the service can’t be reached', async () => {
-    await sights()
+    await pages()
     const visitor = await arriveInSettings({ expects: /ERR_CONNECTION_REFUSED/ })
     const { context, page } = visitor
     await context.route(

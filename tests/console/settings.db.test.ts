@@ -255,13 +255,13 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   test('a viewer sees no form, and which role may use it', async () => {
     const visitor = await arrive(browser, service, 'settings/tokens', { role: 'viewer' })
     const { page } = visitor
-    for (const [link, told] of [
+    for (const [link, text] of [
       ['Access tokens', 'Your role does not permit reading access tokens'],
       ['Approval', 'Your role does not permit reading the approval rule'],
       ['Danger zone', 'Your role does not permit removing the organisation'],
     ] as const) {
       await page.getByRole('link', { name: link }).click()
-      await page.getByText(told).waitFor()
+      await page.getByText(text).waitFor()
       await page
         .getByText(/This is for owner.*; you are signed in as viewer\./)
         .first()

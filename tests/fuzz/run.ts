@@ -127,7 +127,7 @@ export class FuzzRun {
     const secret = newTokenSecret(sender)
     const token = {
       tenantId,
-      name: 'made anew',
+      name: 'made again',
       role: sender satisfies Role,
       secret,
       expiresAtMs: null,

@@ -1,5 +1,5 @@
 // Random values from a JSON Schema: valid ones, often at the limits of what is allowed, and valid ones that
-// were broken in one place.
+// were changed at one position.
 
 import fc from 'fast-check'
 import type { Chance } from './chance.ts'
@@ -64,7 +64,7 @@ export class Values {
       .slice(0, most)
   }
 
-  /** Returns the same value, broken in one place. */
+  /** Returns the same value, changed at one position. */
   broken(value: unknown): unknown {
     const chance = this.#chance
     if (Array.isArray(value) && value.length > 0 && chance.is(0.7)) {

@@ -482,7 +482,7 @@ describe('certificates', () => {
   })
 
   test('are issued again under another number by an older control plane', () => {
-    const anew = (issued: string) =>
+    const issuedAgain = (issued: string) =>
       found((s) => {
         s.send([1])
         s.erase('e')
@@ -492,8 +492,8 @@ describe('certificates', () => {
         s.restore('b', 'from-backup')
         s.certificate('e', ['b'], ['b'], 'another signature', issued)
       })
-    assert.deepEqual(anew('b'), [])
-    assert.deepEqual(anew('a'), ['certificate changed'])
+    assert.deepEqual(issuedAgain('b'), [])
+    assert.deepEqual(issuedAgain('a'), ['certificate changed'])
   })
 
   test('always have the same bytes', () => {

@@ -205,13 +205,13 @@ export class Checker {
   }
 
   #checkHeld(erasure: ErasureRecord): void {
-    const held = this.#known
+    const protectedRows = this.#known
       .selectedRows(erasure.org, erasure.selected)
       .filter(
         (row) =>
           row.presence === 'there' && row.since < erasure.askedAt && this.#known.isProtected(row, erasure),
       )
-    const others = held.filter((row) =>
+    const others = protectedRows.filter((row) =>
       this.#known.erasuresFor(row).every((one) => one === erasure || !one.mayAct),
     )
     if (others.length > 0 && !erasure.isHeldReported) {
@@ -273,7 +273,7 @@ export class Checker {
       if (id === null || doneAt === null || doneAt > erasure.askedAt || !op.backups.includes(id)) continue
       const copied = rows.filter(({ n }) => sure.has(n)).length
       if (copied > 0 && !named.includes(id))
-        this.#violate('backup not named', `${op.key} of ${op.org}: ${id} holds ${copied} of its rows`)
+        this.#violate('backup not named', `${op.key} of ${op.org}: ${id} contains ${copied} of its rows`)
     }
   }
 

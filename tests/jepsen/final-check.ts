@@ -93,7 +93,7 @@ async function checkOffline(
     recorder.count('offline checks')
     if (code !== 0)
       recorder.violate(
-        'a chain or certificate does not hold',
+        'a chain or certificate is not valid',
         `${args.join(' ')}: ${code} ${(out + error).slice(-500)}`,
       )
   }

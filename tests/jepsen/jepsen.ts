@@ -27,8 +27,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { provenance } from '../../bench/provenance.ts'
 import { Client, Traffic, timelineBefore } from './clients.ts'
+import { createOrganisations } from './create-organisations.ts'
 import { checkFinally } from './final-check.ts'
-import { found } from './found.ts'
 import { makeSmallDisk, type SmallDisk, SteppedClock } from './machine-faults.ts'
 import { Nemesis } from './nemesis.ts'
 import { NumberedRows } from './numbered-rows.ts'
@@ -131,7 +131,7 @@ let readyAtMs = 0
 let isLeaving = false
 const rows = new NumberedRows(seed)
 const timeline = timelineBefore(Date.now())
-const organisations = await found(env, pairs).catch(async (error) => {
+const organisations = await createOrganisations(env, pairs).catch(async (error) => {
   tellBreak(error)
   await leave(1)
   throw error

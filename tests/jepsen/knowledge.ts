@@ -13,7 +13,7 @@ export class Knowledge {
   /** Number of processes that have ended; nothing that was sent to one of them can still arrive. */
   generation = 0
   /** Rows by organisation and signal, without those that are erased for good. */
-  readonly #byPlace = new Map<string, Row[]>()
+  readonly #bySignal = new Map<string, Row[]>()
   readonly #buried = new Set<Row>()
   readonly #byOrg = new Map<string, ErasureRecord[]>()
 
@@ -24,7 +24,7 @@ export class Knowledge {
 
   /** Rows of an organisation's signal, without those that are erased for good. */
   rowsOf(org: string, signal: string): readonly Row[] {
-    return this.#byPlace.get(`${org} ${signal}`) ?? []
+    return this.#bySignal.get(`${org} ${signal}`) ?? []
   }
 
   erasuresOf(org: string): ErasureRecord[] {
@@ -52,9 +52,9 @@ export class Knowledge {
         isReported: false,
       }
       this.rows.set(n, row)
-      const place = `${org} ${signal}`
-      const there = this.#byPlace.get(place)
-      if (there === undefined) this.#byPlace.set(place, [row])
+      const key = `${org} ${signal}`
+      const there = this.#bySignal.get(key)
+      if (there === undefined) this.#bySignal.set(key, [row])
       else there.push(row)
     }
   }
@@ -115,7 +115,7 @@ export class Knowledge {
 
   selectedRows(org: string, selected: Selected): Row[] {
     return selected.signals.flatMap((signal: Signal) =>
-      (this.#byPlace.get(`${org} ${signal}`) ?? []).filter((row) => overlaps(selected, row.timeS)),
+      (this.#bySignal.get(`${org} ${signal}`) ?? []).filter((row) => overlaps(selected, row.timeS)),
     )
   }
 
@@ -134,15 +134,15 @@ export class Knowledge {
   /** Rows that a completed erasure has certainly erased are removed from the comparison of later reads. */
   removeErased(erasure: ErasureRecord): void {
     for (const signal of erasure.selected.signals) {
-      const place = `${erasure.org} ${signal}`
+      const key = `${erasure.org} ${signal}`
       const left: Row[] = []
-      for (const row of this.#byPlace.get(place) ?? []) {
+      for (const row of this.#bySignal.get(key) ?? []) {
         const isGone =
           selects(erasure.selected, row) && erasure.hasErased(row) && !this.isProtected(row, erasure)
         if (isGone) this.#buried.add(row)
         else left.push(row)
       }
-      this.#byPlace.set(place, left)
+      this.#bySignal.set(key, left)
     }
   }
 

@@ -16,7 +16,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { makeDisk, whatIsMissing } from '../power-cut/disk.ts'
+import { makeDisk, missingRequirements } from '../power-cut/disk.ts'
 
 export class SteppedClock {
   /** Environment for programs that use this clock. */
@@ -49,7 +49,7 @@ export interface SmallDisk {
 
 /** Creates a small separate file system; returns a sentence where that is not possible. */
 export function makeSmallDisk(root: string, sizeBytes: number): SmallDisk | string {
-  const missing = whatIsMissing('ext4', [])
+  const missing = missingRequirements('ext4', [])
   if (missing.length > 0) return missing.join('; ')
   try {
     const disk = makeDisk(root, 'ext4', { imageBytes: sizeBytes, options: ['-m', '0'] })

@@ -2,7 +2,7 @@
 // data changes its kind. Random and damaged messages contain these too rarely.
 
 import type { Signal } from '../../server/telemetry/schema/tables.ts'
-import { below, copyOf, type Node, putTogether, type Random, takeApart } from './mutate.ts'
+import { below, copyOf, encodeFields, type Node, parseFields, type Random } from './mutate.ts'
 import { requestType } from './otlp-messages.ts'
 
 /** Returns the body with keys of one attribute list repeated, or null where it has none. */
@@ -54,8 +54,8 @@ export function changeKind(body: Buffer, random: Random): Buffer | null {
 }
 
 function change(signal: Signal, body: Buffer, work: (nodes: Node[]) => boolean): Buffer | null {
-  const nodes = takeApart(requestType(signal), body)
-  return nodes !== null && work(nodes) ? Buffer.from(putTogether(nodes)) : null
+  const nodes = parseFields(requestType(signal), body)
+  return nodes !== null && work(nodes) ? Buffer.from(encodeFields(nodes)) : null
 }
 
 /** Every list of fields in the tree that has a message of the type. */

@@ -67,14 +67,14 @@ export interface Node {
 }
 
 function mutateFields(type: Type, original: Buffer, changed: Buffer, random: Random): Buffer {
-  const nodes = takeApart(type, changed) ?? takeApart(type, original)
+  const nodes = parseFields(type, changed) ?? parseFields(type, original)
   if (nodes === null) return changed
   changeSome(nodes, random)
-  return Buffer.from(putTogether(nodes))
+  return Buffer.from(encodeFields(nodes))
 }
 
 /** The fields of a message, or null where the bytes can't be parsed. */
-export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
+export function parseFields(type: Type | null, bytes: Uint8Array): Node[] | null {
   try {
     const reader = new BinaryReader(bytes)
     const nodes: Node[] = []
@@ -85,7 +85,7 @@ export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
       const value = Buffer.from(bytes.subarray(start, reader.pos))
       const inner = type?.fieldsById[number]?.resolvedType
       const isMessage = wireType === 2 && inner !== undefined && inner !== null && 'fieldsById' in inner
-      const children = isMessage ? takeApart(inner, contentOf(value)) : null
+      const children = isMessage ? parseFields(inner, contentOf(value)) : null
       nodes.push({ number, wireType, value: children ?? value, type: isMessage ? inner : null })
     }
     return nodes
@@ -97,11 +97,11 @@ export function takeApart(type: Type | null, bytes: Uint8Array): Node[] | null {
 /** Without the length prefix. */
 const contentOf = (value: Uint8Array) => new BinaryReader(value).bytes()
 
-export function putTogether(nodes: readonly Node[]): Uint8Array {
+export function encodeFields(nodes: readonly Node[]): Uint8Array {
   const parts = nodes.map(({ number, wireType, value }) => {
     const tag = new BinaryWriter().uint32(((number << 3) | wireType) >>> 0).finish()
     if (!Array.isArray(value)) return Buffer.concat([tag, value])
-    const content = putTogether(value)
+    const content = encodeFields(value)
     return Buffer.concat([tag, new BinaryWriter().uint32(content.length).finish(), content])
   })
   return Buffer.concat(parts)

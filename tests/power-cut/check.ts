@@ -33,7 +33,7 @@ export interface Sent extends SenderAccount {
   readonly spread: Spread
 }
 
-interface Verdict {
+interface CheckResult {
   readonly bodiesAcknowledged: number
   readonly rowsAcknowledged: number
   readonly bodiesLost: number
@@ -52,8 +52,8 @@ interface Verdict {
 }
 
 /** Compares what was acknowledged before the cut with what exists. */
-export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Verdict {
-  const verdict = { bodiesAcknowledged: 0, rowsAcknowledged: 0, bodiesLost: 0, rowsLost: 0, rowsTwice: 0 }
+export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): CheckResult {
+  const result = { bodiesAcknowledged: 0, rowsAcknowledged: 0, bodiesLost: 0, rowsLost: 0, rowsTwice: 0 }
   const [lost, known]: [string[], Set<string>] = [[], new Set()]
   let [bodiesAcknowledgedTooLate, bodiesAcknowledgedTooLateLost, rowsOfOthers] = [0, 0, 0]
   for (const { organisation, signal, spread, sent, acknowledged } of all) {
@@ -68,11 +68,11 @@ export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Ve
         if (rowsMissing > 0) bodiesAcknowledgedTooLateLost++
         continue
       }
-      verdict.bodiesAcknowledged++
-      verdict.rowsAcknowledged += rowsOf(spread, body) * missing.length
-      verdict.rowsLost += rowsMissing
+      result.bodiesAcknowledged++
+      result.rowsAcknowledged += rowsOf(spread, body) * missing.length
+      result.rowsLost += rowsMissing
       if (rowsMissing === 0) continue
-      verdict.bodiesLost++
+      result.bodiesLost++
       if (lost.length < 3)
         lost.push(
           `${rowsMissing} of body ${body} of ${signal} of ${tenantOf(organisation)}, ` +
@@ -81,10 +81,10 @@ export function judge(stored: Stored, all: readonly Sent[], cutAtMs: number): Ve
     }
   }
   for (const [key, { rows, different }] of stored) {
-    verdict.rowsTwice += rows - different
+    result.rowsTwice += rows - different
     if (!known.has(key)) rowsOfOthers += rows
   }
-  return { ...verdict, bodiesAcknowledgedTooLate, bodiesAcknowledgedTooLateLost, rowsOfOthers, lost }
+  return { ...result, bodiesAcknowledgedTooLate, bodiesAcknowledgedTooLateLost, rowsOfOthers, lost }
 }
 
 export function rowsIn(stored: Stored, tenantId?: string): number {

@@ -18,7 +18,10 @@ const usualImageBytes = 4 * 2 ** 30
  * Returns sentences about what this machine lacks; empty where such a disk can be made and the programs in
  * `others` exist.
  */
-export function whatIsMissing(filesystem: Filesystem, others: readonly string[] = ['xfs_io']): string[] {
+export function missingRequirements(
+  filesystem: Filesystem,
+  others: readonly string[] = ['xfs_io'],
+): string[] {
   const tools = [`mkfs.${filesystem}`, 'mount', 'umount', ...others]
   const lacking = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)
   return [

@@ -5,14 +5,14 @@
 // service is killed, and the image is mounted again. There are three kinds of rounds in turn: "busy";
 // "erasing", where an erasure of a range is in progress; and "quiet", where one sender sends a body now and
 // then and the power is cut at the instant of an acknowledgement, so that no later commit has made it
-// durable. Afterwards these must hold: the service starts by itself; every body acknowledged before the cut
-// exists completely; no row exists twice; a neighbour in the placement of the erasure is unchanged, byte for
-// byte; every part can be read completely; nothing is in a `detached` folder; the erasure ends; and so does
-// one of everything of an organisation, with the rows of all others unchanged. The tables and the data from
-// before have been in the folder long enough to be on the disk when the senders begin; with --first-start
-// they have not, and the power is cut within seconds of the very first start. LETHE_FSYNC and all other
-// settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs). Prints a line of
-// JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
+// durable. Afterwards these must be true: the service starts by itself; every body acknowledged before the
+// cut exists completely; no row exists twice; a neighbour in the placement of the erasure is unchanged, byte
+// for byte; every part can be read completely; nothing is in a `detached` folder; the erasure ends; and so
+// does one of everything of an organisation, with the rows of all others unchanged. The tables and the data
+// from before have been in the folder long enough to be on the disk when the senders begin; with
+// --first-start they have not, and the power is cut within seconds of the very first start. LETHE_FSYNC and
+// all other settings are those of the environment. Needs root, loop devices and xfs_io (xfsprogs). Prints a
+// line of JSON for each round and ends with 1 where one has failed, with 2 where the machine lacks something.
 //
 // npm run power-cut -- [--rounds 5] [--seed 1] [--seconds 10] [--filesystem ext4|xfs] [--first-start] [--root
 // /tmp]
@@ -42,7 +42,7 @@ import {
   type Stored,
   unreadable,
 } from './check.ts'
-import { type Disk, filesystems, makeDisk, whatIsMissing } from './disk.ts'
+import { type Disk, filesystems, makeDisk, missingRequirements } from './disk.ts'
 import type { SenderAccount, SenderOrders } from './senders.ts'
 
 const { values: flags } = parseArgs({
@@ -57,7 +57,7 @@ const { values: flags } = parseArgs({
 })
 const filesystem = filesystems.find((name) => name === flags.filesystem)
 const missing =
-  filesystem === undefined ? [`it knows ${filesystems.join(' and ')}`] : whatIsMissing(filesystem)
+  filesystem === undefined ? [`it knows ${filesystems.join(' and ')}`] : missingRequirements(filesystem)
 if (filesystem === undefined || missing.length > 0) {
   process.stderr.write(`The test can't run here: ${missing.join('; ')}.\n`)
   process.exit(2)
@@ -100,11 +100,11 @@ const erasureLooks = 600
 const settings = { LETHE_COMMIT_DELAY_MS: process.env.LETHE_COMMIT_DELAY_MS ?? '50', LETHE_LOG_LEVEL: 'warn' }
 
 /** What must be ended and removed, however this program ends. */
-const held: { disk?: Disk; ends: (() => unknown)[] } = { ends: [] }
+const opened: { disk?: Disk; ends: (() => unknown)[] } = { ends: [] }
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
-    for (const end of held.ends) end()
-    held.disk?.remove()
+    for (const end of opened.ends) end()
+    opened.disk?.remove()
     process.exit(130)
   })
 
@@ -114,25 +114,25 @@ process.stdout.write(
 let failed = 0
 for (let round = 0; round < Number(flags.rounds); round++) {
   const disk = makeDisk(flags.root, filesystem)
-  held.disk = disk
+  opened.disk = disk
   try {
     const { failures, ...facts } = await cutOnce(disk, kinds[round % kinds.length] ?? 'busy').catch(
-      (error: unknown): Outcome => ({ failures: [`the round was interrupted: ${messageOf(error)}`] }),
+      (error: unknown): RoundResult => ({ failures: [`the round was interrupted: ${messageOf(error)}`] }),
     )
     if (failures.length > 0) failed++
     process.stdout.write(`${JSON.stringify({ round, ...facts, failures, ok: failures.length === 0 })}\n`)
   } finally {
-    for (const end of held.ends.splice(0)) await end()
+    for (const end of opened.ends.splice(0)) await end()
     disk.remove()
   }
 }
 process.exit(failed > 0 ? 1 : 0)
 
-interface Outcome extends Record<string, unknown> {
+interface RoundResult extends Record<string, unknown> {
   readonly failures: string[]
 }
 
-async function cutOnce(disk: Disk, kind: Kind): Promise<Outcome> {
+async function cutOnce(disk: Disk, kind: Kind): Promise<RoundResult> {
   const isErasing = kind === 'erasing'
   const dataDir = join(disk.mount, 'data')
   const cutAfterMs = Number(flags.seconds) * 1000 * (0.4 + 0.6 * random())
@@ -206,8 +206,8 @@ interface Known {
 
 async function checks(product: Product, known: Known): Promise<{ facts: object; failures: string[] }> {
   const failures: string[] = []
-  const expect = (holds: boolean, otherwise: string) => {
-    if (!holds) failures.push(otherwise)
+  const expect = (isTrue: boolean, otherwise: string) => {
+    if (!isTrue) failures.push(otherwise)
   }
   const bad = await unreadable(product)
   expect(bad.length === 0, `unreadable: ${bad.slice(0, 3).join('; ')}`)
@@ -232,10 +232,10 @@ async function checks(product: Product, known: Known): Promise<{ facts: object; 
   }
   const owed = known.sent.filter(({ organisation }) => !(isErased && organisation === erased))
   const others = new Map([...stored].filter(([key]) => !(isErased && key.startsWith(`${erasedTenant} `))))
-  const { lost, ...verdict } = judge(others, owed, known.cutAtMs)
-  expect(verdict.bodiesLost === 0, `lost: ${lost.join('; ')}`)
-  expect(verdict.rowsTwice === 0, `${verdict.rowsTwice} rows exist twice`)
-  expect(verdict.rowsOfOthers === 0, `${verdict.rowsOfOthers} rows that nobody sent`)
+  const { lost, ...result } = judge(others, owed, known.cutAtMs)
+  expect(result.bodiesLost === 0, `lost: ${lost.join('; ')}`)
+  expect(result.rowsTwice === 0, `${result.rowsTwice} rows exist twice`)
+  expect(result.rowsOfOthers === 0, `${result.rowsOfOthers} rows that nobody sent`)
   expect((await fingerprint(product, tenantOf(neighbour))) === known.print, 'the neighbour has changed')
 
   const leaving = await endErasure(product, await askErasure(product, departing, 'all'), departing)
@@ -246,7 +246,7 @@ async function checks(product: Product, known: Known): Promise<{ facts: object; 
     `${rowsIn(rest, tenantOf(departing))} rows of the erased organisation`,
   )
   expect(sameBut(stored, rest, tenantOf(departing)), 'the full erasure has changed rows of others')
-  const facts = { ...verdict, rowsStored: rowsIn(stored), erasureUnderWay: erasure, erasureOfAll: leaving }
+  const facts = { ...result, rowsStored: rowsIn(stored), erasureUnderWay: erasure, erasureOfAll: leaving }
   return { facts, failures }
 }
 
@@ -268,7 +268,7 @@ function sameBut(before: Stored, after: Stored, tenantId: string): boolean {
 async function start(dataDir: string, onLine: (line: string) => void): Promise<Product> {
   const options = { organisations: neighbour + 1, env: settings, onLine, readyWithinS: startLimitS }
   const product = await startProduct(dataDir, options)
-  held.ends.push(() => product.kill())
+  opened.ends.push(() => product.kill())
   return product
 }
 
@@ -297,7 +297,7 @@ function startSenders({ address, secretOf }: Product, kind: Kind): ChildProcess 
   const crowd = fork(fileURLToPath(new URL('senders.ts', import.meta.url)), {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
-  held.ends.push(() => crowd.kill('SIGKILL'))
+  opened.ends.push(() => crowd.kill('SIGKILL'))
   const senderOf = (organisation: number, signal: Signal) => ({
     organisation,
     signal,

@@ -83,8 +83,8 @@ testRace('entries of a chain follow one another', async ({ clock, control, tenan
   return {
     first: append,
     second: append,
-    check: async (outcomes) => {
-      assert.deepEqual(summaryOf(outcomes), { fulfilled: 2, refused: [] })
+    check: async (results) => {
+      assert.deepEqual(summaryOf(results), { fulfilled: 2, refused: [] })
       const chain = await readChain(control, 'audit_entries', tenantId)
       assert.deepEqual([chain.length, findBreak(chain)], [2, null])
     },
@@ -94,8 +94,8 @@ testRace('entries of a chain follow one another', async ({ clock, control, tenan
 testRace('the same deletion asked for twice is one request', async (scene) => ({
   first: asking(scene),
   second: asking(scene),
-  check: async (outcomes) => {
-    assert.equal(summaryOf(outcomes).fulfilled, 2)
+  check: async (results) => {
+    assert.equal(summaryOf(results).fulfilled, 2)
     assert.equal((await requestsOf(scene)).length, 1)
   },
 }))
@@ -105,7 +105,7 @@ testRace(
   async (scene) => ({
     first: asking(scene, { signals: ['logs'] }, 'key'),
     second: asking(scene, { signals: ['traces'] }, 'key'),
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['InvalidInput'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['InvalidInput'] }),
   }),
 )
 
@@ -114,8 +114,8 @@ testRace('an organisation has no more open requests than it may have', async (sc
   return {
     first: asking(scene, rangeOf(100, 1)),
     second: asking(scene, rangeOf(200, 1)),
-    check: async (outcomes) => {
-      assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['too_many_requests'] })
+    check: async (results) => {
+      assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['too_many_requests'] })
       assert.equal((await requestsOf(scene)).length, openRequestsMax)
     },
   }
@@ -126,8 +126,8 @@ testRace('requests of two organisations have two numbers', async (scene) => {
   return {
     first: asking(scene),
     second: asking(other),
-    check: (outcomes) => {
-      const [one, two] = [resultOf<RequestRow>(outcomes.first), resultOf<RequestRow>(outcomes.second)]
+    check: (results) => {
+      const [one, two] = [resultOf<RequestRow>(results.first), resultOf<RequestRow>(results.second)]
       assert.ok(two.seq > one.seq, `${one.seq} and ${two.seq}`)
     },
   }
@@ -140,8 +140,8 @@ testRace(
     return {
       first: asking(scene, rangeOf(100, 20)),
       second: asking(scene, rangeOf(60, 20)),
-      check: async (outcomes) => {
-        assert.equal(summaryOf(outcomes).fulfilled, 2)
+      check: async (results) => {
+        assert.equal(summaryOf(results).fulfilled, 2)
         const states = (await requestsOf(scene)).map(({ status }) => status).sort()
         assert.deepEqual(states, ['awaiting_approval', 'running'])
       },
@@ -169,9 +169,9 @@ testStatementRace('of two decisions about a request one is made', async (scene) 
   return {
     first: (control) => storeOf(control, scene).move(seen, 'approve', by),
     second: (control) => storeOf(control, scene).move(seen, 'cancel', by),
-    check: async (outcomes) => {
-      assert.notEqual(resultOf(outcomes.first), null)
-      assert.equal(resultOf(outcomes.second), null)
+    check: async (results) => {
+      assert.notEqual(resultOf(results.first), null)
+      assert.equal(resultOf(results.second), null)
       assert.deepEqual(
         (await requestsOf(scene)).map(({ status }) => status),
         ['scheduled'],
@@ -186,8 +186,8 @@ testRace('a full erasure that begins and a deletion beside it exclude each other
   return {
     first: (control) => storeOf(control, scene).move(seen, 'start', by),
     second: asking(scene, rangeOf(10, 1)),
-    check: (outcomes) =>
-      assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['deletion_conflict'] }),
+    check: (results) =>
+      assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['deletion_conflict'] }),
   }
 })
 
@@ -210,7 +210,7 @@ testRace('a hold is refused while a step erases what it covers', async (scene) =
   return {
     first: begin,
     second: place,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['erasing'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['erasing'] }),
   }
 })
 
@@ -219,7 +219,7 @@ testRace('a step does not begin on what a hold covers', async (scene) => {
   return {
     first: place,
     second: begin,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['ErasureError'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['ErasureError'] }),
   }
 })
 
@@ -232,7 +232,7 @@ testRace('an organisation has no more holds than it may have', async (scene) => 
   return {
     first: place,
     second: place,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['too_many_holds'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['too_many_holds'] }),
   }
 })
 
@@ -261,7 +261,7 @@ testRace('a shorter retention is approved once', async (scene) => {
   return {
     first: approve('ada'),
     second: approve('ben'),
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['not_found'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['not_found'] }),
   }
 })
 
@@ -273,7 +273,7 @@ testRace(
         new DeletionPolicies(control, scene.clock).set(scene.tenantId, 'every_deletion', owner),
       second: (control) =>
         new RetentionStore(control, scene.clock, findRelated).set(scene.tenantId, { logs_days: 7 }, owner),
-      check: (outcomes) => assert.equal(resultOf<{ waits: boolean }>(outcomes.second).waits, true),
+      check: (results) => assert.equal(resultOf<{ waits: boolean }>(results.second).waits, true),
     }
   },
 )
@@ -305,7 +305,7 @@ testRace('a certificate is issued once', async (scene) => {
       clock: scene.clock,
       keys: new SigningKeys(scene.control, scene.clock, new KeySeal('a sealing key that only this test has')),
       derivedStores: [],
-      placesNotErased: [],
+      notReached: [],
       findBackups: async () => [],
       issuer: async () => ({
         instanceSha256: 'x',
@@ -319,7 +319,7 @@ testRace('a certificate is issued once', async (scene) => {
   return {
     first: issue,
     second: issue,
-    check: (outcomes) => assert.equal(resultOf(outcomes.first), resultOf(outcomes.second)),
+    check: (results) => assert.equal(resultOf(results.first), resultOf(results.second)),
   }
 })
 
@@ -339,9 +339,9 @@ testRace('a backup that was taken before an erasure was completed is known to be
       const [backup] = taken
       assert.ok(backup)
       if (backup.erased.includes(requestId)) return
-      const before = (await new BackupRegister(scene.control, scene.clock).holding([requestId])).fromBefore(
-        requestId,
-      )
+      const before = (
+        await new BackupRegister(scene.control, scene.clock).containing([requestId])
+      ).fromBefore(requestId)
       assert.ok(
         before.some(({ backup_id }) => backup_id === backup.id),
         'it has the telemetry and counts as clean',

@@ -1,7 +1,7 @@
 // Races of two processes at one control plane: the first pauses before its commit until the second waits for
 // its lock or has ended, and then commits. Nothing here depends on time. Each race is run twice: with locks,
-// where its rule must hold, and without, where it must break, so that a race which cannot break the rule
-// fails the test. A process has one connection, so that a statement outside its transaction fails too.
+// where its rule must be kept, and without, where it must be broken, so that a race which cannot break the
+// rule fails the test. A process has one connection, so that a statement outside its transaction fails too.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -13,7 +13,7 @@ import { openSharedPostgresPlane } from '../postgres-plane.ts'
 
 type Act = (control: Control) => Promise<unknown>
 
-interface Outcomes {
+interface RaceResults {
   readonly first: PromiseSettledResult<unknown>
   readonly second: PromiseSettledResult<unknown>
 }
@@ -22,7 +22,7 @@ interface Race {
   readonly first: Act
   readonly second: Act
   /** Fails an assertion where the rule is broken. */
-  readonly check: (outcomes: Outcomes) => Promise<void> | void
+  readonly check: (results: RaceResults) => Promise<void> | void
 }
 
 export interface RaceScene {
@@ -48,8 +48,8 @@ export function testRace(name: string, prepare: (scene: RaceScene) => Promise<Ra
     const kept = await prepare(await openScene())
     await kept.check(await run(kept, locking))
     const broken = await prepare(await openScene())
-    const outcomes = await run(broken, lockless)
-    await assert.rejects(async () => broken.check(outcomes), { name: 'AssertionError' }, 'no lock is needed')
+    const results = await run(broken, lockless)
+    await assert.rejects(async () => broken.check(results), { name: 'AssertionError' }, 'no lock is needed')
   })
 }
 
@@ -64,16 +64,16 @@ export function testStatementRace(name: string, prepare: (scene: RaceScene) => P
 }
 
 /** How many of the two succeeded, and the codes of the errors of the others. */
-export function summaryOf({ first, second }: Outcomes): { fulfilled: number; refused: string[] } {
-  const refused = [first, second].flatMap((outcome) =>
-    outcome.status === 'rejected' ? [String(outcome.reason.code ?? outcome.reason.name)] : [],
+export function summaryOf({ first, second }: RaceResults): { fulfilled: number; refused: string[] } {
+  const refused = [first, second].flatMap((result) =>
+    result.status === 'rejected' ? [String(result.reason.code ?? result.reason.name)] : [],
   )
   return { fulfilled: 2 - refused.length, refused }
 }
 
-export function resultOf<T>(outcome: PromiseSettledResult<unknown>): T {
-  assert.ok(outcome.status === 'fulfilled', outcome.status === 'rejected' ? String(outcome.reason) : '')
-  return outcome.value as T
+export function resultOf<T>(result: PromiseSettledResult<unknown>): T {
+  assert.ok(result.status === 'fulfilled', result.status === 'rejected' ? String(result.reason) : '')
+  return result.value as T
 }
 
 async function openScene(): Promise<RaceScene> {
@@ -86,13 +86,16 @@ async function openScene(): Promise<RaceScene> {
   return { control: plane.control, tenantId, clock: new ManualClock(startMs) }
 }
 
-async function run({ first, second }: Race, [ours, theirs]: readonly [Control, Control]): Promise<Outcomes> {
-  const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const one = first(stoppingBeforeCommit(ours, reached.resolve, held.promise))
+async function run(
+  { first, second }: Race,
+  [ours, theirs]: readonly [Control, Control],
+): Promise<RaceResults> {
+  const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const one = first(stoppingBeforeCommit(ours, reached.resolve, released.promise))
   await Promise.race([reached.promise, settled(one)])
   const two = second(theirs)
   await untilItWaits(two)
-  held.resolve()
+  released.resolve()
   const [atFirst, atSecond] = await Promise.allSettled([one, two])
   return { first: atFirst, second: atSecond }
 }
@@ -106,7 +109,7 @@ function withoutLocks(control: Control): Control {
 }
 
 /** A handle whose first transaction pauses before its commit. */
-function stoppingBeforeCommit(control: Control, reached: () => void, held: Promise<void>): Control {
+function stoppingBeforeCommit(control: Control, reached: () => void, released: Promise<void>): Control {
   let hasStopped = false
   const transaction = () => {
     const builder: TransactionBuilder<Database> = control.transaction()
@@ -117,7 +120,7 @@ function stoppingBeforeCommit(control: Control, reached: () => void, held: Promi
         if (!hasStopped) {
           hasStopped = true
           reached()
-          await held
+          await released
         }
         return result
       })

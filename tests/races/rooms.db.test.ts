@@ -54,7 +54,7 @@ testRace('two new organisations share no placement while one is free', async (sc
   return {
     first: creating(scene, `placed-a-${scene.tenantId}`),
     second: creating(scene, `placed-b-${scene.tenantId}`),
-    check: (outcomes) => assert.notEqual(resultOf(outcomes.first), resultOf(outcomes.second)),
+    check: (results) => assert.notEqual(resultOf(results.first), resultOf(results.second)),
   }
 })
 
@@ -63,7 +63,7 @@ testRace('an organisation that is created twice is refused by name', async (scen
   return {
     first: create,
     second: create,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['name_taken'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['name_taken'] }),
   }
 })
 
@@ -90,7 +90,7 @@ testStatementRace('a secret belongs to one token, also of two organisations', as
   return {
     first: making(scene, { secret }),
     second: making(scene, { secret, tenantId: other }),
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['name_taken'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['name_taken'] }),
   }
 })
 
@@ -103,8 +103,7 @@ testRace('an organisation has no more tokens than it may have', async (scene) =>
   return {
     first: make,
     second: make,
-    check: (outcomes) =>
-      assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['too_many_tokens'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['too_many_tokens'] }),
   }
 })
 
@@ -114,7 +113,7 @@ testRace('no token is made with one that is being revoked', async (scene) => {
   return {
     first: (control) => tenancyOf(control, scene).revokeToken({ ...revocation, withDescendants: true }),
     second: making(scene, { actor: tokenActor(id, 'x') }),
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['token_revoked'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['token_revoked'] }),
   }
 })
 
@@ -132,8 +131,8 @@ testRace('a token has no more sessions than it may have', async (scene) => {
   return {
     first: signIn,
     second: signIn,
-    check: async (outcomes) => {
-      assert.equal(summaryOf(outcomes).fulfilled, 2)
+    check: async (results) => {
+      assert.equal(summaryOf(results).fulfilled, 2)
       const { sessions } = await scene.control
         .selectFrom('sessions')
         .select(({ fn }) => fn.countAll<number>().as('sessions'))
@@ -153,7 +152,7 @@ testStatementRace('a sign-in code is used once', async (scene) => {
   return {
     first: signIn,
     second: signIn,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['token_unknown'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['token_unknown'] }),
   }
 })
 
@@ -183,7 +182,7 @@ testRace('one key signs after two rotations', async (scene) => {
   }
 })
 
-testRace('a key that is retired while keys are sealed anew keeps no private half', async (scene) => {
+testRace('a key that is retired while keys are sealed again keeps no private half', async (scene) => {
   await scene.control.deleteFrom('signing_keys').execute()
   const sourceOf = (name: string) => ({ secret: null, file: join(folder, `${scene.tenantId}-${name}`) })
   const before = await prepareSeal(scene.control, sourceOf('before'))
@@ -216,7 +215,7 @@ testRace('an organisation has no more detectors than it may have', async (scene)
   return {
     first: detecting(scene),
     second: detecting(scene),
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['InvalidInput'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['InvalidInput'] }),
   }
 })
 
@@ -231,8 +230,8 @@ testStatementRace('of two changes of a detector the second finds that it has cha
   return {
     first: rename('one'),
     second: rename('two'),
-    check: async (outcomes) => {
-      assert.equal(resultOf(outcomes.second), null)
+    check: async (results) => {
+      assert.equal(resultOf(results.second), null)
       const now = await detectionOf(scene.control, scene).findDetector(scene.tenantId, detector.id)
       assert.deepEqual([now?.definition.name, now?.revision], ['one', 2])
     },
@@ -248,7 +247,7 @@ testRace('an organisation has no more mutes than it may have', async (scene) => 
   return {
     first: mute,
     second: mute,
-    check: (outcomes) => assert.deepEqual(summaryOf(outcomes), { fulfilled: 1, refused: ['InvalidInput'] }),
+    check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['InvalidInput'] }),
   }
 })
 
@@ -277,8 +276,8 @@ testRace('each of two verdicts on a held anomaly keeps a version of it', async (
   return {
     first: judge,
     second: judge,
-    check: async (outcomes) => {
-      assert.deepEqual(summaryOf(outcomes), { fulfilled: 2, refused: [] })
+    check: async (results) => {
+      assert.deepEqual(summaryOf(results), { fulfilled: 2, refused: [] })
       const versions = await detectionOf(scene.control, scene).listVersions(scene.tenantId, anomalyId)
       assert.deepEqual(
         versions.map(({ version }) => version),
@@ -288,7 +287,7 @@ testRace('each of two verdicts on a held anomaly keeps a version of it', async (
   }
 })
 
-testRace('a verdict on what is just being held keeps a version of it', async (scene) => {
+testRace('a verdict on an anomaly while a hold is placed keeps a version of it', async (scene) => {
   const { anomalyId } = await withAnomaly(scene)
   return {
     first: (control) =>
@@ -309,7 +308,7 @@ testRace('a run that used feedback from before a verdict is not recorded', async
     first: judging(scene, anomalyId),
     second: (control) =>
       detectionOf(control, scene).recordRun({ ...runRecordOf(detector, startMs, []), tuning }),
-    check: (outcomes) => assert.equal(resultOf(outcomes.second), false),
+    check: (results) => assert.equal(resultOf(results.second), false),
   }
 })
 
@@ -320,9 +319,9 @@ testRace('an erasure finds what a run records at once', async (scene) => {
     first: (control) =>
       detectionOf(control, scene).recordRun(runRecordOf(detector, startMs, [findingOf(atNs(0), atNs(10))])),
     second: (control) => new DerivedAnomalies(control, readActiveHolds).remove(scene.tenantId, erasure),
-    check: async (outcomes) => {
-      assert.equal(resultOf(outcomes.first), true)
-      assert.equal(resultOf(outcomes.second), 1)
+    check: async (results) => {
+      assert.equal(resultOf(results.first), true)
+      assert.equal(resultOf(results.second), 1)
       const left = await new DerivedAnomalies(scene.control, readActiveHolds).count(
         scene.tenantId,
         erasure,
@@ -337,7 +336,7 @@ testStatementRace('of two processes one has a lease', async (scene) => ({
   first: (control) =>
     transact(control, (trx) => new Leases(trx, scene.clock, 'one').take(scene.tenantId, 1000)),
   second: (control) => new Leases(control, scene.clock, 'two').take(scene.tenantId, 1000),
-  check: (outcomes) => assert.deepEqual([resultOf(outcomes.first), resultOf(outcomes.second)], [true, false]),
+  check: (results) => assert.deepEqual([resultOf(results.first), resultOf(results.second)], [true, false]),
 }))
 
 testStatementRace('two processes that count what was sent lose nothing, in whatever order', async (scene) => {
@@ -356,8 +355,8 @@ testStatementRace('two processes that count what was sent lose nothing, in whate
   return {
     first: add([scene.tenantId, other]),
     second: add([other, scene.tenantId]),
-    check: async (outcomes) => {
-      assert.equal(summaryOf(outcomes).fulfilled, 2)
+    check: async (results) => {
+      assert.equal(summaryOf(results).fulfilled, 2)
       const store = storeOf(scene.control)
       for (const tenantId of [scene.tenantId, other]) {
         assert.deepEqual(await store.countsOf(tenantId, counts.day), {

@@ -47,7 +47,7 @@ export function backupDirsOf(dataDir: string, backupDir: string): BackupDirs {
 
 /**
  * Makes a state with a stopped service when it is first needed. Every call puts its folders back as they were
- * then, at the same place, because a data folder records where its backups are.
+ * then, at the same path, because a data folder records where its backups are.
  */
 export function madeOnce<T extends { readonly dirs: BackupDirs }>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<{ readonly state: T; readonly saved: string }> | null = null
@@ -73,7 +73,7 @@ export function lethe(dirs: BackupDirs, ...words: string[]): Promise<Ended> {
 }
 
 /** Starts `lethe`; resolves `saying` when it has printed that text on standard error. */
-export function beginLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
+export function startLethe(dirs: BackupDirs, saying: RegExp, ...words: string[]) {
   const env = { ...nodeEnvironment, PATH: process.env.PATH, LETHE_PORT: '0', ...dirs.settings }
   const child = spawn(process.execPath, [...nodeWords, ...words], {
     env,

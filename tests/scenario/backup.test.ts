@@ -21,7 +21,6 @@ import {
   acme,
   ask,
   backupDirsOf,
-  beginLethe,
   bodiesOf,
   cleanUp,
   completed,
@@ -37,6 +36,7 @@ import {
   send,
   serve,
   serveReady,
+  startLethe,
   takeBackup,
 } from './backup-dirs.ts'
 import {
@@ -153,10 +153,10 @@ describe('telemetry erased after a backup', () => {
   test('is listed with the backups that have it, until they are removed', async () => {
     const { dirs, backupId, requestId } = await erasedSinceBackup()
     const service = await serveReady(dirs)
-    const held = await readDeletion(service, requestId)
+    const waiting = await readDeletion(service, requestId)
     const [line = ''] = (await lethe(dirs, 'backup', 'list')).out.split('\n')
     const expires = /expires (\S+)/.exec(line)?.[1]
-    assert.equal(held.backups_clear_by, expires)
+    assert.equal(waiting.backups_clear_by, expires)
     const removed = await lethe(dirs, 'backup', 'remove', backupId)
     assert.equal(removed.code, 0, removed.err)
     assert.notEqual((await readDeletion(service, requestId)).backups_clear_by, expires)
@@ -212,7 +212,7 @@ describe('a backup', () => {
     isSending = false
     await Promise.all(senders)
     await service.terminate()
-    assert.ok(atTheEnd > before.length, 'ingest went on meanwhile')
+    assert.ok(atTheEnd > before.length, 'ingest continued meanwhile')
 
     await restored(dirs, backupId)
     const again = await serveReady(dirs)
@@ -255,7 +255,7 @@ describe('a backup', () => {
       202,
     )
     await service.standing
-    const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
+    const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
     while ((await lethe(dirs, 'backup', 'list')).out === '')
       await new Promise((resolve) => setImmediate(resolve))
     await service.kill()
@@ -276,7 +276,7 @@ describe('a backup', () => {
       const dirs = newBackupDirs()
       const service = await serveReady(dirs, { organisations: [acme, globex], standStill: point })
       await sendRows(service)
-      const command = beginLethe(dirs, /^The service has stopped/, 'backup', 'create')
+      const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
       // The command leaves the folder to the restarted service.
@@ -412,10 +412,10 @@ describe('a restore', () => {
     const other = newBackupDirs()
     await (await populated(other)).terminate()
     const theirs = await takeBackup(other)
-    await refusedHere(/holds the telemetry of another data folder/, join(other.backupDir, theirs))
+    await refusedHere(/contains the telemetry of another data folder/, join(other.backupDir, theirs))
     const noFolder = join(dirs.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
-    await refusedHere(/holds the telemetry of another data folder/, backup, noFolder)
+    await refusedHere(/contains the telemetry of another data folder/, backup, noFolder)
 
     const again = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(again, acme), rows)

@@ -10,7 +10,7 @@ import { DeletionRequest, LedgerEntry } from '../../contract/deletion/requests.t
 import { CreatedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
-import { openBeside, whileLocked } from '../control-planes.ts'
+import { openSecondHandle, whileLocked } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOfEverySignal, requestIn } from './erasing.ts'
 import {
@@ -168,7 +168,7 @@ test('an erasure continues when its requester loses the role, and still names th
 })
 
 test('while another process locks the control plane, nothing is accepted, hidden or half written', async () => {
-  const other = openBeside(join(dataDir, 'control.db'))
+  const other = openSecondHandle(join(dataDir, 'control.db'))
   const before = await service.read(deletionsUrl, pageOf(DeletionRequest))
   await whileLocked(other, async () => {
     assertRefused(await erase(range(8, 9)), 503, 'overloaded')

@@ -8,7 +8,7 @@ import { unpackColumns } from './engine-files.ts'
 
 /** Where a canary was put, such as `log body`, and the bytes to search for. */
 interface Canary {
-  readonly place: string
+  readonly name: string
   readonly bytes: Buffer
 }
 
@@ -16,16 +16,16 @@ export class Canaries {
   readonly all: Canary[] = []
 
   /** A unique text. */
-  text(place: string): string {
+  text(name: string): string {
     const text = `cnry${randomBytes(9).toString('base64url')}`
-    this.all.push({ place, bytes: Buffer.from(text) })
+    this.all.push({ name, bytes: Buffer.from(text) })
     return text
   }
 
   /** A trace or span id; the engine stores ids as hexadecimal text. */
-  id(place: string, bytes: 8 | 16): string {
+  id(name: string, bytes: 8 | 16): string {
     const text = randomBytes(bytes).toString('hex')
-    this.all.push({ place, bytes: Buffer.from(text) })
+    this.all.push({ name, bytes: Buffer.from(text) })
     return text
   }
 
@@ -33,11 +33,11 @@ export class Canaries {
    * A number; found as the eight bytes of a double, which is how columns and SQLite pages store it, in either
    * byte order.
    */
-  number(place: string): number {
+  number(name: string): number {
     const double = randomBytes(8)
     // A positive, finite number of ordinary size.
     double[7] = 0x41
-    this.all.push({ place, bytes: double })
+    this.all.push({ name, bytes: double })
     return double.readDoubleLE()
   }
 }
@@ -47,8 +47,8 @@ const keyed = (key: string, value: string) => [{ key, value: { stringValue: valu
 /** Export bodies in OTLP/JSON, by signal; each part contains a canary. */
 export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string, object> {
   const time = timeNs.toString()
-  const text = (place: string) => canaries.text(place)
-  const attributes = (place: string) => keyed(text(`${place} key`), text(`${place} value`))
+  const text = (name: string) => canaries.text(name)
+  const attributes = (name: string) => keyed(text(`${name} key`), text(`${name} value`))
   const resource = (signal: string) => ({
     resource: {
       attributes: [
@@ -67,9 +67,9 @@ export function canaryExports(canaries: Canaries, timeNs: bigint): Record<string
       ...(signal !== 'traces' && { attributes: attributes(`${signal} scope attribute`) }),
     },
   })
-  const ids = (place: string) => ({
-    traceId: canaries.id(`${place} trace id`, 16),
-    spanId: canaries.id(`${place} span id`, 8),
+  const ids = (name: string) => ({
+    traceId: canaries.id(`${name} trace id`, 16),
+    spanId: canaries.id(`${name} span id`, 8),
   })
   const logRecord = {
     timeUnixNano: time,
@@ -175,14 +175,14 @@ function metricsOf(canaries: Canaries, time: string): object[] {
  * Every file below a folder whose bytes, plain or decompressed, contain the canary; numbers in either byte
  * order.
  */
-export function filesHolding(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
-  const found = new Map(canaries.map(({ place }) => [place, [] as string[]]))
+export function filesWithCanaries(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
+  const found = new Map(canaries.map(({ name }) => [name, [] as string[]]))
   for (const path of filesBelow(folder)) {
     const file = readFileSync(path)
     const content = path.endsWith('.bin') ? Buffer.concat([file, unpackColumns(file)]) : file
-    for (const { bytes, place } of canaries) {
+    for (const { bytes, name } of canaries) {
       const isThere = content.includes(bytes) || content.includes(Buffer.from(bytes).reverse())
-      if (isThere) found.get(place)?.push(path)
+      if (isThere) found.get(name)?.push(path)
     }
   }
   return found

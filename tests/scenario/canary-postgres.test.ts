@@ -1,9 +1,9 @@
-// A service with its control plane on PostgreSQL, as an ordinary role. What an anomaly says, and what a
-// person wrote about it, is unique and is searched for in every file of the server's data folder: found
-// before the erasure, and afterwards in none but the write-ahead log, which certificates name. A neighbour
+// A service with its control plane on PostgreSQL, as an ordinary role. The text of an anomaly, and the note
+// of a person about it, are unique and are searched for in every file of the server's data folder: they are
+// found before the erasure, and afterwards only in the write-ahead log, which certificates name. A neighbour
 // has such an anomaly too and keeps it. An erasure also survives a restart of the server and the end of its
-// connections, and failovers to standbys, after which the service starts again; probes are told while there
-// is no server. What people typed into settings, such as mutes, is kept as on every database.
+// connections, and failovers to standbys, after which the service starts again; probes get an error while
+// there is no server. Texts in settings, such as mutes, are kept as on every database.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -34,7 +34,7 @@ import {
 } from '../postgres-server.ts'
 import { openCuttingProxy } from '../races/cutting-proxy.ts'
 import { waitFor } from '../wait-for.ts'
-import { Canaries, filesHolding } from './canaries.ts'
+import { Canaries, filesWithCanaries } from './canaries.ts'
 import { deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import { eraseCompletely, type Service, startService, type Who } from './service.ts'
 import { superviseService } from './supervised.ts'
@@ -135,12 +135,12 @@ async function plant(as: Who, startNs: bigint): Promise<Canaries> {
   return canaries
 }
 
-/** Places of canaries by whether a file of the folder has them. Everything in memory is written before. */
-async function placesIn(folder: string, canaries: Canaries): Promise<{ found: string[]; absent: string[] }> {
+/** Names of canaries by whether a file of the folder has them. Everything in memory is written before. */
+async function searchFor(folder: string, canaries: Canaries): Promise<{ found: string[]; absent: string[] }> {
   await admin('checkpoint')
-  const places = [...filesHolding(join(files, folder), canaries.all)]
+  const searched = [...filesWithCanaries(join(files, folder), canaries.all)]
   const named = (isFound: boolean) =>
-    places.filter(([, at]) => at.length > 0 === isFound).map(([place]) => place)
+    searched.filter(([, at]) => at.length > 0 === isFound).map(([name]) => name)
   return { found: named(true), absent: named(false) }
 }
 
@@ -161,7 +161,7 @@ test('after an erasure no file of PostgreSQL but its log has a byte of it, and t
   const erased = await plant('acme/owner', nowNs - 3n * hourNs)
   await admin('analyze')
   for (const canaries of [erased, neighbour]) {
-    assert.deepEqual((await placesIn('base', canaries)).absent, [], 'the search finds all of them')
+    assert.deepEqual((await searchFor('base', canaries)).absent, [], 'the search finds all of them')
   }
   const done = await eraseCompletely(service, {
     scope: 'range',
@@ -169,13 +169,13 @@ test('after an erasure no file of PostgreSQL but its log has a byte of it, and t
     range_end: formatInstant(nowNs - 2n * hourNs),
   })
   for (const folder of folders) {
-    assert.deepEqual((await placesIn(folder, erased)).found, [], `something is left in ${folder}`)
+    assert.deepEqual((await searchFor(folder, erased)).found, [], `something is left in ${folder}`)
   }
-  assert.deepEqual((await placesIn('base', neighbour)).absent, ['earlier note'], 'which was deleted too')
+  assert.deepEqual((await searchFor('base', neighbour)).absent, ['earlier note'], 'which was deleted too')
   assert.equal((await anomaliesOf('globex/owner')).length, 1)
 
   assert.deepEqual(
-    (await placesIn('pg_wal', erased)).absent,
+    (await searchFor('pg_wal', erased)).absent,
     [],
     'the log has all of it until it is overwritten',
   )
@@ -191,7 +191,7 @@ test('after an erasure no file of PostgreSQL but its log has a byte of it, and t
   }
 })
 
-test('an erasure goes on by itself after a restart of PostgreSQL, and after its connections were ended while it rewrites', async () => {
+test('an erasure continues by itself after a restart of PostgreSQL, and after its connections were ended while it rewrites', async () => {
   // Detectors report nothing about the time that was erased before.
   const erased = await plant('acme/owner', nowNs - hourNs)
   const [before] = await anomaliesOf('globex/owner')
@@ -224,7 +224,7 @@ test('an erasure goes on by itself after a restart of PostgreSQL, and after its 
   await ending
   assert.equal(status, 'completed')
   assert.deepEqual(interrupted.toSorted(), ['anomalies removed', 'before read-back', 'step recorded'])
-  assert.deepEqual((await placesIn('base', erased)).found, [])
+  assert.deepEqual((await searchFor('base', erased)).found, [])
   assert.deepEqual(await anomaliesOf('acme/owner'), [])
   assert.deepEqual(await anomaliesOf('globex/owner'), [before])
 })
@@ -251,7 +251,9 @@ test('while PostgreSQL is stopped the service is alive and not ready, and says w
 const endConnections = () =>
   admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'service'")
 
-/** Reads a table in a transaction that goes on, so that the table can't be written anew. Returns its end. */
+/**
+ * Reads a table in a transaction that stays open, so that the table can't be rewritten. Returns its end.
+ */
 async function readForLong(table: string): Promise<() => void> {
   const reader = spawn(programOf('psql'), ['-h', server.folder, '-U', role, '-d', database, '-Atq'], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -279,7 +281,7 @@ async function addStandby(): Promise<PostgresServer> {
   return standby
 }
 
-/** The primary crashes; the service sees that, and then the standby takes its place and its address. */
+/** The primary crashes; the service sees that, and then the standby replaces it at its address. */
 async function failOver(standby: PostgresServer): Promise<void> {
   await primary.crash()
   await waitFor(probe, ({ status }) => status === 503)
@@ -331,7 +333,7 @@ async function workUntilErased(requestId: string): Promise<{ tokens: string[]; t
   return { tokens, timesNs }
 }
 
-test('a failover to a synchronous standby during an erasure: the service starts again and goes on, and nothing that it acknowledged is lost', async () => {
+test('a failover to a synchronous standby during an erasure: the service starts again and continues, and nothing that it acknowledged is lost', async () => {
   const standby = await addStandby()
   await admin("alter system set synchronous_standby_names = '*'", 'select pg_reload_conf()')
   await waitFor(

@@ -10,7 +10,7 @@ import { Incident, IncidentWithMembers } from '../../contract/detection/incident
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { Canaries, canaryExports, filesHolding } from './canaries.ts'
+import { Canaries, canaryExports, filesWithCanaries } from './canaries.ts'
 import { eraseCompletely, type Service, startService, type Who } from './service.ts'
 
 const hourNs = 3_600_000_000_000n
@@ -76,8 +76,8 @@ async function plantAnomaly(as: Who, canaries: Canaries, timeNs: bigint): Promis
 /** Reads the canaries in every way a person can, so that anything that stores queries stores these. */
 async function ask(as: Who, canaries: Canaries): Promise<void> {
   const range = `start=${formatInstant(plantedNs - hourNs)}&end=${formatInstant(plantedNs + hourNs)}`
-  for (const { bytes, place } of canaries.all) {
-    if (!/body|name|trace id$/.test(place)) continue
+  for (const { bytes, name } of canaries.all) {
+    if (!/body|name|trace id$/.test(name)) continue
     const word = encodeURIComponent(bytes.toString())
     for (const path of [
       `/telemetry/logs?${range}&search=${word}`,
@@ -105,14 +105,14 @@ async function plant(as: Who, timeNs: bigint): Promise<Canaries> {
 }
 
 function assertPlanted(canaries: Canaries): void {
-  for (const [place, files] of filesHolding(service.folder, canaries.all)) {
-    assert.ok(files.length > 0, `the search can’t find the ${place}, so it would prove nothing`)
+  for (const [name, files] of filesWithCanaries(service.folder, canaries.all)) {
+    assert.ok(files.length > 0, `the search can’t find the ${name}, so it would prove nothing`)
   }
 }
 
 function assertGone(canaries: Canaries): void {
-  for (const [place, files] of filesHolding(service.folder, canaries.all)) {
-    assert.deepEqual(files, [], `the ${place} is still there`)
+  for (const [name, files] of filesWithCanaries(service.folder, canaries.all)) {
+    assert.deepEqual(files, [], `the ${name} is still there`)
   }
 }
 

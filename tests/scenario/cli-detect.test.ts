@@ -142,7 +142,7 @@ test('a file is judged run after run as the service does, in JSON, in text with 
   const atMinute = (text: string) => (Date.parse(text) / 1000 - (startS + (34 * 96 + 40) * 900)) / 60
   assert.ok(score >= 1, 'the edge of an alarm')
   assert.ok(atMinute(opened_at) >= 0 && atMinute(opened_at) <= 60, opened_at)
-  assert.ok(atMinute(told_at) > atMinute(opened_at) && atMinute(told_at) <= 120, 'told while it lasts')
+  assert.ok(atMinute(told_at) > atMinute(opened_at) && atMinute(told_at) <= 120, 'reported while it lasts')
   assert.ok(atMinute(peak_at) >= 0 && atMinute(peak_at) < 120, peak_at)
   assert.ok(atMinute(closed_at) >= 120, 'and closed after it')
   assert.match(

@@ -16,7 +16,7 @@ import { hashOf } from '../../server/audit/chain.ts'
 import { buildProgram } from '../../server/cli/program.ts'
 import { actorValues } from '../../server/control/actor-columns.ts'
 import { tokenActor } from '../../server/core/actor.ts'
-import { openBeside } from '../control-planes.ts'
+import { openSecondHandle } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 
@@ -60,7 +60,7 @@ after(async () => {
 
 /** Makes the changes of an attacker who can write the file and knows what is printed of it. */
 async function spoilControlPlane(): Promise<void> {
-  const control = openBeside(join(folder, 'control.db'))
+  const control = openSecondHandle(join(folder, 'control.db'))
   const { tenant_id } = await control
     .selectFrom('organisations')
     .select('tenant_id')
@@ -214,7 +214,7 @@ const withoutNul = (word: string) => word.replaceAll('\u0000', '')
  */
 const writers = [
   'server/cli/print.ts',
-  'server/cli/detect-charts.ts',
+  'server/cli/charts/detect-charts.ts',
   'server/cli/demo.ts',
   'server/cli/serve.ts',
   'server/cli/client/follow.ts',

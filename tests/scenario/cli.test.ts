@@ -126,12 +126,12 @@ test('a first start opens the link that signs in once and prints an owner token;
 
 test('a first start on a used port fails with a sentence and prints no token; the next one prints the token', async () => {
   const dataDir = newDataDir()
-  const holder = createServer().listen(0, '127.0.0.1')
-  await once(holder, 'listening')
-  const taken = holder.address()
+  const otherServer = createServer().listen(0, '127.0.0.1')
+  await once(otherServer, 'listening')
+  const taken = otherServer.address()
   assert.ok(typeof taken === 'object' && taken !== null)
   const refused = await lethe(environment(dataDir, { LETHE_PORT: String(taken.port) }), 'serve')
-  holder.close()
+  otherServer.close()
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_PORT/)
   const service = await serve(environment(dataDir))

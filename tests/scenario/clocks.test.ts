@@ -89,7 +89,7 @@ async function backUp(keepDays = 3650): Promise<string> {
 }
 
 /** Ids of the backups that the certificate names, and until when the request says that they exist. */
-async function holdingOf(requestId: string) {
+async function backupsOf(requestId: string) {
   const { certificate } = await read(`/usage/storage/deletions/${requestId}/certificate`)
   const ids = certificate.backups.map(({ backup_id }: { backup_id: string }) => backup_id).sort()
   const clearBy = (await read(`/usage/storage/deletions/${requestId}`)).backups_clear_by
@@ -111,7 +111,7 @@ test('a certificate names exactly the backups taken before the erasure, wherever
     // Taken with a correct clock, and so at a time before or after the erasure's.
     await service.setClock(-byMs)
     const after = idOf(await backUp())
-    const { clearBy, ids } = await holdingOf(id)
+    const { clearBy, ids } = await backupsOf(id)
     assert.deepEqual(ids, taken.toSorted(), `the clock was set by ${byMs} ms; the other is ${after}`)
     assert.ok(clearBy !== null)
     taken.push(after)

@@ -107,7 +107,7 @@ test('a control plane is moved by a command that was killed and repeated, and th
 
   const { code, err, out } = await lethe(old, ...words)
   assert.equal(code, 0, err)
-  assert.match(out, /^The target holds a part of this move, which goes on\.$/m)
+  assert.match(out, /^The target has a part of this move, which continues\.$/m)
   assert.match(out, /^25 tables with \d+ rows are the same in /m)
   assert.match(out, /^Chains after: 4 with \d+ entries, checked entry by entry\.$/m)
   await refused(old, /^lethe: This control plane was moved to the database .* and is no longer used;/m)

@@ -52,11 +52,11 @@ async function start(options: ChildOptions): Promise<Service> {
   })
   const standing = Promise.withResolvers<string>()
   const listening = Promise.withResolvers<string>()
-  const told = Promise.withResolvers<void>()
+  const confirmed = Promise.withResolvers<void>()
   createInterface({ input: child.stdout }).on('line', (line) => {
     const fact: { address?: string; willStandAt?: string; standsAt?: string } = JSON.parse(line)
     if (fact.address !== undefined) listening.resolve(fact.address)
-    if (fact.willStandAt !== undefined) told.resolve()
+    if (fact.willStandAt !== undefined) confirmed.resolve()
     if (fact.standsAt !== undefined) standing.resolve(fact.standsAt)
   })
   void ended.then((code) => listening.reject(new Error(`the child ended with ${code} before it listened`)))
@@ -64,7 +64,7 @@ async function start(options: ChildOptions): Promise<Service> {
     address: await listening.promise,
     async standAt(standStill) {
       child.stdin.write(`${JSON.stringify(standStill)}\n`)
-      await told.promise
+      await confirmed.promise
     },
     standing: standing.promise,
     async kill() {

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test'
 import { Jwks } from '../../contract/organisation/audit.ts'
 import { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { systemClock } from '../../server/core/clock.ts'
-import { openBeside } from '../control-planes.ts'
+import { openSecondHandle } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { type Ended, runLethe } from './command-line.ts'
 import { assertRefused, eraseCompletely, problemsOf, type Service, startService } from './service.ts'
@@ -127,7 +127,7 @@ test('the operator verifies the chains beside the running service, and a changed
     assert.equal(sound.code, 0, sound.out)
     assert.match(sound.out, /^acme .*\nglobex .*$/)
   }
-  const control = openBeside(join(dataDir, 'control.db'))
+  const control = openSecondHandle(join(dataDir, 'control.db'))
   const setStatus = (status: string) =>
     control.updateTable('deletion_requests').set({ status }).where('tenant_id', '=', 'acme').execute()
   await setStatus('cancelled')

@@ -28,7 +28,7 @@ import { type Signal, signals, tables } from '../../server/telemetry/schema/tabl
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { rangeCondition } from '../../server/telemetry/tenant-reader.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
-import { openBeside } from '../control-planes.ts'
+import { openSecondHandle } from '../control-planes.ts'
 import { batchOf, insertRows, silent, temporaryFolder } from '../fixtures.ts'
 import { sampleExport } from './telemetry.ts'
 
@@ -67,7 +67,7 @@ before(async () => {
   })
   address = await app.start()
   // As the command line opens it beside the service.
-  control = openBeside(join(folder, 'control.db'))
+  control = openSecondHandle(join(folder, 'control.db'))
 })
 after(async () => {
   await control.destroy()

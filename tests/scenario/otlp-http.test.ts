@@ -26,7 +26,7 @@ const times = [0n, 1n, 2n].map((minute) => mondayNs + minute * minuteNs)
 
 let service: Service
 /** While set, an erasure reports that its range is fenced, and waits. */
-let held: { readonly fenced: () => void; readonly until: Promise<void> } | null = null
+let pause: { readonly fenced: () => void; readonly until: Promise<void> } | null = null
 /** Records of globex that were accepted. */
 let foreignRecords = 0
 /** Records that responses of 200 acknowledged, over the whole file. */
@@ -36,9 +36,9 @@ before(async () => {
   service = await startService({
     settings: { LETHE_INGEST_BODY_MB: '1' },
     async failpoint(name) {
-      if (name !== 'fenced' || held === null) return
-      held.fenced()
-      await held.until
+      if (name !== 'fenced' || pause === null) return
+      pause.fenced()
+      await pause.until
     },
   })
 })
@@ -345,12 +345,12 @@ test('a sender that disconnects during a body leaves nothing stored', async () =
 async function eraseUpToFence(range: object): Promise<{ finish: () => Promise<unknown> }> {
   const goOn = Promise.withResolvers<void>()
   const fenced = Promise.withResolvers<void>()
-  held = { fenced: fenced.resolve, until: goOn.promise }
+  pause = { fenced: fenced.resolve, until: goOn.promise }
   const json = { scope: 'range', confirm: 'acme', ...range }
   const answer = await service.send('POST', '/usage/storage/deletions', { json })
   const { request_id } = DeletionRequest.parse(JSON.parse(answer.text))
   await fenced.promise
-  held = null
+  pause = null
   return {
     finish() {
       goOn.resolve()

@@ -1,6 +1,6 @@
 // Ten times more load at once than the writer can buffer, over all three protocols: buffers stay within their
 // limit, every response is success or a refusal with a time for a retry, and acknowledged rows exist once. A
-// client that retries as told succeeds.
+// client that retries after the given time succeeds.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -101,7 +101,7 @@ test('with ten times the limit at once, buffers stay limited, refusals have a re
         tries.push(one)
         if (one.isStored) break
         assert.equal(one.retrySeconds, 1, one.what)
-        // Far earlier than told, as a bad client would.
+        // Far earlier than Retry-After, as a bad client would.
         await systemClock.sleep(30)
       }
     }

@@ -215,12 +215,15 @@ test('the control plane of a backup alone is moved into an empty database, and g
   await assertTakenUp(service, 'alone', since.requestId, recorded)
 })
 
-test('a backup fills an empty database, goes on after a kill, and is guarded', async () => {
+test('a backup fills an empty database, continues after a kill, and is guarded', async () => {
   const since = await erasedSinceCopies()
   const words = ['backup', 'restore', since.backupId, '--control-plane', 'from-backup']
   const refused = await lethe(since.dirs, ...words)
   assert.equal(refused.code, 1)
-  assert.match(refused.err, /^lethe: the database lethe on .* holds a control plane; .* empty database only/)
+  assert.match(
+    refused.err,
+    /^lethe: the database lethe on .* contains a control plane; .* empty database only/,
+  )
   const untouched = await withAnomaly(database)
   assert.deepEqual(untouched, ['globex'])
 

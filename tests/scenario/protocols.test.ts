@@ -367,10 +367,10 @@ describe('an erasure', () => {
   const range = { scope: 'range', confirm: 'acme', range_end: formatInstant(mondayNs + 30n * minuteNs) }
 
   test('makes every protocol refuse its range for a retry while it is in progress, and no other organisation’s', async () => {
-    const held = closeDoor()
+    const closed = closeDoor()
     const answer = await service.send('POST', '/usage/storage/deletions', { json: range })
     assert.equal(answer.status, 202, answer.text)
-    await held.reached
+    await closed.reached
     const secret = service.secretOf('acme/ingest')
     const refused = await grpc.export('metrics', sample([1]), secret)
     assert.deepEqual([refused.code, refused.retrySeconds], [14, 1], refused.message)
@@ -383,7 +383,7 @@ describe('an erasure', () => {
     }
     assert.equal((await grpc.export('metrics', sample([1]), service.secretOf('globex/ingest'))).code, 0)
     door = null
-    held.open()
+    closed.open()
     const { request_id } = JSON.parse(answer.text)
     await waitUntilCompleted(service, request_id, 'acme/owner')
     assert.equal((await grpc.export('metrics', sample([1]), secret)).code, 0)

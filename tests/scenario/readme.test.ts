@@ -50,11 +50,11 @@ function makeClone(): void {
 }
 
 async function freePort(): Promise<number> {
-  const holder = createServer().listen(0, '127.0.0.1')
-  await once(holder, 'listening')
-  const address = holder.address()
-  holder.close()
-  await once(holder, 'close')
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  await once(probe, 'close')
   return typeof address === 'object' && address !== null ? address.port : assert.fail('There is no port.')
 }
 

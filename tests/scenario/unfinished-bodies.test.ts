@@ -31,7 +31,7 @@ before(async () => {
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
   for (const session of sessions.splice(0)) session.destroy()
-  await waitFor(bodyBytes, (held) => held === 0)
+  await waitFor(bodyBytes, (bytes) => bytes === 0)
 })
 after(async () => {
   grpc.close()
@@ -135,8 +135,8 @@ test('unfinished gRPC messages count as they arrive, and leave room for the neig
 test('the rest of an organisation’s budget goes to the next request, and is released with its connection', async () => {
   const session = openSession()
   for (let i = 0; i < 3; i++) unfinishedCall(session, 200_000)
-  await waitFor(bodyBytes, (held) => held > 600_000)
+  await waitFor(bodyBytes, (bytes) => bytes > 600_000)
   session.destroy()
   await once(session, 'close')
-  await waitFor(bodyBytes, (held) => held === 0)
+  await waitFor(bodyBytes, (bytes) => bytes === 0)
 })

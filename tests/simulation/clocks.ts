@@ -1,6 +1,6 @@
-// The clock of a simulated machine: it is set by seconds or by years, or confirmed; and what must hold then.
-// Nothing erases by a date while the clock is in doubt, a backup is removed when it expires and not before,
-// and which backups have what an erasure erased depends only on the order of events, not on dates.
+// The clock of a simulated machine: it is set by seconds or by years, or confirmed; and what must be true
+// then. Nothing erases by a date while the clock is in doubt, a backup is removed when it expires and not
+// before, and which backups have what an erasure erased depends only on the order of events, not on dates.
 
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'

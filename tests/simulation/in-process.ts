@@ -7,8 +7,8 @@ import { type App, createApp } from '../../server/app.ts'
 import { BackupRegister } from '../../server/backup/register.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { type Config, readConfig } from '../../server/config.ts'
+import { openControlAt } from '../../server/control/control-address.ts'
 import type { Control } from '../../server/control/database.ts'
-import { openControlAt } from '../../server/control/place.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
@@ -16,14 +16,14 @@ import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
-import { Failpoints, Life, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
+import { Failpoints, remainsIn, removeReplaced, ServiceRun, SimulatedClock } from './service-run.ts'
 import type { Answered, Asked, Fault, Subject } from './subject.ts'
 import { type Counted, countedOf, type ListedRow, listRows, tableNames } from './telemetry.ts'
 
 /** One start of the service. */
 interface Run {
   readonly app: App
-  readonly life: Life
+  readonly serviceRun: ServiceRun
   readonly failpoints: Failpoints
   readonly control: Control
 }
@@ -74,11 +74,11 @@ export class InProcess implements Subject {
   }
 
   async start(beforeReady: (app: App) => Promise<void> = async () => {}): Promise<void> {
-    const life = new Life(this.#clock)
+    const serviceRun = new ServiceRun(this.#clock)
     const failpoints = new Failpoints()
     const app = await createApp({
       config: this.#config,
-      clock: life.clock,
+      clock: serviceRun.clock,
       logger: silent,
       failpoint: failpoints.pass,
       // The model is compared while an erasure is paused; another one beside it would continue meanwhile.
@@ -88,10 +88,10 @@ export class InProcess implements Subject {
         const engine = this.#engine ?? (await openChdb(options))
         this.#engine = engine
         this.#clock.hurry = () => removeReplaced(engine)
-        return life.engine(engine)
+        return serviceRun.engine(engine)
       },
     })
-    this.#run = { app, life, failpoints, control: openControlAt(this.#config.control) }
+    this.#run = { app, serviceRun, failpoints, control: openControlAt(this.#config.control) }
     await app.start(() => beforeReady(app))
   }
 
@@ -138,8 +138,8 @@ export class InProcess implements Subject {
   }
 
   async crash(): Promise<void> {
-    const { app, control, life } = this.#now
-    await life.end()
+    const { app, control, serviceRun } = this.#now
+    await serviceRun.end()
     app.http.server.close()
     await control.destroy()
     this.#run = null
@@ -147,9 +147,9 @@ export class InProcess implements Subject {
   }
 
   async restart(): Promise<void> {
-    const { app, control, life } = this.#now
+    const { app, control, serviceRun } = this.#now
     await app.close()
-    await life.end()
+    await serviceRun.end()
     await control.destroy()
     this.#run = null
     await this.start()

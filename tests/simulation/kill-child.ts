@@ -3,13 +3,13 @@
 
 import { createApp } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
-import { openControlAt } from '../../server/control/place.ts'
+import { openControlAt } from '../../server/control/control-address.ts'
 import { openChdb } from '../../server/telemetry/chdb.ts'
 import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { raw } from '../../server/telemetry/sql.ts'
 import { silent } from '../fixtures.ts'
 import type { Call, ChildOptions } from './killed.ts'
-import { Failpoints, remainsIn, removeReplaced, SimulatedClock } from './life.ts'
+import { Failpoints, remainsIn, removeReplaced, SimulatedClock } from './service-run.ts'
 import { newOrganisations, populate } from './simulation.ts'
 import { countedOf, type ListedRow, listRows, tableNames } from './telemetry.ts'
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import type { Control } from '../../server/control/database.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
 import type { TableName } from '../../server/telemetry/schema/tables.ts'
-import { openBeside } from '../control-planes.ts'
+import { openSecondHandle } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import type { Answered, Asked, Fault, Subject } from './subject.ts'
 import type { Counted } from './telemetry.ts'
@@ -85,7 +85,7 @@ export class Killed implements Subject {
       if (this.#child === child) for (const asked of this.#open.values()) asked.reject(error)
     })
     this.#address = await listening.promise
-    this.#control = openBeside(join(this.#folder, 'control.db'))
+    this.#control = openSecondHandle(join(this.#folder, 'control.db'))
   }
 
   async advance(ms: number): Promise<void> {

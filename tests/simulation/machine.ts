@@ -67,7 +67,7 @@ function randomFault(world: World): Fault {
   }
 }
 
-export async function undisturbed(world: World): Promise<void> {
+export async function passWithoutFault(world: World): Promise<void> {
   await passWith(world, null)
 }
 
@@ -190,7 +190,7 @@ export async function finish(world: World): Promise<void> {
     await subject.ask('POST', `/usage/storage/holds/${one.id}/release`, { secret: own?.secrets[0] ?? '' })
     model.holds.set(one.id, { ...one, isActive: false })
   }
-  await confirm(world, undisturbed)
+  await confirm(world, passWithoutFault)
   // If a clock was ahead at the time of a request, its dates are as far ahead.
   const dates = [...model.requests.values()].map(({ approveByMs, startsAtMs }) =>
     Math.max(approveByMs ?? 0, startsAtMs ?? 0),

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { type Signal, type TableName, tables } from '../../server/telemetry/schema/tables.ts'
-import { type Counted, keyOf, type Place, type SentRow } from './telemetry.ts'
+import { type Counted, keyOf, type SentRow, type StoreName } from './telemetry.ts'
 
 export interface Range {
   readonly startNs: bigint | null
@@ -73,7 +73,7 @@ export interface Arrival extends SentRow {
 
 const signalOf = new Map(tables.map(({ name, signal }) => [name, signal]))
 
-function signalOfTable(table: Place): Signal {
+function signalOfTable(table: StoreName): Signal {
   return signalOf.get(table as TableName) ?? assert.fail(`${table} has no signal.`)
 }
 

@@ -12,7 +12,7 @@ import { systemClock } from '../../server/core/clock.ts'
 import { backUp, restore } from './backups.ts'
 import { chart } from './charts.ts'
 import { certify, confirm, setClock } from './clocks.ts'
-import { crash, finish, killedPass, pass, restart, undisturbed, wait } from './machine.ts'
+import { crash, finish, killedPass, pass, passWithoutFault, restart, wait } from './machine.ts'
 import { ask, decide, hold, rule, verify } from './people.ts'
 import { find, send } from './programs.ts'
 import type { Subject } from './subject.ts'
@@ -98,7 +98,7 @@ export const allSteps: Weighted = [
   [1.5, backUp],
   [0.8, restore],
   [1.5, setClock],
-  [1.5, (world) => confirm(world, undisturbed)],
+  [1.5, (world) => confirm(world, passWithoutFault)],
   [2, certify],
 ]
 

@@ -5,12 +5,12 @@ import { type Signal, type TableName, tables } from '../../server/telemetry/sche
 import { join, raw, type Sql, sql } from '../../server/telemetry/sql.ts'
 
 /** Anomalies are derived from telemetry and stored in the control plane; an erasure removes them as well. */
-export type Place = TableName | 'anomalies'
+export type StoreName = TableName | 'anomalies'
 
 export interface SentRow {
   /** Unique, unless it is sent again. */
   readonly id: string
-  readonly table: Place
+  readonly table: StoreName
   readonly timeNs: bigint
 }
 
@@ -33,24 +33,24 @@ export const tableNames: readonly TableName[] = tables.map(({ name }) => name)
 export function listRows(names: readonly TableName[], from: (table: TableName) => Sql): Sql {
   const rows = names.map(
     (name) =>
-      sql`SELECT toString(TenantId) AS tenant, ${name} AS place, ${idColumn(name)} AS id FROM ${from(name)}`,
+      sql`SELECT toString(TenantId) AS tenant, ${name} AS store, ${idColumn(name)} AS id FROM ${from(name)}`,
   )
   return join(rows, ' UNION ALL ')
 }
 
 export interface ListedRow {
   readonly tenant: string
-  readonly place: TableName
+  readonly store: TableName
   readonly id: string
 }
 
 /** Counts by organisation. */
 export function countedOf(rows: readonly ListedRow[]): ReadonlyMap<string, Counted> {
   const counted = new Map<string, Map<string, number>>()
-  for (const { tenant, place, id } of rows) {
+  for (const { tenant, store, id } of rows) {
     const own = counted.get(tenant) ?? new Map<string, number>()
     counted.set(tenant, own)
-    const key = keyOf({ table: place, id })
+    const key = keyOf({ table: store, id })
     own.set(key, (own.get(key) ?? 0) + 1)
   }
   return counted
@@ -83,7 +83,7 @@ export function exportOf(signal: Signal, rows: readonly SentRow[]): object {
 function metricOf({ id, table, timeNs }: SentRow): object {
   const point = { timeUnixNano: `${timeNs}` }
   const counts = { ...point, count: '1', sum: 1 }
-  const kinds: Partial<Record<Place, object>> = {
+  const kinds: Partial<Record<StoreName, object>> = {
     otel_metrics_gauge: { gauge: { dataPoints: [{ ...point, asInt: '7' }] } },
     otel_metrics_sum: {
       sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ ...point, asInt: '7' }] },

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findWideComments } from './comment-rules.ts'
-import { house } from './house.ts'
+import { parseSources } from './parse-sources.ts'
 
-const wide = (text: string) => findWideComments(house({ 'a.ts': text }), 20).map(({ path }) => path)
+const wide = (text: string) => findWideComments(parseSources({ 'a.ts': text }), 20).map(({ path }) => path)
 
 test('finds lines beyond the width, in every form of comment', () => {
-  assert.deepEqual(wide('// A sentence too long.\n// It goes on.'), ['a.ts:1'])
+  assert.deepEqual(wide('// A sentence too long.\n// It continues.'), ['a.ts:1'])
   assert.deepEqual(wide('/** A sentence too long. */\nconst a = 1'), ['a.ts:1'])
   assert.deepEqual(wide('/**\n * Short.\n * A sentence too long.\n */'), ['a.ts:3'])
   assert.deepEqual(wide('if (a) {\n    // Only too far right.\n}'), ['a.ts:2'])

@@ -48,7 +48,7 @@ const exceptions: Readonly<Record<string, string>> = {
 const doors = new Set([
   'server/backup/restore.ts',
   'server/control/file-copy.ts',
-  'server/control/place.ts',
+  'server/control/control-address.ts',
   'tests/control-planes.ts',
   'tests/postgres-plane.ts',
 ])
@@ -99,7 +99,7 @@ export function findDatabaseImports(sources: readonly SourceFile[]): Violation[]
     )
 }
 
-/** Strings, and templates with a column in the place of each value. */
+/** Strings, and templates with a column instead of each value. */
 function texts({ program }: SourceFile): { text: string; start: number }[] {
   const found: { text: string; start: number }[] = []
   const join = (quasis: readonly TemplateElement[]) =>
@@ -110,7 +110,7 @@ function texts({ program }: SourceFile): { text: string; start: number }[] {
     },
     TemplateLiteral: ({ quasis, start }) => found.push({ text: join(quasis), start }),
     TaggedTemplateExpression: ({ quasi, tag, start }) => {
-      // A fragment that begins with a plus is in the place of a column.
+      // A fragment that begins with a plus is in the position of a column.
       const text = join(quasi.quasis)
       if (tag.type === 'Identifier' && tag.name === 'sql' && text.startsWith('+'))
         found.push({ text: `where ${text}`, start })

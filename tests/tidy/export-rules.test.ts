@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { findSharedNames, findUnusedExports } from './export-rules.ts'
-import { house } from './house.ts'
+import { parseSources } from './parse-sources.ts'
 import { parseSource } from './source-file.ts'
 
 const placesOf = (violations: readonly { readonly path: string }[]) => violations.map(({ path }) => path)
@@ -20,7 +20,7 @@ describe('the rule of unused exports', () => {
     'export default inner',
   ].join('\n')
   const unusedBeside = (importer: string) =>
-    placesOf(findUnusedExports(house({ 'a/b.ts': declared, 'a/c.ts': importer })))
+    placesOf(findUnusedExports(parseSources({ 'a/b.ts': declared, 'a/c.ts': importer })))
 
   test('finds every form of export that no other file imports', () => {
     assert.deepEqual(unusedBeside('const own = value'), [
@@ -62,7 +62,7 @@ describe('the rule of unused exports', () => {
   })
 
   test('does not count an import of another file, or by a test, as a use', () => {
-    const files = house({
+    const files = parseSources({
       'a.ts': 'export const value = 1',
       'b/a.ts': 'export const value = 1',
       'b/a.test.ts': "import { value } from './a.ts'",
@@ -79,7 +79,7 @@ describe('the rule of unused exports', () => {
 })
 
 test('the rule of names finds names that two files of the server export, and counts a value with its type as one', () => {
-  const files = house({
+  const files = parseSources({
     'server/a.ts': 'export const Role = 1\nexport type Role = string',
     'server/b.ts': 'export function read() {}',
     'server/c/d.ts': 'export const read = 1',

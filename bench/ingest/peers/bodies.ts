@@ -1,6 +1,6 @@
 // The same points in each store's own encoding. The binary bodies are made once for each sender by the
-// encoders of the tests, with marks of fixed width in the place of values and times, which are then filled in
-// for every round. So millions of points are prepared in seconds, and their bytes are those of a library.
+// encoders of the tests, with marks of fixed width in place of values and times, which are then filled in for
+// every round. So millions of points are prepared in seconds, and their bytes are those of a library.
 
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
 import { compress, contentTypes, encodeRequest } from '../../../tests/prometheus/remote-write-messages.ts'
@@ -80,10 +80,10 @@ function valueMark(at: number): Buffer {
 const timeMark = Buffer.from('a5b6c7d8e9f10213', 'hex')
 
 /** Returns the offset of the bytes at or after `from`; throws where they are missing. */
-function placeOf(template: Buffer, mark: Buffer, from: number): number {
-  const place = template.indexOf(mark, from)
-  if (place < 0) throw new Error('The encoder left out a mark.')
-  return place
+function offsetOf(template: Buffer, mark: Buffer, from: number): number {
+  const offset = template.indexOf(mark, from)
+  if (offset < 0) throw new Error('The encoder left out a mark.')
+  return offset
 }
 
 function otlpWriter(processes: readonly Process[]): Writer {
@@ -117,8 +117,8 @@ function otlpWriter(processes: readonly Process[]): Writer {
   })
   let end = 0
   const places = pointsOf(processes).map((point, at) => {
-    const time = placeOf(template, timeMark, end)
-    const value = placeOf(template, valueMark(at), time)
+    const time = offsetOf(template, timeMark, end)
+    const value = offsetOf(template, valueMark(at), time)
     end = value + 8
     return { ...point, time, value }
   })
@@ -154,7 +154,7 @@ function remoteWriter(processes: readonly Process[]): Writer {
   const template = encodeRequest('1.0', series)
   let end = 0
   const places = pointsOf(processes).map(({ process }, at) => {
-    const value = placeOf(template, valueMark(at), end)
+    const value = offsetOf(template, valueMark(at), end)
     end = value + 8
     if (template[end] !== 0x10) throw new Error('The encoder put something before the time.')
     return { process, value }

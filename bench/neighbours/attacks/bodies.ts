@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 // @ts-expect-error the library has no types
 import snappy from 'snappyjs'
 import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
-import { drip } from './nobody.ts'
+import { drip } from './without-token.ts'
 
 const mebibyte = 1024 * 1024
 

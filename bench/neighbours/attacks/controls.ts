@@ -1,5 +1,5 @@
-// Controls without an attack: the noise of the run, and what an attacker costs that only computes on the same
-// machine.
+// Controls without an attack: the noise of the run, and the cost of an attacker that only computes on the
+// same machine.
 
 import { setImmediate } from 'node:timers/promises'
 import type { Attack } from '../attack.ts'

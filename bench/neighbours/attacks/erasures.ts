@@ -99,7 +99,7 @@ export const attacksByErasures: readonly Attack[] = [
   },
   {
     name: 'many-holds',
-    does: 'Sixteen connections place legal holds by the thousand, and erase beside them.',
+    does: 'Sixteen connections place thousands of legal holds, and erase other ranges.',
     run: (attacker) => {
       let next = 0
       return attacker.loops(16, async (loop) => {

@@ -7,12 +7,12 @@ import { attacksByDetection } from './detection.ts'
 import { attacksByErasures } from './erasures.ts'
 import { attacksOnGrpc } from './grpc.ts'
 import { attacksByIngest } from './ingest.ts'
-import { attacksOfNobody } from './nobody.ts'
 import { attacksByReads } from './reads.ts'
 import { attacksOnRecords } from './records.ts'
+import { attacksWithoutToken } from './without-token.ts'
 
 export const everyAttack: readonly Attack[] = [
-  ...attacksOfNobody,
+  ...attacksWithoutToken,
   ...attacksByBodies,
   ...attacksOnGrpc,
   ...attacksByIngest,

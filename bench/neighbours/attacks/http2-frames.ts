@@ -1,5 +1,5 @@
-// Frames of HTTP/2 (RFC 9113) as bytes, for what no client library sends: a library respects the limits that
-// an attacker has to test. Headers are literals without indexing (RFC 7541 section 6.2.2).
+// Frames of HTTP/2 (RFC 9113) as bytes, which no client library sends: a library respects the limits that an
+// attacker has to test. Headers are literals without indexing (RFC 7541 section 6.2.2).
 
 const frameTypes = { headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 } as const
 

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import type { ErrorCode, ValidationProblem } from '../../../contract/errors.ts'
 import { type Operation, requestPath } from '../../../contract/operation.ts'
 
-/** The service responded, and not with success. */
+/** The service responded with an error. */
 export class Refusal extends Error {
   readonly status: number
   /** `invalid_input` where the service found problems; empty where a proxy responded. */

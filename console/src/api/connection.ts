@@ -1,5 +1,5 @@
-// What the whole console must know of the service: whether it can be reached, and whether the session is
-// over. Both are learnt from the responses to the HTTP requests of the pages.
+// The state that all pages need: whether the service can be reached, and whether the session has ended. Both
+// come from the responses to the HTTP requests of the pages.
 
 import { useSyncExternalStore } from 'react'
 import { Refusal, Unreachable } from './client.ts'
@@ -20,7 +20,7 @@ function set(change: Partial<Connection>): void {
   for (const listener of listeners) listener()
 }
 
-/** Learns from a failed HTTP request. */
+/** Updates the state after a failed HTTP request. */
 export function noteFailure(error: unknown): void {
   if (error instanceof Unreachable && !current.isOffline) set({ isOffline: true })
   if (error instanceof Refusal) {
@@ -29,7 +29,7 @@ export function noteFailure(error: unknown): void {
   }
 }
 
-/** Learns from a successful HTTP request. */
+/** Updates the state after a successful HTTP request. */
 export function noteSuccess(): void {
   if (current.isOffline) set({ isOffline: false })
 }
@@ -38,7 +38,7 @@ export function noteSignIn(): void {
   set({ isSignedOut: false })
 }
 
-/** From here on a 401 is expected, and asks nobody to sign in. */
+/** From here on a 401 is expected and does not show the sign-in. */
 export function noteRemoval(): void {
   set({ isRemoved: true })
 }

@@ -1,4 +1,5 @@
-// What the pages of evidence read: a chain in pages, newest entry first, with the filters of the address.
+// The queries of the pages of evidence: a chain in pages, newest entry first, with the filters of the
+// address.
 
 import { queryOptions } from '@tanstack/react-query'
 import { type CursorPage, pagedQuery } from './cursor-pages.ts'

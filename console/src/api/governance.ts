@@ -1,4 +1,4 @@
-// What the pages of rules read: legal holds, and the retention with its changes that wait.
+// The queries of the pages of rules: legal holds, and the retention with its changes that wait.
 
 import { queryOptions } from '@tanstack/react-query'
 import { holdOperations, retentionOperations } from '../../../contract/operations/governance.ts'

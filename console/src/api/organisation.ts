@@ -1,5 +1,5 @@
-// What the settings read: the organisation, its access tokens, the policy of a second person, and the keys
-// that sign.
+// The queries of the settings: the organisation, its access tokens, the policy of a second person, and the
+// keys that sign.
 
 import { queryOptions } from '@tanstack/react-query'
 import { auditOperations } from '../../../contract/operations/audit.ts'
@@ -15,7 +15,7 @@ export const organisationQuery = queryOptions({
 
 interface TokenFilter {
   readonly active?: 'true' | 'false' | undefined
-  /** Only what was made with this token, at any distance. */
+  /** Only tokens that were made with this one, directly or through others. */
   readonly descendants_of?: string | undefined
 }
 
@@ -28,7 +28,9 @@ export function tokensQuery(filter: TokenFilter) {
   )
 }
 
-/** What can be listed before a revocation; where there are more, their number is known. */
+/**
+ * The largest number of tokens listed before a revocation; where there are more, only their number is shown.
+ */
 const descendantsShown = '500'
 
 export function descendantsQuery(tokenId: string) {
@@ -39,7 +41,7 @@ export function descendantsQuery(tokenId: string) {
         query: { active: 'true', descendants_of: tokenId, limit: descendantsShown },
         signal,
       }),
-    // Somebody is about to revoke them.
+    // It must be current, because the tokens may be revoked next.
     staleTime: 0,
   })
 }

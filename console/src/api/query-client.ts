@@ -1,5 +1,5 @@
-// The cache of responses. A refusal is shown and not repeated, because a person decides; a service that can't
-// be reached, or that could not read the request in time, is asked again until it responds.
+// The cache of responses. After a refusal the request is not repeated, because a person decides. Where the
+// service can't be reached, or did not read the request in time, the request is repeated until it responds.
 
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { Refusal, Unreachable } from './client.ts'
@@ -10,7 +10,7 @@ const retryMs = 3_000
 /** How long a response counts as current, so that a page that is opened again asks again. */
 const freshMs = 5_000
 
-/** The service had not read the request when its time was over, as on a slow line. */
+/** The service did not receive the request in time, as over a slow connection. */
 function isUnread(error: Error): boolean {
   return error instanceof Refusal && error.code === 'request_timeout'
 }

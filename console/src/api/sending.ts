@@ -1,21 +1,21 @@
-// What the page Send follows: what has arrived today, and what was refused. Both are cheap to read, so they
-// are read every few seconds while the page is open.
+// The queries of the page Send: today's rows, and refusals. Both are cheap, so they are read every few
+// seconds while the page is open.
 
 import { queryOptions } from '@tanstack/react-query'
 import { usageOperations } from '../../../contract/operations/usage.ts'
-import { every } from './again.ts'
 import { call } from './client.ts'
+import { readEvery } from './read-interval.ts'
 
 const followMs = 2_000
 
 export const arrivedQuery = queryOptions({
   queryKey: ['arrived'],
   queryFn: ({ signal }) => call(usageOperations.ingest, { signal }),
-  refetchInterval: every(followMs),
+  refetchInterval: readEvery(followMs),
 })
 
 export const refusalsQuery = queryOptions({
   queryKey: ['refusals'],
   queryFn: ({ signal }) => call(usageOperations.refusals, { signal }),
-  refetchInterval: every(followMs),
+  refetchInterval: readEvery(followMs),
 })

@@ -1,5 +1,5 @@
-// Who is signed in, and what that role may do. Roles come from the declarations of the operations, so the
-// console offers exactly what the service permits.
+// The session: who is signed in, and what that role may do. Roles come from the declarations of the
+// operations, so the console offers exactly what the service permits.
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Operation } from '../../../contract/operation.ts'
@@ -27,11 +27,11 @@ export async function signIn(secret: string): Promise<void> {
 export async function signOut(): Promise<void> {
   await call(sessionOperations.signOut)
   queryClient.clear()
-  // All state of the page belongs to the person who leaves.
+  // All state of the page belongs to the person who signs out.
   window.location.assign('/console/')
 }
 
-/** Returns who is signed in. Only for parts of the page below the gate, which waits for it. */
+/** Returns who is signed in. Use it only below the component Gate, which waits for the session. */
 export function useMe(): Me {
   const { data } = useQuery(meQuery)
   if (data === undefined) throw new Error('Nobody is signed in.')

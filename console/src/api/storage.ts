@@ -1,5 +1,5 @@
-// What the pages about stored and erased telemetry read. Keys of the cache begin with the resource, so that
-// an erasure can mark all that it changes as outdated.
+// The queries of the pages about stored and erased telemetry. Keys of the cache begin with the resource, so
+// that an erasure can mark all that it changes as outdated.
 
 import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query'
 import { type DeletionRequest, finalDeletionStatuses } from '../../../contract/deletion/requests.ts'
@@ -15,7 +15,7 @@ export const storageQuery = queryOptions({
   queryFn: ({ signal }) => call(usageOperations.storage, { signal }),
 })
 
-/** What charts hatch: far more ranges than a chart shows apart. */
+/** Erased ranges of a chart: more than it can show separately. */
 const rangesShown = '500'
 
 export const erasedQuery = queryOptions({
@@ -63,7 +63,7 @@ function isFinal({ status }: Pick<DeletionRequest, 'status'>): boolean {
   return finalDeletionStatuses.some((final) => final === status)
 }
 
-/** How often a request is read: it works for seconds, and waits for people for days. */
+/** How often a request is read: its work takes seconds, and an approval takes days. */
 const [workingMs, waitingMs] = [700, 5_000]
 
 export function erasureQuery(requestId: string) {
@@ -77,10 +77,8 @@ export function erasureQuery(requestId: string) {
   })
 }
 
-/**
- * After an act that hides or shows telemetry: amounts of before are wrong, so that no page shows them first.
- */
-export function forgetAmounts(client: QueryClient): void {
+/** Removes cached amounts after an act that hides or shows telemetry, so that no page shows outdated ones. */
+export function dropCachedAmounts(client: QueryClient): void {
   for (const queryKey of [['storage'], ['erased'], ['preview']]) client.removeQueries({ queryKey })
   void client.invalidateQueries()
 }

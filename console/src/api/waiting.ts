@@ -1,25 +1,25 @@
-// What somebody has to act on: erasures and shorter retention that wait for a second person, erasures that
-// failed, telemetry that the quota refused. It is read now and then on every page, so that it is noticed.
+// The queries of what needs a person: erasures and shorter retention that wait for a second person, failed
+// erasures, and telemetry that the quota refused. Every page reads them regularly, so that they are noticed.
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import { retentionOperations } from '../../../contract/operations/governance.ts'
-import { every } from './again.ts'
 import { call } from './client.ts'
 import { retentionQuery } from './governance.ts'
+import { readEvery } from './read-interval.ts'
 import { arrivedQuery } from './sending.ts'
 import { useMay } from './session.ts'
 
 const readEveryMs = 30_000
 
-/** Beyond it the exact number tells nobody more. */
+/** Above it the exact number does not matter. */
 const countedMax = '100'
 
 function countedErasuresQuery(status: 'awaiting_approval' | 'failed') {
   return queryOptions({
     queryKey: ['erasures', 'counted', status],
     queryFn: ({ signal }) => call(deletionOperations.list, { query: { status, limit: countedMax }, signal }),
-    refetchInterval: every(readEveryMs),
+    refetchInterval: readEvery(readEveryMs),
   })
 }
 
@@ -31,14 +31,18 @@ interface Waiting {
   readonly isQuotaRefused: boolean
 }
 
-/** Nothing for a role that may not read it, and until it is known. */
+/** Empty for a role that may not read it, and while it loads. */
 export function useWaiting(): Waiting {
   const mayDecide = useMay(deletionOperations.approve)
   const mayShorten = useMay(retentionOperations.approveChange)
   const erasures = useQuery({ ...countedErasuresQuery('awaiting_approval'), enabled: mayDecide })
   const failed = useQuery({ ...countedErasuresQuery('failed'), enabled: mayDecide })
-  const arrived = useQuery({ ...arrivedQuery, refetchInterval: every(readEveryMs) })
-  const retention = useQuery({ ...retentionQuery, enabled: mayShorten, refetchInterval: every(readEveryMs) })
+  const arrived = useQuery({ ...arrivedQuery, refetchInterval: readEvery(readEveryMs) })
+  const retention = useQuery({
+    ...retentionQuery,
+    enabled: mayShorten,
+    refetchInterval: readEvery(readEveryMs),
+  })
   return {
     erasures: erasures.data?.items.length ?? 0,
     retention: mayShorten ? (retention.data?.pending?.length ?? 0) : 0,

@@ -1,6 +1,6 @@
-// What can't wait, in the bar of every page, each linked to where it is decided: erasures that failed,
-// telemetry that the quota refused, and what waits for a second person. Where the bar has no room it is at
-// the lower edge of the window, so that the page does not move when it appears.
+// The urgent items in the bar of every page, each linked to the page where it is decided: failed erasures,
+// telemetry that the quota refused, and decisions of a second person. On narrow screens they are at the lower
+// edge of the window, so that the page does not move when they appear.
 
 import { Link } from '@tanstack/react-router'
 import { useMe } from '../api/session.ts'

@@ -1,4 +1,4 @@
-// The banner over a page, only for what can't wait: the service can't be reached.
+// The banner over a page, which says that the service can't be reached.
 
 import { useQuery } from '@tanstack/react-query'
 import { pageOperations } from '../../../contract/operations/pages.ts'
@@ -10,7 +10,7 @@ const askAgainMs = 3_000
 
 export function Banner() {
   const { isOffline } = useConnection()
-  // Its success tells the connection that the service is back.
+  // Its success marks the service as reachable.
   useQuery({
     queryKey: ['health'],
     queryFn: async ({ signal }) => {

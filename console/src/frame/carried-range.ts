@@ -1,13 +1,13 @@
-// One time range for all reading pages: a link to one of them carries the range that was seen last, also over
-// a page that has none.
+// Keeps one time range for all reading pages: a link to one of them contains the range that was shown last,
+// also on a page without a range.
 
 import { useLocation } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { type AddressState, useAddress } from '../ui/address.ts'
-import { hasTimeRange, type Place } from './places.ts'
+import { hasTimeRange, type PageLink } from './page-links.ts'
 
-/** Returns the part of the address that a link to this page has. */
-export type RangeFor = (to: Place['to']) => AddressState
+/** Returns the parameters for a link to this page. */
+export type RangeFor = (to: PageLink['to']) => AddressState
 
 export function useCarriedRange(): RangeFor {
   const [{ from, to }] = useAddress()

@@ -1,5 +1,5 @@
-// Shows a page only to somebody who is signed in, and the sign-in to everybody else, at the same address. A
-// session that ends while a page is open is renewed in a dialog, so that nothing typed is lost.
+// Shows a page to a signed-in person, and the sign-in at the same address to everybody else. A session that
+// ends while a page is open is renewed in a dialog, so that nothing typed is lost.
 
 import { Modal } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
@@ -26,7 +26,7 @@ export function Gate({ children }: { readonly children: ReactNode }) {
           title="Your session has ended"
           centered
         >
-          <p className="muted">What you typed is still here. Sign in to go on.</p>
+          <p className="muted">What you typed is still here. Sign in to continue.</p>
           <SignInForm />
         </Modal>
       </>

@@ -1,5 +1,5 @@
-// The address of the console without an organisation leads to the one of the session. An unknown address says
-// so.
+// The address of the console without an organisation redirects to the organisation of the session. An unknown
+// address shows a notice.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link, Navigate } from '@tanstack/react-router'

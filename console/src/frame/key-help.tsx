@@ -2,11 +2,11 @@
 
 import { Checkbox, Modal } from '@mantine/core'
 import { setSingleKeys, useSingleKeys } from '../ui/preferences.ts'
-import { places } from './places.ts'
+import { pageLinks } from './page-links.ts'
 
 const keys: readonly (readonly [keys: string, does: string])[] = [
   ['Ctrl K or /', 'go to a page or an erasure'],
-  ...places.map(({ key, label }) => [`g ${key}`, label] as const),
+  ...pageLinks.map(({ key, label }) => [`g ${key}`, label] as const),
   ['j and k', 'next and previous row of a list'],
   ['Enter', 'open the row'],
   ['[ and ]', 'earlier and later time range'],

@@ -1,5 +1,5 @@
-// Moving through a list by keys: the focus goes to what opens the row before or after, so that Enter opens it
-// and a screen reader says it. Rows mark what opens them with `data-opens`.
+// Moves through a list by keys: the focus goes to the link or button of the previous or next row, so that
+// Enter opens the row and a screen reader reads it. That element has the attribute `data-opens`.
 
 /** Does nothing on a page without a list, and at the end of one. */
 export function moveRow(step: 1 | -1): void {

@@ -1,4 +1,4 @@
-// The mark of the console: three bars, of which the last one is gone.
+// The logo of the console: three bars, of which the last one is faded.
 
 export function Logo() {
   return (

@@ -1,5 +1,5 @@
 // The frame around every page of an organisation: bar, rail, banner and page. An address of another
-// organisation than the one of the session says so, and shows nothing else.
+// organisation than that of the session shows only a notice.
 
 import { Drawer } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'

@@ -1,4 +1,4 @@
-// The command palette: pages, acts, and the erasure of an id that is typed or pasted.
+// The command palette: it opens pages, runs commands, and opens the erasure of a typed or pasted id.
 
 import { Modal, TextInput, useMantineColorScheme } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
@@ -6,7 +6,7 @@ import { type KeyboardEvent, useEffect, useId, useState } from 'react'
 import { signOut, useMe } from '../api/session.ts'
 import { setZone } from '../ui/preferences.ts'
 import type { RangeFor } from './carried-range.ts'
-import { deepPlaces, places } from './places.ts'
+import { pageLinks, settingsLinks } from './page-links.ts'
 import { schemes } from './schemes.ts'
 
 interface PaletteProps {
@@ -101,12 +101,12 @@ function useCommands(text: string, rangeFor: RangeFor, onHelp: () => void): read
     ]
   }
   const all: readonly Command[] = [
-    ...places.map(({ label, says, to }) => ({
+    ...pageLinks.map(({ label, says, to }) => ({
       label,
       says,
       run: () => void navigate({ to, params: { organisation }, search: rangeFor(to) as never }),
     })),
-    ...deepPlaces.map(({ label, says, to }) => ({
+    ...settingsLinks.map(({ label, says, to }) => ({
       label,
       says,
       run: () => void navigate({ to, params: { organisation } }),

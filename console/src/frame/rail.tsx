@@ -1,11 +1,11 @@
-// The rail of pages. A page that the role may not use is listed with a lock, because hiding it would leave
-// the reader to search for it. A page on which something waits for a second person has its number.
+// The rail of pages. A page that the role may not use is listed with a lock, because a reader would search
+// for a hidden one. A page with decisions for a second person shows their number.
 
 import { Link } from '@tanstack/react-router'
 import { mayCall, rolesText, useMe } from '../api/session.ts'
 import { useWaiting } from '../api/waiting.ts'
 import type { RangeFor } from './carried-range.ts'
-import { type Place, places } from './places.ts'
+import { type PageLink, pageLinks } from './page-links.ts'
 
 interface RailProps {
   readonly rangeFor: RangeFor
@@ -15,13 +15,13 @@ interface RailProps {
 export function Rail({ onFollow, rangeFor }: RailProps) {
   const { role, tenant_id: organisation } = useMe()
   const waiting = useWaiting()
-  const counts: Partial<Record<Place['to'], number>> = {
+  const counts: Partial<Record<PageLink['to'], number>> = {
     '/$organisation/erasures': waiting.erasures,
     '/$organisation/retention': waiting.retention,
   }
   return (
     <ul className="rail-list">
-      {places.map(({ label, operation, to }) => (
+      {pageLinks.map(({ label, operation, to }) => (
         <li key={to}>
           <Link
             to={to}

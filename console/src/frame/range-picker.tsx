@@ -1,5 +1,5 @@
-// The time range of the reading pages, kept in the address and carried by links: a usual one, which stays
-// relative to now, or two instants.
+// The time range of the reading pages, kept in the address and in links: a preset, which stays relative to
+// now, or two instants.
 
 import { Button, Popover } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
@@ -9,7 +9,7 @@ import { BoundField } from '../ui/bound-field.tsx'
 import { dayText } from '../ui/instants.ts'
 import { useZone } from '../ui/preferences.ts'
 import { boundMs, presets, rangeOf, shifted, zoomedOut } from '../ui/time-range.ts'
-import { hasTimeRange } from './places.ts'
+import { hasTimeRange } from './page-links.ts'
 
 export function RangePicker() {
   const { pathname } = useLocation()

@@ -1,5 +1,5 @@
-// Signing in with an access token, or with the one-time code of a link. The secret is sent once, and kept
-// neither by the page nor by the browser: it leaves the address before anything else happens.
+// Signing in with an access token, or with the one-time code of a link. The secret is sent once, and neither
+// the page nor the browser keeps it: it is removed from the address first.
 
 import { Button, PasswordInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
@@ -10,7 +10,7 @@ import { signIn } from '../api/session.ts'
 import { RepeatTime } from '../ui/states.tsx'
 import { Logo } from './logo.tsx'
 
-/** Takes the code out of the address, so that neither history nor a screenshot keeps it. */
+/** Removes the code from the address, so that neither history nor a screenshot contains it. */
 function takeCode(): string | null {
   const code = new URLSearchParams(window.location.hash.slice(1)).get('code')
   if (code !== null) window.history.replaceState(window.history.state, '', window.location.pathname)

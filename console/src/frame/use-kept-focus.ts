@@ -1,16 +1,16 @@
-// Keeps the focus of somebody who uses the keyboard. A browser drops it where the element is removed, as a
-// button is that opens another page, or is disabled, as a button is while it works. It returns to the element
-// as soon as that can take it, and goes to the page where the element is gone. A pointer that is pressed
-// beside everything may drop it.
+// Restores the keyboard focus. A browser drops it where the element is removed, such as a button that opens
+// another page, or disabled, such as a button during its request. The focus returns to the element as soon as
+// it is enabled, or moves to the page where the element was removed. A press of the pointer beside all
+// controls may drop it.
 
 import { useEffect } from 'react'
 
-/** The focus is dropped in the step after a change is drawn. */
+/** The browser drops the focus in the frame after the change. */
 function afterDrawing(act: () => void): void {
   requestAnimationFrame(() => requestAnimationFrame(act))
 }
 
-/** @param pageId of the element that takes the focus of one that is gone */
+/** @param pageId id of the element that gets the focus of a removed one */
 export function useKeptFocus(pageId: string): void {
   useEffect(() => {
     let last: Element | null = null

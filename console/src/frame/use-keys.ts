@@ -1,5 +1,5 @@
-// The keys of the frame. Single letters do nothing while somebody types, can be switched off, and none is the
-// only way to anything.
+// The keys of the frame. Single letters do nothing while a person types, can be switched off, and are never
+// the only way to an action.
 
 import { useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
@@ -7,12 +7,12 @@ import { useAddress } from '../ui/address.ts'
 import { useSingleKeys } from '../ui/preferences.ts'
 import { rangeOf, shifted, zoomedOut } from '../ui/time-range.ts'
 import { moveRow } from './list-keys.ts'
-import { hasTimeRange, type Place, places } from './places.ts'
+import { hasTimeRange, type PageLink, pageLinks } from './page-links.ts'
 
 interface KeyActions {
   readonly onPalette: () => void
   readonly onHelp: () => void
-  readonly onGo: (to: Place['to']) => void
+  readonly onGo: (to: PageLink['to']) => void
 }
 
 function isTyping(target: EventTarget | null): boolean {
@@ -35,9 +35,9 @@ export function useKeys({ onGo, onHelp, onPalette }: KeyActions): void {
         return onPalette()
       }
       if (!isOn || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return
-      const place = goes.current ? places.find(({ key }) => key === event.key) : undefined
+      const link = goes.current ? pageLinks.find(({ key }) => key === event.key) : undefined
       goes.current = event.key === 'g'
-      if (place !== undefined) return onGo(place.to)
+      if (link !== undefined) return onGo(link.to)
       if (event.key === '/') event.preventDefault()
       if (event.key === '/') onPalette()
       else if (event.key === '?') onHelp()

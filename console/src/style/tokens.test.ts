@@ -41,7 +41,7 @@ function contrast(one: string, other: string): number {
 
 const [textMin, markMin] = [4.5, 3]
 
-/** Colours that stand on both grounds: the page, and surfaces such as notices and hovered controls. */
+/** Colours that are used on both grounds: the page, and surfaces such as notices and hovered controls. */
 const grounds = ['bg', 'surface']
 const texts = ['text', 'muted', 'accent', 'danger', 'alarm', 'ok', 'warn']
 const marks = ['edge', ...Array.from({ length: 6 }, (_, i) => `series-${i + 1}`)]

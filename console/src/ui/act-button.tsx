@@ -1,5 +1,5 @@
 // A button that changes something in the service. It can't be pressed while the service can't be reached, so
-// that nothing typed is lost in an attempt that has to fail; the banner says why.
+// that no input is lost in an attempt that must fail; the banner says why.
 
 import { Button, type ButtonProps } from '@mantine/core'
 import type { ReactNode } from 'react'

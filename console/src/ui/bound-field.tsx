@@ -1,5 +1,5 @@
-// A field for a bound of the range. It shows the instant in the reader's zone with its offset, and takes any
-// form that has one meaning; what it can't read is kept and explained.
+// A field for a bound of the range. It shows the instant in the reader's zone with its offset, and accepts
+// any form with one meaning; an invalid text is kept, with an error.
 
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'

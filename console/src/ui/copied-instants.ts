@@ -1,5 +1,4 @@
-// An instant that is copied is copied as it is meant: in UTC with all its digits, whatever the zone of the
-// page.
+// A copied instant is in UTC with all its digits, in every zone of the page.
 
 import { useEffect } from 'react'
 

@@ -1,5 +1,5 @@
-// Copies a text. Over plain http on another machine a browser has no clipboard; then the text is selected by
-// hand, and nothing is offered that can't work.
+// Copies a text. Over plain http on another machine a browser has no clipboard; then there is no button, and
+// the text is selected by hand.
 
 import { Button } from '@mantine/core'
 import { useState } from 'react'

@@ -1,6 +1,6 @@
-// Instants as people read and type them: in the zone of the browser or in UTC, with 24 hours, and with the
-// offset wherever an erasure is bounded by them. The wire has RFC 3339 in UTC, to the nanosecond; text that
-// was not edited is sent back exactly as it came.
+// Formats and parses instants for people: in the zone of the browser or in UTC, with 24 hours, and with the
+// offset where they are bounds of an erasure. The wire has RFC 3339 in UTC, to the nanosecond; unedited text
+// is sent back unchanged.
 
 /** `local` is the zone of the browser. */
 export type Zone = 'local' | 'utc'

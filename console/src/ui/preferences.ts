@@ -1,5 +1,5 @@
-// What a person chose for this browser, and not for a link: the time zone, and whether single letters are
-// keys. Colours are kept by Mantine.
+// Preferences that are stored in this browser and not in the address: the time zone, and whether single
+// letters are keys. Colours are kept by Mantine.
 
 import { useSyncExternalStore } from 'react'
 import { type Zone, zones } from './instants.ts'

@@ -1,5 +1,5 @@
-// Ids as a row of a table shows them: with their end, which differs where the beginning is the time of the
-// creation. What shows one has the whole id as its title, or opens to it.
+// Short ids for rows of a table: the end of the id, because the beginning is the time of the creation. The
+// whole id is in the title or in the expanded row.
 
 /** `del_…46k75s`. */
 export function shortId(id: string): string {

@@ -1,5 +1,5 @@
 // The states that every page shares: loading, empty with its reason, forbidden with the role that may, and an
-// error with its request id and a retry. Each keeps the frame of the page.
+// error with its request id and a retry. None changes the frame of the page.
 
 import { Button, Skeleton } from '@mantine/core'
 import { type ReactNode, useEffect, useState } from 'react'
@@ -18,7 +18,7 @@ export function useIsSlow(): boolean {
   return isSlow
 }
 
-/** A place of the final size while something loads. */
+/** A placeholder of the final size while data loads. */
 export function Loading({ height, label }: { readonly height: number; readonly label: string }) {
   const isSlow = useIsSlow()
   return (
@@ -29,8 +29,8 @@ export function Loading({ height, label }: { readonly height: number; readonly l
 }
 
 /**
- * Returns whether something was read, from the first time on. What stands below a list of unknown length is
- * shown when the list is, so that it does not move, and then it stays: somebody may type in it.
+ * Returns whether data has ever loaded. Content below a list of unknown length is shown together with the
+ * list, so that it does not move. Afterwards it stays, because a person may type in it.
  */
 export function useOnceRead({
   data,

@@ -1,4 +1,4 @@
-// The field for the word that a person types before something can't be undone: the id of the organisation. It
+// The field for the word that a person types before an irreversible act: the id of the organisation. It
 // offers no completion and no correction, because the typing is the confirmation.
 
 import { TextInput } from '@mantine/core'

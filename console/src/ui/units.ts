@@ -1,4 +1,4 @@
-// Numbers as people read them: counts in full, bytes in units of 1000, shares, durations. Tables show exact
+// Formats numbers for people: counts in full, bytes in units of 1000, shares, durations. Tables show exact
 // numbers, and charts three digits.
 
 /** `1,204,331`. */

@@ -7,12 +7,12 @@ import { test } from 'node:test'
 import {
   type Chart,
   columnsOf,
+  labelResultsOf,
   partOfChart,
   scaleOf,
   ticksOf,
   usualScaleOf,
   valueText,
-  verdictsOf,
 } from './chart.ts'
 import { drawSvg } from './svg-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
@@ -109,7 +109,7 @@ test('labelled events are found or missed, alarms are right or false, and histor
     ],
     judgedFrom: 100,
   })
-  assert.deepEqual(verdictsOf(chart), {
+  assert.deepEqual(labelResultsOf(chart), {
     found: [
       [200, 210],
       [300, 310],
@@ -121,7 +121,7 @@ test('labelled events are found or missed, alarms are right or false, and histor
     ],
     wrong: [[900, 905]],
   })
-  assert.equal(verdictsOf(chartOf(day)), null)
+  assert.equal(labelResultsOf(chartOf(day)), null)
   const svg = drawSvg([chart], 'labelled')
   const count = (mark: RegExp) => svg.match(mark)?.length
   assert.deepEqual(
@@ -140,8 +140,8 @@ test('a part of a chart has the spans of its own buckets', () => {
     [startMs + 150 * 60_000, 150, [[50, 60]], [[55, 150]], 0],
   )
   const behind = partOfChart(chart, 'the end of what was found', [208, 300])
-  assert.deepEqual(verdictsOf(behind)?.found, [[0, 2]])
-  assert.deepEqual(verdictsOf(behind)?.missed, [])
+  assert.deepEqual(labelResultsOf(behind)?.found, [[0, 2]])
+  assert.deepEqual(labelResultsOf(behind)?.missed, [])
 })
 
 test('large values are written with a unit', () => {

@@ -1,6 +1,6 @@
-// A judged series for drawing: values, band, anomalies and, where somebody labelled them, the events that
-// were to be found, reduced to the available number of columns. A column has the extremes of its buckets, so
-// no peak is lost. Pure.
+// A judged series for drawing: values, band, anomalies and, where they are labelled, the events that should
+// be found, reduced to the available number of columns. A column has the extremes of its buckets, so no peak
+// is lost. Pure.
 
 /** A half-open range of buckets. */
 export type BucketSpan = readonly [from: number, until: number]
@@ -34,14 +34,14 @@ export interface Chart {
   /** In order of time. */
   readonly deploys?: readonly Marker[]
   /**
-   * For a part of a chart: the verdicts of the whole chart, because the part may have only one of an event
-   * and its alarm.
+   * For a part of a chart: the results of the whole chart, because the part may have only one of an event and
+   * its alarm.
    */
-  readonly verdicts?: Verdicts
+  readonly labelResults?: LabelResults
 }
 
 /** The events that were found or missed, and the anomalies that are about an event or about none. */
-interface Verdicts {
+interface LabelResults {
   readonly found: readonly BucketSpan[]
   readonly missed: readonly BucketSpan[]
   readonly right: readonly BucketSpan[]
@@ -51,9 +51,9 @@ interface Verdicts {
 const usualTolerance = { minutes: 7, longer: 2 }
 
 /** Null where nothing is labelled. */
-export function verdictsOf(chart: Chart): Verdicts | null {
-  const { anomalies, judgedFrom = 0, labels, stepMs, verdicts } = chart
-  if (verdicts !== undefined || labels === undefined) return verdicts ?? null
+export function labelResultsOf(chart: Chart): LabelResults | null {
+  const { anomalies, judgedFrom = 0, labels, stepMs, labelResults } = chart
+  if (labelResults !== undefined || labels === undefined) return labelResults ?? null
   const { tolerance = stepMs <= 60_000 ? usualTolerance.minutes : usualTolerance.longer } = chart
   const counts = ([from]: BucketSpan) => from >= judgedFrom
   const [events, alarms] = [labels.filter(counts), anomalies.filter(counts)]
@@ -69,7 +69,7 @@ export function verdictsOf(chart: Chart): Verdicts | null {
   }
 }
 
-/** The chart of some of the buckets, with the verdicts of the whole. */
+/** The chart of some of the buckets, with the results of the whole. */
 export function partOfChart(chart: Chart, title: string, [from, until]: BucketSpan): Chart {
   const [first, last] = [Math.max(0, from), Math.min(chart.values.length, until)]
   const cut = (column: Float64Array) => column.subarray(first, last)
@@ -77,15 +77,15 @@ export function partOfChart(chart: Chart, title: string, [from, until]: BucketSp
     spans
       .filter(([start, end]) => start < last && end > first)
       .map(([start, end]) => [Math.max(start, first) - first, Math.min(end, last) - first])
-  const verdicts = verdictsOf(chart)
+  const labelResults = labelResultsOf(chart)
   return {
     ...chart,
-    ...(verdicts && {
-      verdicts: {
-        found: within(verdicts.found),
-        missed: within(verdicts.missed),
-        right: within(verdicts.right),
-        wrong: within(verdicts.wrong),
+    ...(labelResults && {
+      labelResults: {
+        found: within(labelResults.found),
+        missed: within(labelResults.missed),
+        right: within(labelResults.right),
+        wrong: within(labelResults.wrong),
       },
     }),
     title,
@@ -183,7 +183,7 @@ export function scaleOf(columns: readonly Column[]): Scale | null {
   return low === high ? { low: low - room / 2, high: high + room / 2 } : { low, high }
 }
 
-/** Values beyond the usual ones by more than so many times their range are cut. */
+/** Values outside the usual ones by more than this many times their range are cut. */
 const cutFactor = 4
 const usualShare = 0.02
 

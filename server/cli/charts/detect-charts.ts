@@ -6,7 +6,7 @@ import type { Finding } from '../../detection/anomalies/findings.ts'
 import type { Scores } from '../../detection/methods/method.ts'
 import type { Series } from '../../detection/scoring/series.ts'
 import { print } from '../print.ts'
-import { type Chart, verdictsOf } from './chart.ts'
+import { type Chart, labelResultsOf } from './chart.ts'
 import { seriesChart } from './series-chart.ts'
 import { drawInTerminal } from './terminal-chart.ts'
 
@@ -57,15 +57,15 @@ export function drawSome(charts: readonly Chart[]): void {
 }
 
 /** `12 of 30 labelled events found; 1 of 9 anomalies is about none`; null in a file without labels. */
-export function verdictText(charts: readonly Chart[]): string | null {
+export function labelResultsText(charts: readonly Chart[]): string | null {
   let [found, events, wrong, anomalies] = [0, 0, 0, 0]
   for (const chart of charts) {
-    const verdicts = verdictsOf(chart)
-    if (verdicts === null) return null
-    found += verdicts.found.length
-    events += verdicts.found.length + verdicts.missed.length
-    wrong += verdicts.wrong.length
-    anomalies += verdicts.right.length + verdicts.wrong.length
+    const labelResults = labelResultsOf(chart)
+    if (labelResults === null) return null
+    found += labelResults.found.length
+    events += labelResults.found.length + labelResults.missed.length
+    wrong += labelResults.wrong.length
+    anomalies += labelResults.right.length + labelResults.wrong.length
   }
   return `${found} of ${events} labelled events found; ${wrong} of ${anomalies} anomalies ${wrong === 1 ? 'is' : 'are'} about none`
 }

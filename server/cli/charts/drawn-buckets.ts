@@ -1,5 +1,4 @@
-// The buckets of a replayed detector, each as the first run that judged it saw it, for a picture of the
-// whole.
+// The buckets of a replayed detector, each with the result of the first run that judged it, for drawing.
 
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import type { Scores } from '../../detection/methods/method.ts'
@@ -14,7 +13,7 @@ export class DrawnBuckets {
   #values: number[] = []
   #scores: Record<(typeof columns)[number], number[]> = { score: [], expected: [], lower: [], upper: [] }
 
-  /** Adds what is new. Where the width of buckets has changed, the picture begins there. */
+  /** Adds new buckets. Where their width has changed, the drawing begins there. */
   add({ evaluation, series }: Pick<JudgedGroup, 'evaluation' | 'series'>): void {
     const stepNs = BigInt(series.stepMinutes) * nsPerMinute
     const reachedNs = this.#startNs + BigInt(this.#values.length) * stepNs

@@ -8,6 +8,7 @@ import {
   type Chart,
   type Column,
   columnsOf,
+  labelResultsOf,
   type Marker,
   minuteText,
   type Scale,
@@ -15,7 +16,6 @@ import {
   ticksOf,
   usualScaleOf,
   valueText,
-  verdictsOf,
 } from './chart.ts'
 
 interface PictureSize {
@@ -36,7 +36,7 @@ const scoreHeight = 34
 /** Scores beyond this multiple of the edge are cut. */
 const scoreMax = 2
 const lane = { height: 8, gap: 3, before: 8 }
-/** What is shorter is drawn as wide as this, so that it can be seen. */
+/** The least width of a drawn range, so that it can be seen. */
 const leastWidth = 1.5
 /** Deploys of which the texts have no room show their lines alone. */
 const deployTextWidth = 56
@@ -77,7 +77,7 @@ interface Panel {
   readonly height: number
 }
 
-type Place = (value: number) => number
+type ToPosition = (value: number) => number
 
 /** Positions in a panel. */
 interface Frame {
@@ -86,8 +86,8 @@ interface Frame {
   readonly top: number
   /** End of the values. */
   readonly bottom: number
-  /** The horizontal place of a bucket's start; fractions are inside it. */
-  readonly xOf: Place
+  /** The horizontal position of a bucket's start; fractions are inside it. */
+  readonly xOf: ToPosition
 }
 
 function panelOf(chart: Chart, { hasExtremes, hasLegend, plotHeight, width }: PictureSize): Panel {
@@ -131,7 +131,7 @@ function panelOf(chart: Chart, { hasExtremes, hasLegend, plotHeight, width }: Pi
   }
 }
 
-/** What is there to learn from is grey. */
+/** The part that only serves to learn is grey. */
 function historyOf({ judgedFrom = 0 }: Chart, { bottom, left, top, xOf }: Frame): string[] {
   if (judgedFrom === 0) return []
   return [
@@ -139,7 +139,7 @@ function historyOf({ judgedFrom = 0 }: Chart, { bottom, left, top, xOf }: Frame)
   ]
 }
 
-function gridOf(scale: Scale, { left, right }: Frame, y: Place): string[] {
+function gridOf(scale: Scale, { left, right }: Frame, y: ToPosition): string[] {
   return ticksOf(scale).map(
     (value) =>
       `<path d="M${left} ${y(value)}H${right}" stroke="#ddd"/><text x="${left - 6}" y="${y(value) + 4}" text-anchor="end">${valueText(value)}</text>`,
@@ -169,30 +169,36 @@ function rectOf(
 /** Behind the values: what was raised, and what was missed. */
 function shadesOf(chart: Chart, frame: Frame): string[] {
   const box = { y: frame.top, height: frame.bottom - frame.top, opacity: 0.18 }
-  const verdicts = verdictsOf(chart)
+  const labelResults = labelResultsOf(chart)
   const draw = (className: string, spans: readonly BucketSpan[], fill: string) =>
     spans.map((span) => rectOf(className, span, frame, { ...box, fill }))
-  if (verdicts === null) return draw('anomaly', chart.anomalies, colours.alarm)
+  if (labelResults === null) return draw('anomaly', chart.anomalies, colours.alarm)
   return [
-    ...draw('missed', verdicts.missed, colours.missed),
-    ...draw('anomaly right', verdicts.right, colours.right),
-    ...draw('anomaly wrong', verdicts.wrong, colours.alarm),
+    ...draw('missed', labelResults.missed, colours.missed),
+    ...draw('anomaly right', labelResults.right, colours.right),
+    ...draw('anomaly wrong', labelResults.wrong, colours.alarm),
   ]
 }
 
 /** Below the values, where events were labelled: a row of them, and a row of alarms. */
 function lanesOf(chart: Chart, frame: Frame): { readonly parts: string[]; readonly bottom: number } {
-  const verdicts = verdictsOf(chart)
-  if (verdicts === null) return { parts: [], bottom: frame.bottom }
+  const labelResults = labelResultsOf(chart)
+  if (labelResults === null) return { parts: [], bottom: frame.bottom }
   const { judgedFrom = 0, labels = [] } = chart
   const past = (spans: readonly BucketSpan[]) => spans.filter(([from]) => from < judgedFrom)
   const rows = [
-    { name: 'events', past: past(labels), good: verdicts.found, bad: verdicts.missed, fill: colours.missed },
+    {
+      name: 'events',
+      past: past(labels),
+      good: labelResults.found,
+      bad: labelResults.missed,
+      fill: colours.missed,
+    },
     {
       name: 'alarms',
       past: past(chart.anomalies),
-      good: verdicts.right,
-      bad: verdicts.wrong,
+      good: labelResults.right,
+      bad: labelResults.wrong,
       fill: colours.alarm,
     },
   ]
@@ -214,7 +220,7 @@ function lanesOf(chart: Chart, frame: Frame): { readonly parts: string[]; readon
 }
 
 /** A strip with the score and its edge, where no band shows how far the values are from what was expected. */
-function scoreOfPanel(chart: Chart, columns: readonly Column[], frame: Frame, x: Place) {
+function scoreOfPanel(chart: Chart, columns: readonly Column[], frame: Frame, x: ToPosition) {
   const hasBand = columns.some(({ lower, upper }) => !Number.isNaN(lower) || !Number.isNaN(upper))
   if (chart.score === undefined || hasBand) return { parts: [], bottom: frame.bottom }
   const top = frame.bottom + lane.before
@@ -255,7 +261,7 @@ function cutsOf(
   columns: readonly Column[],
   { high, low }: Scale,
   { bottom, top }: Frame,
-  x: Place,
+  x: ToPosition,
 ): string[] {
   return columns.flatMap(({ greatest, least }, i) => [
     ...(greatest > high
@@ -269,19 +275,19 @@ function cutsOf(
 
 /** What the colours mean, at the right of the title; empty where there is nothing but values and alarms. */
 function legendOf(chart: Chart, { right }: Frame): string {
-  const verdicts = verdictsOf(chart)
+  const labelResults = labelResultsOf(chart)
   const words: [fill: string, text: string][] = [
     ...(chart.deploys !== undefined && chart.deploys.length > 0
       ? ([[colours.deploy, 'deploy']] as [string, string][])
       : []),
-    ...(verdicts === null
+    ...(labelResults === null
       ? []
       : ([
-          [colours.right, `${verdicts.found.length} found`],
-          [colours.missed, `${verdicts.missed.length} missed`],
+          [colours.right, `${labelResults.found.length} found`],
+          [colours.missed, `${labelResults.missed.length} missed`],
           [
             colours.alarm,
-            `${verdicts.wrong.length} of ${verdicts.right.length + verdicts.wrong.length} alarms false`,
+            `${labelResults.wrong.length} of ${labelResults.right.length + labelResults.wrong.length} alarms false`,
           ],
         ] as [string, string][])),
   ]
@@ -293,7 +299,7 @@ function legendOf(chart: Chart, { right }: Frame): string {
 }
 
 /** A band with one edge reaches to the end of the panel on its other side. */
-function bandsOf(columns: readonly Column[], frame: Frame, x: Place, y: Place): string[] {
+function bandsOf(columns: readonly Column[], frame: Frame, x: ToPosition, y: ToPosition): string[] {
   const has = (one: Column) => !Number.isNaN(one.lower) || !Number.isNaN(one.upper)
   return runsOf(columns, has).map(([from, until]) => {
     const run = columns.slice(from, until)
@@ -306,7 +312,13 @@ function bandsOf(columns: readonly Column[], frame: Frame, x: Place, y: Place): 
 }
 
 /** A dot is a line of no length with round ends. */
-function lineOf(columns: readonly Column[], from: number, until: number, x: Place, y: Place): string {
+function lineOf(
+  columns: readonly Column[],
+  from: number,
+  until: number,
+  x: ToPosition,
+  y: ToPosition,
+): string {
   const points = columns
     .slice(from, until)
     .flatMap(({ greatest, least }, i) =>

@@ -50,7 +50,7 @@ export class ServiceRefusal extends CommandFailure {
 const statusesOfAbsence = new Set([502, 503, 504])
 
 /** Whether a later retry may succeed. */
-export function isPassing(error: unknown): boolean {
+export function isTemporary(error: unknown): boolean {
   if (error instanceof ServiceUnreachable) return true
   return error instanceof ServiceRefusal && (error.status === 429 || statusesOfAbsence.has(error.status))
 }
@@ -183,11 +183,11 @@ export class ApiClient {
   }
 
   #problemLine({ input, loc, msg }: ValidationProblem): string {
-    const place = loc.join('.')
-    const named = Object.keys(this.#options).find((one) => place === one || place.startsWith(`${one}.`))
+    const location = loc.join('.')
+    const named = Object.keys(this.#options).find((one) => location === one || location.startsWith(`${one}.`))
     const option = named === undefined ? undefined : this.#options[named]
     const given = typeof input === 'string' || typeof input === 'number' ? ` (given: ${input})` : ''
-    return `${option === undefined ? place : `${option} (${place})`}: ${msg}${given}`
+    return `${option === undefined ? location : `${option} (${location})`}: ${msg}${given}`
   }
 }
 

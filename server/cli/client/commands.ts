@@ -10,9 +10,9 @@ import type { Connection } from './settings.ts'
 
 /** Reads the connection from the environment or from the user's file. */
 async function connection(): Promise<Connection> {
-  const { isInTheClear, readConnection } = await import('./settings.ts')
+  const { isUnencrypted, readConnection } = await import('./settings.ts')
   const found = readConnection(process.env)
-  if (isInTheClear(found)) {
+  if (isUnencrypted(found)) {
     say(`lethe: warning: ${found.url} has no TLS, so the access token is sent without encryption.`)
   }
   return found

@@ -78,7 +78,7 @@ function clockText({ created_at }: DeletionRequest, at: string | null): string {
 }
 
 function backupsText({ backups_clear_by }: DeletionRequest): string {
-  return backups_clear_by === null ? 'none is known to hold a copy' : `hold a copy until ${backups_clear_by}`
+  return backups_clear_by === null ? 'none is known to have a copy' : `have a copy until ${backups_clear_by}`
 }
 
 function workLines(deletion: DeletionRequest): string[] {

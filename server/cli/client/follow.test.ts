@@ -132,7 +132,7 @@ test('the picture has the times, the share of the steps, and what the deletion w
     '  hidden    2026-01-05T00:00:00.000Z  (0 ms after it was asked for)',
     '  removed   -',
     '  verified  -',
-    '  backups   none is known to hold a copy',
+    '  backups   none is known to have a copy',
   ])
   const held = deletionOf({
     ...{ status: 'held', removed_at: at(90), backups_clear_by: at(59) },
@@ -142,7 +142,7 @@ test('the picture has the times, the share of the steps, and what the deletion w
   assert.match(lines[0] ?? '', / 90 % {2}held$/)
   assert.match(lines[3] ?? '', /\(1 min 30 s after it was asked for\)$/)
   assert.deepEqual(lines.slice(5), [
-    '  backups   hold a copy until 2026-01-05T00:00:59.000Z',
+    '  backups   have a copy until 2026-01-05T00:00:59.000Z',
     '  legal holds keep a part of it: H1',
     '  blocked: held',
   ])

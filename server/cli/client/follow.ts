@@ -6,7 +6,7 @@ import { deletionOperations } from '../../../contract/operations/deletions.ts'
 import type { Clock } from '../../core/clock.ts'
 import { CommandFailure, exitCodes } from '../failure.ts'
 import { harmless, type JsonOption, print, printJsonLine, say } from '../print.ts'
-import { type ApiClient, type ApiResponse, isPassing, ServiceRefusal } from './api.ts'
+import { type ApiClient, type ApiResponse, isTemporary, ServiceRefusal } from './api.ts'
 import { changeKey, deletionLine, deletionLines, hasEnded } from './deletion-view.ts'
 
 const pollMs = 500
@@ -25,7 +25,7 @@ interface Follower extends JsonOption {
 export async function followDeletion(
   follower: Follower,
   requestId: string,
-  tell: (answer: ApiResponse<DeletionRequest>) => void,
+  onAnswer: (answer: ApiResponse<DeletionRequest>) => void,
   hasAnswered = false,
 ): Promise<ApiResponse<DeletionRequest>> {
   const { api, clock } = follower
@@ -37,12 +37,12 @@ export async function followDeletion(
       const answer = await api.call(deletionOperations.get, { params: { request_id: requestId } })
       awaySinceMs = null
       const key = changeKey(answer.value)
-      if (key !== shown) tell(answer)
+      if (key !== shown) onAnswer(answer)
       shown = key
       if (hasEnded(answer.value)) return answer
     } catch (error) {
       const isKnown = hasAnswered || shown !== ''
-      if (!isKnown || !isPassing(error)) throw error
+      if (!isKnown || !isTemporary(error)) throw error
       if (awaySinceMs === null) say('The service does not respond; waiting for it.')
       awaySinceMs ??= clock.nowMs()
       if (clock.nowMs() - awaySinceMs >= waitMs) throw error

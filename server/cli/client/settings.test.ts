@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { configPath, isInTheClear, readConnection } from './settings.ts'
+import { configPath, isUnencrypted, readConnection } from './settings.ts'
 import { bytesText, durationText, parseDuration, table } from './text.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-test-'))
@@ -65,7 +65,7 @@ test('an address with a password, an invalid address, and a token with a line br
 
 test('the file is in the folder of XDG, and sending a token unencrypted to another machine is detected', () => {
   assert.equal(configPath({ XDG_CONFIG_HOME: '/srv/xdg' }), '/srv/xdg/lethe/config.json')
-  const inTheClear = (url: string) => isInTheClear({ url, token: 't' })
+  const inTheClear = (url: string) => isUnencrypted({ url, token: 't' })
   assert.deepEqual(
     ['http://lethe.example', 'https://lethe.example', 'http://127.0.0.1:8080', 'http://[::1]:1'].map(
       inTheClear,

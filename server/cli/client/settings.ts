@@ -52,7 +52,7 @@ export function readConnection(env: Environment, path = configPath(env)): Connec
 }
 
 /** Whether the token is sent over a network without encryption. */
-export function isInTheClear({ url }: Connection): boolean {
+export function isUnencrypted({ url }: Connection): boolean {
   const { hostname, protocol } = new URL(url)
   return protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
@@ -88,14 +88,14 @@ function jsonOf(text: string): unknown {
 }
 
 /** Errors don't contain the address, because people paste addresses with a password in them. */
-function addressOf(text: string, place: string): string {
+function addressOf(text: string, source: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new CommandFailure(`The address of the service (${place}) must be a URL such as ${defaultUrl}.`)
+    throw new CommandFailure(`The address of the service (${source}) must be a URL such as ${defaultUrl}.`)
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw new CommandFailure(
-      `The address of the service (${place}) must have no user, password, query or fragment; the access token has its own setting.`,
+      `The address of the service (${source}) must have no user, password, query or fragment; the access token has its own setting.`,
     )
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`

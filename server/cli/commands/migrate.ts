@@ -9,7 +9,7 @@ export function addMigrateCommand(program: Command): void {
   withExamples(
     withJson(migrate.command('control'))
       .description(
-        'move the control plane of a stopped service into an empty database; a move that was interrupted goes on',
+        'move the control plane of a stopped service into an empty database; a move that was interrupted continues',
       )
       .option('--from <URL>', 'the database that is left (default: LETHE_CONTROL_URL)')
       .requiredOption('--to <URL>', 'the empty database; leave its password to PGPASSFILE')

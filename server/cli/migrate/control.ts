@@ -6,10 +6,15 @@ import { join } from 'node:path'
 import { readFolderSecret } from '../../app/instance.ts'
 import { instanceFile } from '../../backup/manifest.ts'
 import { type Config, ConfigError, readConfig } from '../../config.ts'
+import {
+  type ControlAddress,
+  mayHaveControl,
+  nameOfControl,
+  openControlAt,
+} from '../../control/control-address.ts'
 import { folderSecretIn } from '../../control/data-folder.ts'
 import type { Control } from '../../control/database.ts'
 import { migrationsIn } from '../../control/migration-history.ts'
-import { type ControlPlace, mayHaveControl, nameOfPlace, openControlAt } from '../../control/place.ts'
 import { instanceOf } from '../../core/process/instance.ts'
 import { moveControl } from '../../move/move.ts'
 import { lockFolder } from '../../telemetry/folder-lock.ts'
@@ -26,7 +31,7 @@ interface MigrateOptions extends JsonOption {
 export async function migrateControl(env: Environment, options: MigrateOptions): Promise<void> {
   const config = options.from === undefined ? readConfig(env) : configAt(env, '--from', options.from)
   const to = configAt(env, '--to', options.to).control
-  const [fromName, toName] = [nameOfPlace(config.control), nameOfPlace(to)]
+  const [fromName, toName] = [nameOfControl(config.control), nameOfControl(to)]
   if (fromName === toName) throw new ConfigError(`Source and target are the same database, ${toName}.`)
   if (!mayHaveControl(config.control))
     throw new ConfigError(`${fromName} does not exist; see LETHE_DATA_DIR.`)
@@ -37,8 +42,8 @@ export async function migrateControl(env: Environment, options: MigrateOptions):
   }
   const lock = lockFolder(join(config.dataDir, 'telemetry'), { command: 'lethe migrate control' })
   const handles: Control[] = []
-  const open = (place: ControlPlace) => {
-    const control = openControlAt(place)
+  const open = (address: ControlAddress) => {
+    const control = openControlAt(address)
     handles.push(control)
     return control
   }
@@ -52,7 +57,7 @@ export async function migrateControl(env: Environment, options: MigrateOptions):
       installation: instanceOf(secret).certificateIssuer,
       withBrokenChains: options.withBrokenChains === true,
       // With --json the transcript is beside the document.
-      tell: options.json ? say : print,
+      say: options.json ? say : print,
       failpoint: async () => {},
     })
     if (options.json) {

@@ -1,4 +1,4 @@
-// What the dialect of PostgreSQL says in its own words. What every dialect must keep is in
+// What is specific to the dialect of PostgreSQL. The rules for every dialect are in
 // control/dialect.db.test.ts.
 
 import assert from 'node:assert/strict'
@@ -20,15 +20,15 @@ const locksNow = async () => {
 }
 
 test('a transaction takes each lock once, and no lock of an organisation beside the lock of all', async () => {
-  const held: unknown[] = []
+  const lockCounts: unknown[] = []
   await transact(control, async (trx) => {
     for (let i = 0; i < 3; i++) await lock(trx, { tenantId: 'acme' })
-    held.push(await locksNow())
+    lockCounts.push(await locksNow())
   })
   await transact(control, async (trx) => {
     await lock(trx, 'organisations')
     for (let i = 0; i < 100; i++) await lock(trx, { tenantId: `organisation-${i}` })
-    held.push(await locksNow())
+    lockCounts.push(await locksNow())
   })
-  assert.deepEqual([...held, await locksNow()], [2, 1, 0])
+  assert.deepEqual([...lockCounts, await locksNow()], [2, 1, 0])
 })

@@ -1,6 +1,5 @@
-// What the control plane asks of its database (control/dialect.ts), in PostgreSQL. Transactions are READ
-// COMMITTED: a statement sees what others have committed before it began. A transaction that decides by what
-// it reads takes a lock first.
+// Implements control/dialect.ts for PostgreSQL. Transactions are READ COMMITTED: a statement sees what others
+// have committed before it began. A transaction that decides by what it reads takes a lock first.
 
 import { createHash } from 'node:crypto'
 import {
@@ -15,7 +14,7 @@ import type { ControlTransaction } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import type { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
-import { flushErased, placesNotErased, rewriteAll } from './erased-rows.ts'
+import { flushErased, notReached, rewriteAll } from './erased-rows.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
 import { isConflict } from './refusals.ts'
 import { jsonTextOf, postgresSchema } from './schema.ts'
@@ -25,14 +24,14 @@ const dialect: ControlDialect = {
   // It ends with the transaction, after what that wrote can be seen, and is found in pg_locks. Memory for
   // locks is limited, so a transaction about all organisations has one lock, which excludes that of each.
   async lock(trx, what) {
-    const held = locksHeld.get(trx) ?? new Set<string>()
+    const taken = locksTaken.get(trx) ?? new Set<string>()
     const isOfOne = typeof what !== 'string'
     const name = isOfOne ? `organisation ${what.tenantId}` : what
-    if (held.has(name) || (isOfOne && held.has('organisations'))) return
+    if (taken.has(name) || (isOfOne && taken.has('organisations'))) return
     const own = sql`pg_advisory_xact_lock(${lockNumber(name)}::bigint)`
     const each = sql`pg_advisory_xact_lock_shared(${lockNumber('organisations')}::bigint)`
     await sql`select ${isOfOne ? sql`${each}, ${own}` : own}`.execute(trx)
-    locksHeld.set(trx, held.add(name))
+    locksTaken.set(trx, taken.add(name))
   },
 
   async lockAll(trx) {
@@ -50,7 +49,7 @@ const dialect: ControlDialect = {
 
   flushErased,
 
-  placesNotErased,
+  notReached,
 
   rewrite: rewriteAll,
 
@@ -75,7 +74,7 @@ const dialect: ControlDialect = {
 }
 
 /** Locks that a transaction has, so that none is asked for twice. */
-const locksHeld = new WeakMap<ControlTransaction, Set<string>>()
+const locksTaken = new WeakMap<ControlTransaction, Set<string>>()
 
 /** 64 bits of a hash: the same number in every process, and two names have two numbers. */
 function lockNumber(name: string): string {
@@ -89,7 +88,7 @@ class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
   readonly failover: Failover
-  /** A server is asked, and nothing else tells. */
+  /** Only the server knows whether another process has written. */
   readonly outsideWrites = () => null
 
   constructor({ failover, figures }: PostgresHandle) {
@@ -114,13 +113,13 @@ class PostgresControlAdapter extends PostgresAdapter implements ControlAdapter {
   }
 }
 
-/** What belongs to a pool of connections and not to PostgreSQL in general. */
+/** Properties of a pool of connections, and not of PostgreSQL in general. */
 interface PostgresHandle {
   readonly figures: ControlFigures
   readonly failover: Failover
 }
 
-/** Kysely's dialect of PostgreSQL, which brings ours along. */
+/** Kysely's dialect of PostgreSQL, with ours in its adapter. */
 export class PostgresControlDialect extends PostgresDialect {
   readonly #handle: PostgresHandle
 

@@ -73,7 +73,7 @@ test('a flush fails while a snapshot that never read the table keeps its deleted
   assert.deepEqual(plane.filesWith(canary), [])
 })
 
-test('a flush gives way to who uses a table, and says so', async () => {
+test('a flush ends with an error where another transaction uses a table', async () => {
   await transact(plane.another(), async (reader) => {
     await reader.selectFrom('anomalies').select('id').execute()
     await assert.rejects(flush(control), keptBecause(/is busy: somebody else uses the tables/))
@@ -81,7 +81,7 @@ test('a flush gives way to who uses a table, and says so', async () => {
   await flush(control)
 })
 
-test('a table that was not named is not written anew', async () => {
+test('a table that was not named is not rewritten', async () => {
   const fileOf = async (table: string) => {
     const { rows } = await sql<{
       file: number
@@ -122,7 +122,7 @@ test('the planner collects no values of derived columns, in a new database and i
   assert.deepEqual(await collected(), ids)
 })
 
-test('a role that owns nothing but its tables can flush them, and is told which right is missing where one is', async () => {
+test('a role that owns nothing but its tables can flush them, and the error names a missing right', async () => {
   const role = `ordinary_${process.pid}`
   await run(ordinary.control, `create role ${role} login`)
   await run(ordinary.control, `grant create on schema public to ${role}`)

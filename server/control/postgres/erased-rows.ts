@@ -1,7 +1,7 @@
 // Removes erased values from the files of PostgreSQL. Deleted and overwritten rows stay in the files of their
-// table, its TOAST table and its indexes until the table is written anew. What the planner knows of a column
-// has values of it too, and PostgreSQL replaces that only where it finds newer ones, so it collects none of
-// columns with telemetry. Not reached are the places in `placesNotErased`, which certificates name.
+// table, its TOAST table and its indexes until the table is rewritten. The planner's statistics of a column
+// contain values too, and PostgreSQL replaces them only where it finds newer ones, so it collects none for
+// columns with telemetry. The copies in `notReached` are not reached; certificates name them.
 
 import { CompiledQuery, type Kysely, sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
@@ -10,7 +10,7 @@ import { derivedTables } from '../derived-tables.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
 
-export const placesNotErased: readonly string[] = [
+export const notReached: readonly string[] = [
   'The write-ahead log of the control plane’s PostgreSQL server until the server has overwritten it, and archives of that log.',
   'Standbys of that server until they have applied the erasure, and what they keep of its log.',
   'Dumps, base backups and snapshots of that server or of its disk.',
@@ -21,7 +21,7 @@ export const placesNotErased: readonly string[] = [
 const rewriteLockMs = 1_000
 
 /**
- * Writes the tables anew, each of which needs the table alone for that time. Rewriting keeps rows that an
+ * Rewrites the tables, each of which needs the table alone for that time. Rewriting keeps rows that an
  * older transaction or snapshot may still read, and reports no error, so each table is checked after it.
  */
 export async function flushErased(control: Control, tables: readonly string[]): Promise<void> {
@@ -30,7 +30,7 @@ export async function flushErased(control: Control, tables: readonly string[]): 
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'overloaded')) throw error
     throw new ErasedBytesKept(
-      'The control plane’s PostgreSQL server is busy: somebody else uses the tables that must be written anew, such as a dump',
+      'The control plane’s PostgreSQL server is busy: somebody else uses the tables that must be rewritten, such as a dump',
       { cause: error },
     )
   }
@@ -67,7 +67,7 @@ async function rewriteTable(connection: Control, table: string, options: string,
   await assertRewritten(connection, table, xid)
 }
 
-/** Throws where the role may not write one of the tables anew, which would only be a warning. */
+/** Throws where the role may not rewrite one of the tables, which would only be a warning. */
 async function requireOwned(connection: Control, tables: readonly string[]): Promise<void> {
   const { rows } = await sql<{ name: string; role: string }>`
     select relname as name, current_user::text as role from pg_class
@@ -76,7 +76,7 @@ async function requireOwned(connection: Control, tables: readonly string[]): Pro
   const [foreign] = rows
   if (foreign === undefined) return
   throw new ErasedBytesKept(
-    `The role ${foreign.role} does not own the table ${foreign.name} of the control plane in PostgreSQL and can’t write it anew; its owner must run: alter table ${foreign.name} owner to "${foreign.role}"`,
+    `The role ${foreign.role} does not own the table ${foreign.name} of the control plane in PostgreSQL and can’t rewrite it; its owner must run: alter table ${foreign.name} owner to "${foreign.role}"`,
   )
 }
 
@@ -210,7 +210,7 @@ async function newTransactionId(connection: Control): Promise<string> {
 }
 
 /**
- * Throws unless the table was written anew without any row that was deleted before the transaction `xid`. The
+ * Throws unless the table was rewritten without any row that was deleted before the transaction `xid`. The
  * oldest transaction that the rewriting respected is in `relfrozenxid` of the table and of its TOAST table.
  * It is older where another transaction, snapshot or prepared transaction kept rows.
  */

@@ -1,5 +1,5 @@
-// A server that refuses the login, or can't be reached: the operator is told why and clients are not, and no
-// message and no line of the log has the password.
+// A server that refuses the login, or can't be reached: the operator gets the reason and clients don't, and
+// no message and no line of the log contains the password.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -43,7 +43,7 @@ test('the right password opens the database, and a wrong one is refused without 
   })
 })
 
-test('what clients are told names neither the role nor the database', async () => {
+test('the message for clients names neither the role nor the database', async () => {
   const control = openPostgres({ ...server, password: wrong })
   await assert.rejects(control.selectFrom('instance').selectAll().execute(), (error) => {
     assert.ok(error instanceof AppError)
@@ -53,16 +53,16 @@ test('what clients are told names neither the role nor the database', async () =
   await control.destroy()
 })
 
-test('each thing that is wrong with a place is named at the start', async () => {
-  const places = [
+test('each problem with the address of a control plane is named at the start', async () => {
+  const cases = [
     [{ database: 'nowhere', password }, /database "nowhere" does not exist/],
     [{ user: 'nobody' }, /role "nobody" does not exist/],
     [{ host: join(folder, 'no-socket') }, /ENOENT/],
     [{ host: '127.0.0.1', port: 1 }, /ECONNREFUSED/],
   ] as const
-  for (const [given, reason] of places) {
-    const place = { kind: 'postgres', server: { ...server, ...given } } as const
-    await assert.rejects(openUsable(place), (error) => error instanceof Error && reason.test(error.message))
+  for (const [given, reason] of cases) {
+    const address = { kind: 'postgres', server: { ...server, ...given } } as const
+    await assert.rejects(openUsable(address), (error) => error instanceof Error && reason.test(error.message))
   }
 })
 

@@ -61,7 +61,7 @@ test('one connection is enough to make the first key, to sign, and to rotate key
   assert.equal(current.length, 1)
 })
 
-test('one connection is enough to write every table anew, and to say how large the database is', async () => {
+test('one connection is enough to rewrite every table, and to say how large the database is', async () => {
   await control.deleteFrom('instance').where('key', '=', 'd').execute()
   await dialectOf(control).rewrite(control)
   assert.deepEqual(await keys(control), ['a', 'b', 'c'])

@@ -10,9 +10,9 @@ import { findBreak } from '../../audit/chain.ts'
 import { readChainPage } from '../../audit/chain-page.ts'
 import { appendAudit, readChain } from '../../audit/log.ts'
 import { actorText, operatorActor, tokenActor } from '../../core/actor.ts'
+import { openControlAt } from '../control-address.ts'
 import type { Control } from '../database.ts'
 import { migrate } from '../migrate.ts'
-import { openControlAt } from '../place.ts'
 import { transact } from '../transaction.ts'
 
 const plane = await openPostgresPlane(true)

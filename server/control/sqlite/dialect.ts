@@ -1,6 +1,5 @@
-// What the control plane asks of its database (control/dialect.ts), said to SQLite. There is one
-// writer at a time: a transaction begins by taking the write lock of the whole file, and waits
-// where another process has it.
+// Implements control/dialect.ts for SQLite. There is one writer at a time: a transaction begins by taking the
+// write lock of the whole file, and waits where another process has it.
 
 import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
 import type { Control } from '../database.ts'
@@ -38,7 +37,7 @@ const dialect: ControlDialect = {
 
   flushErased,
 
-  placesNotErased: [],
+  notReached: [],
 
   async rewrite(control) {
     await sql`vacuum`.execute(control)
@@ -114,7 +113,7 @@ interface SqliteHandle {
   readonly outsideWrites: () => number
 }
 
-/** Kysely's dialect of SQLite, which brings ours along. */
+/** Kysely's dialect of SQLite, with ours in its adapter. */
 export class SqliteControlDialect extends SqliteDialect {
   readonly #handle: SqliteHandle
 

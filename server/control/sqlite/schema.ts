@@ -1,5 +1,5 @@
-// What migrations say to SQLite in its own words. Databases in use have these triggers: a change
-// here reaches only new ones.
+// What migrations need in the SQL of SQLite. Databases in use have these triggers: a change here reaches only
+// new ones.
 
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'

@@ -1,5 +1,5 @@
-// The control plane's file itself. Forgetting is looked for where it counts: in the bytes of every file in
-// the folder, after the same flush that an erasure makes.
+// The control plane's file itself. Erased values are searched for in the bytes of every file in the folder,
+// after the same flush that an erasure makes.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -71,7 +71,7 @@ test('a flush that another reader blocks is an error and not a silent success', 
   try {
     reader.exec('begin')
     reader.prepare('select count(*) from instance').get()
-    await insertInstance('held', 'held-up-by-a-reader')
+    await insertInstance('kept', 'kept-by-a-reader')
     await sql`pragma busy_timeout = 0`.execute(control)
     await assert.rejects(dialectOf(control).flushErased(control, ['instance']), /could not be emptied/)
     reader.exec('commit')
@@ -194,11 +194,11 @@ test('a failed migration leaves the database unchanged, also undoing its first s
   const failing = {
     async up(db: Control) {
       await sql`create table half_done (id text)`.execute(db)
-      throw new Error('the power went')
+      throw new Error('the power failed')
     },
   }
   const migrator = new Migrator({ db: half, provider: { getMigrations: async () => ({ failing }) } })
-  assert.match(String((await migrator.migrateToLatest()).error), /the power went/)
+  assert.match(String((await migrator.migrateToLatest()).error), /the power failed/)
   const tables = (await half.introspection.getTables()).map(({ name }) => name)
   assert.ok(!tables.includes('half_done'), tables.join())
   await migrate(half)

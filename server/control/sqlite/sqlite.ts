@@ -1,6 +1,6 @@
 // The control plane on SQLite, through Node's own driver. Durable by default (`synchronous = FULL`: a ledger
-// entry that was acknowledged survives power loss) and forgetful where it must be (`secure_delete` overwrites
-// freed pages, so that an erased anomaly leaves no bytes behind in the file).
+// entry that was acknowledged survives power loss) and without leftovers (`secure_delete` overwrites freed
+// pages, so that no bytes of an erased anomaly stay in the file).
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely } from 'kysely'
@@ -117,7 +117,7 @@ function refusing<T>(work: () => T): T {
     const isBusy = cause instanceof Error && 'errcode' in cause && cause.errcode === busyCode
     if (!isBusy) throw cause
     throw new AppError('overloaded', {
-      sentence: 'Another process holds the control plane; repeat after Retry-After.',
+      sentence: 'Another process is writing to the control plane; repeat after Retry-After.',
       retryAfterSeconds: 1,
       cause,
     })

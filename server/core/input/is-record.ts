@@ -1,4 +1,4 @@
-// The first test of most code that reads foreign JSON.
+// Whether parsed JSON is an object; most code that reads foreign JSON checks this first.
 
 /** A JSON object: neither null nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -26,7 +26,7 @@ test('an empty body is no value at all, and white space is an error', () => {
   assert.equal(problems('  ')[0]?.type, 'json_invalid')
 })
 
-test('a repeated name is a problem at its place, at any depth, once for each repetition', () => {
+test('a repeated name is a problem at its location, at any depth, once for each repetition', () => {
   const found = problems('{"a":1,"a":2,"b":{"c":[{"d":1},{"d":1,"e":0,"d":{"x":1},"d":3}]}}')
   assert.deepEqual(
     found.map(({ loc, type, input }) => [loc.join('.'), type, input]),
@@ -97,7 +97,7 @@ test('bytes that are not UTF-8 are refused rather than repaired', () => {
   }
 })
 
-test('what is not JSON is refused with its place and without a quotation of the body', () => {
+test('what is not JSON is refused with its position and without a quotation of the body', () => {
   const secret = 'lethe_owner_verysecret'
   for (const text of [
     `{"token": ${secret}}`,
@@ -126,7 +126,7 @@ test('no bytes make the parser throw', () => {
   )
 })
 
-test('a lone surrogate is a problem at its place, in a value and in a name', () => {
+test('a lone surrogate is a problem at its location, in a value and in a name', () => {
   const found = problems('{"a":"\\ud83d\\ude00","b":["x\\ud800"],"\\udc00":1}')
   assert.deepEqual(
     found.map(({ loc, type }) => [JSON.stringify(loc), type]),

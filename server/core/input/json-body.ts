@@ -1,6 +1,6 @@
 // Parses a JSON body strictly. RFC 8259 leaves the meaning of a repeated name to the reader, and JSON.parse
 // keeps the last one without notice; the bound that a person sees could then differ from the bound that is
-// used. So a repeated name is a problem like any other, with its place. So is text with a lone surrogate,
+// used. So a repeated name is a problem like any other, with its location. So is text with a lone surrogate,
 // which UTF-8 can't represent, so that no hash could be computed of it (RFC 8785 section 3.2.2.2). A body
 // that would be expensive to parse, or to walk later, is refused before it is parsed.
 
@@ -40,7 +40,7 @@ export function readJsonBody(bytes: Buffer, bounds: JsonBounds = bodyBounds): Re
     return { value, problems: faultsOf(parseTree(text)) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    return unreadable(`The body is not valid JSON: ${placeOf(error)}`, placeOf(error))
+    return unreadable(`The body is not valid JSON: ${positionOf(error)}`, positionOf(error))
   }
 }
 
@@ -49,7 +49,7 @@ function unreadable(sentence: string, error: string): ReadBody {
 }
 
 /** Returns V8's message without the excerpt of the body that it quotes. */
-function placeOf(error: SyntaxError): string {
+function positionOf(error: SyntaxError): string {
   const position = /at position \d+(?: \(line \d+ column \d+\))?/.exec(error.message)
   return position === null ? 'it ends too early or is not JSON' : `unexpected character ${position[0]}`
 }
@@ -68,13 +68,13 @@ function* faultsIn(node: JsonNode, loc: readonly string[]): Generator<() => Vali
   for (const property of node.children ?? []) {
     const [key, value] = property.children ?? []
     if (key === undefined) continue
-    const place = [...loc, String(key.value)]
+    const location = [...loc, String(key.value)]
     if (seen.has(String(key.value))) {
-      yield () => problem(place, 'value_error', 'This field is given more than once', value?.value ?? null)
+      yield () => problem(location, 'value_error', 'This field is given more than once', value?.value ?? null)
     }
     seen.add(String(key.value))
-    yield* halfPairs(String(key.value), place)
-    if (value !== undefined) yield* faultsIn(value, place)
+    yield* halfPairs(String(key.value), location)
+    if (value !== undefined) yield* faultsIn(value, location)
   }
 }
 

@@ -84,8 +84,8 @@ test('no bytes make the scanner throw, and broken JSON is either refused with a 
   const broken = fc
     .tuple(json, fc.nat(), fc.constantFrom(...'[]{}",:\\ \n0-eE.tnf', '\u0000', 'é'))
     .map(([text, at, put]) => {
-      const place = at % (text.length + 1)
-      return text.slice(0, place) + put + text.slice(place + 1)
+      const position = at % (text.length + 1)
+      return text.slice(0, position) + put + text.slice(position + 1)
     })
   fc.assert(
     fc.property(fc.oneof(broken, fc.string({ unit: 'binary' })), fc.nat(20), (text, most) => {
@@ -147,9 +147,9 @@ test('objects with the same names are one shape however many they are; other nam
 
 test('integers that a double may round are found where they are values, and nowhere else', () => {
   const found = (text: string) => {
-    const places: number[] = []
-    jsonExcess(Buffer.from(text), wide, places)
-    return places.flatMap((at, i) => (i % 2 === 0 ? [text.slice(at, places[i + 1])] : []))
+    const positions: number[] = []
+    jsonExcess(Buffer.from(text), wide, positions)
+    return positions.flatMap((at, i) => (i % 2 === 0 ? [text.slice(at, positions[i + 1])] : []))
   }
   assert.deepEqual(found('{"a":1700000000000000000,"b":[-9223372036854775808 , 5]}'), [
     '1700000000000000000',

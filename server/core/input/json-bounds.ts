@@ -137,7 +137,7 @@ export function jsonExcess(
   return null
 }
 
-/** Returns the place of the quote that ends a text, or the end of the bytes. */
+/** Returns the position of the quote that ends a text, or the end of the bytes. */
 function endOfText(bytes: Uint8Array, start: number): number {
   const { length } = bytes
   let at = start

@@ -1,5 +1,5 @@
 // Zod's issues as problems on the wire, one test for each kind of issue, and all of them at once. The tests
-// assert the documented form: a place of strings, a type in Pydantic's vocabulary, the input, and facts in
+// assert the documented form: a location of strings, a type in Pydantic's vocabulary, the input, and facts in
 // ctx.
 
 import assert from 'node:assert/strict'
@@ -110,7 +110,7 @@ test('exclusive bounds are not called inclusive', () => {
   )
 })
 
-test('every unknown field is a problem of its own, at its own place', () => {
+test('every unknown field is a problem of its own, at its own location', () => {
   const inner = z.strictObject({ a: z.strictObject({ known: z.string() }) })
   assert.deepEqual(
     problems(inner, { a: { known: 'x', range_strat: 1, __proto: 2 } }).map(({ loc, type, input }) => ({
@@ -170,7 +170,7 @@ test('text of a query string that is not an integer has int_parsing, and bounds 
   assert.equal(wrong(limit, ['1', '2']).type, 'string_type')
 })
 
-test('every place consists of strings, list positions included, and begins with the part of the request', () => {
+test('every location consists of strings, list positions included, and begins with the part of the request', () => {
   const schema = z.strictObject({ list: z.array(z.strictObject({ x: z.int() })) })
   const found = problems(schema, { list: [{ x: 1 }, { x: 'two' }] }, 'query')
   assert.deepEqual(found[0]?.loc, ['query', 'list', '1', 'x'])
@@ -197,10 +197,10 @@ test('all problems of an input are in one response', () => {
 test('an input with the type of one branch of a union has the problems of that branch', () => {
   const key = z.string().min(1)
   const schema = z.strictObject({ by: z.union([key, z.array(key).max(2)]) })
-  const told = (by: unknown) =>
+  const problemsWith = (by: unknown) =>
     problems(schema, { by }).map(({ loc, type, input }) => [loc.join('.'), type, input])
-  assert.deepEqual(told(''), [['body.by', 'string_too_short', '']])
-  assert.deepEqual(told(['a', 'b', 'c']), [['body.by', 'too_long', ['a', 'b', 'c']]])
-  assert.deepEqual(told(['a', '']), [['body.by.1', 'string_too_short', '']])
-  assert.deepEqual(told(5), [['body.by', 'value_error', 5]])
+  assert.deepEqual(problemsWith(''), [['body.by', 'string_too_short', '']])
+  assert.deepEqual(problemsWith(['a', 'b', 'c']), [['body.by', 'too_long', ['a', 'b', 'c']]])
+  assert.deepEqual(problemsWith(['a', '']), [['body.by.1', 'string_too_short', '']])
+  assert.deepEqual(problemsWith(5), [['body.by', 'value_error', 5]])
 })

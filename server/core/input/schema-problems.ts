@@ -1,5 +1,5 @@
 // Converts Zod's issues to the validation error of the interface: every problem in one response, each with
-// its place, the correction, a type in the vocabulary of Pydantic v2, the wrong input and its context.
+// its location, the correction, a type in the vocabulary of Pydantic v2, the wrong input and its context.
 
 import type { z } from 'zod'
 import type { ValidationProblem } from '../../../contract/errors.ts'
@@ -21,7 +21,7 @@ export function problemsOf(part: string, issues: readonly Issue[], input: unknow
 }
 
 function* makersOf(part: string, issues: readonly Issue[], input: unknown): Generator<ProblemMaker> {
-  const mistyped = new Places()
+  const mistyped = new Locations()
   for (const { code, path } of issues) if (code === 'invalid_type') mistyped.add(path)
   for (const issue of issues) {
     if (issue.code === 'invalid_type' || !mistyped.has(issue.path)) yield* makersOfIssue([part], issue, input)
@@ -29,11 +29,11 @@ function* makersOf(part: string, issues: readonly Issue[], input: unknown): Gene
 }
 
 /**
- * A set of places in a value. It is a tree and not a set of texts: in texts each name would be copied for
- * every place below it, and names may be as long as the body.
+ * A set of locations in a value. It is a tree and not a set of texts: in texts each name would be copied for
+ * every location below it, and names may be as long as the body.
  */
-class Places {
-  readonly #root: PlaceNode = { isMember: false }
+class Locations {
+  readonly #root: LocationNode = { isMember: false }
 
   add(path: readonly PropertyKey[]): void {
     let node = this.#root
@@ -47,18 +47,18 @@ class Places {
   }
 
   has(path: readonly PropertyKey[]): boolean {
-    let node: PlaceNode | undefined = this.#root
+    let node: LocationNode | undefined = this.#root
     for (const key of path) node = node?.below?.get(key)
     return node?.isMember === true
   }
 }
 
-interface PlaceNode {
+interface LocationNode {
   isMember: boolean
-  below?: Map<PropertyKey, PlaceNode>
+  below?: Map<PropertyKey, LocationNode>
 }
 
-/** @param outer the place of `whole`, where the issue's path begins */
+/** @param outer the location of `whole`, where the issue's path begins */
 function* makersOfIssue(outer: readonly string[], issue: Issue, whole: unknown): Generator<ProblemMaker> {
   if (issue.code === 'unrecognized_keys') {
     for (const key of issue.keys) yield () => unknownField(outer, [...issue.path, key], whole)

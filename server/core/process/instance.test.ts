@@ -11,7 +11,7 @@ test('the journal seal and the certificate issuer are those of older versions on
   assert.equal(certificateIssuer, 'a98f611a25fa1cb430cbb98d731380a847bfd796fd1d139a711509ccc65aa097')
 })
 
-test('the lease holder does not reveal the secret, and belongs to the folder', () => {
+test('the owner of a lease does not reveal the secret, and belongs to the folder', () => {
   const { leaseHolder } = instanceOf('a folder')
   assert.match(leaseHolder, /^folder:[0-9a-f]{32}$/)
   assert.equal(instanceOf('a folder').leaseHolder, leaseHolder)

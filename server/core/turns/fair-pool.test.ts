@@ -95,7 +95,7 @@ describe('a pool that is shared fairly', () => {
     assert.deepEqual(under.map(({ owner }) => owner).sort(), ['first', 'neighbour'])
     await endAll(10)
     assert.equal(alone.length, 2)
-    // The neighbour has not asked for longer than anybody looks at a page.
+    // The neighbour has not asked for longer than an owner counts as present.
     all.push(lend('first'))
     await end(10_000)
     all.push(lend('first'), lend('first'))

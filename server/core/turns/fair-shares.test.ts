@@ -31,7 +31,7 @@ test('an owner with less is admitted, and the youngest shares of the one with th
   assert.ok(opened(shares, 'b', 40, cut))
   assert.deepEqual(cut, ['a 30', 'a 20'])
   assert.deepEqual([shares.reservedBy('a'), shares.reservedBy('b')], [50, 40])
-  assert.equal(opened(shares, 'b', 15, cut), null, 'b would hold more than anybody else')
+  assert.equal(opened(shares, 'b', 15, cut), null, 'b would have more than anybody else')
   assert.deepEqual(cut, ['a 30', 'a 20'], 'nothing is cut for one that is refused')
 })
 

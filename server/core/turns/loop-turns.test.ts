@@ -41,7 +41,7 @@ test('an owner that has used little is next, however many requests another one h
   assert.equal(order.length, 302)
 })
 
-test('requests that end before their turn cost their owner something, and take no place in a round', async () => {
+test('requests that end before their turn cost their owner something, and do not count for a round', async () => {
   const { turns, ask, order, done } = world()
   let gone = 0
   for (let i = 0; i < 1000; i++)

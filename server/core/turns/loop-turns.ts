@@ -53,7 +53,7 @@ export class LoopTurns {
    *
    * @param owner an organisation, or the address of a client without a valid token
    * @param begin returns false where nothing was left to do, as after the end of a connection: then the next
-   * request begins in its place
+   * request begins
    */
   take(owner: string, begin: () => unknown): void {
     this.#queue.push(owner, overheadMs, begin)

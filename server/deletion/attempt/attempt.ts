@@ -33,7 +33,7 @@ import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
 import { progressOf, type StepStore, type StoredStep } from './step-store.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
 import { UnstoredAttempts } from './unstored-attempts.ts'
-import { readBackBeside } from './verifier.ts'
+import { readBackOutsideHolds } from './verifier.ts'
 
 export interface AttemptDeps {
   readonly requestStore: RequestStore
@@ -81,7 +81,7 @@ export class Attempts {
     this.#deps = deps
   }
 
-  /** Runs an attempt. A failure of the erasure is not thrown; the state of the request tells it. */
+  /** Runs an attempt. A failure of the erasure is not thrown; the state of the request shows it. */
   async run(found: StoredDeletion, signal: AbortSignal): Promise<void> {
     const { requestStore } = this.#deps
     const attemptsForgiven = found.attemptsForgiven + (this.#unstored.isLast(found) ? 1 : 0)
@@ -93,7 +93,7 @@ export class Attempts {
     if (found.status !== 'running' && found.status !== 'verifying') {
       request = await requestStore.move(found, 'start', { actor: deletionActor })
     }
-    // Somebody else moved it first, such as by a cancellation.
+    // Another process or person moved it first, such as by a cancellation.
     if (request === null) return
     const holds = await this.#deps.activeHolds(request.tenantId)
     const wholeHold = holds.find((hold) => keepsWhole(hold, found))
@@ -124,7 +124,7 @@ export class Attempts {
     engine: TelemetryEngine = this.#deps.engine,
   ): Promise<ReadBack & { readonly heldBy: readonly string[] }> {
     const { activeHolds, derivedStores } = this.#deps
-    return readBackBeside(engine, derivedStores, request, await activeHolds(request.tenantId))
+    return readBackOutsideHolds(engine, derivedStores, request, await activeHolds(request.tenantId))
   }
 
   /**
@@ -159,8 +159,8 @@ export class Attempts {
   }
 
   /**
-   * Erases and verifies while no other attempt is at work in the placement, because side tables are named by
-   * placement, and while no backup is copied.
+   * Erases and verifies while no other attempt is in progress in the placement, because side tables are named
+   * by placement, and while no backup is copied.
    */
   async #carryOut(request: StoredDeletion, signal: AbortSignal): Promise<void> {
     const place = await this.#deps.findPlace(request.tenantId)
@@ -316,7 +316,7 @@ export class Attempts {
    * may last for years.
    */
   async #hold(request: StoredDeletion, progress: DeletionProgress): Promise<void> {
-    const blockedReason = `Held by ${progress.held_by.join(', ')}; goes on when released`
+    const blockedReason = `Held by ${progress.held_by.join(', ')}; continues when released`
     const facts = { held_by: progress.held_by, rows_erased: progress.rows_erased }
     // Nothing failed, so attempts from before don't count after the release.
     const changes = { blockedReason, retryAtMs: null, progress, attemptsForgiven: request.attempts }
@@ -366,7 +366,7 @@ export class Attempts {
   async #giveUp(request: StoredDeletion, failed: number): Promise<void> {
     const reason =
       request.crashes > crashesMax
-        ? `The process ended ${request.crashes} times while this erasure was at work`
+        ? `The process ended ${request.crashes} times while this erasure was in progress`
         : `${failed} attempts failed`
     await this.#deps.requestStore.move(
       request,

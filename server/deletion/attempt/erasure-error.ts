@@ -1,5 +1,5 @@
-// Errors that end an attempt, and the sentence that the detail of the request gets: which kind of thing
-// failed, without SQL or telemetry.
+// Errors that end an attempt, and the sentence for the detail of the request: which kind of thing failed,
+// without SQL or telemetry.
 
 import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -25,18 +25,18 @@ export class ErasureStopped extends ErasureError {
   constructor({ reason }: Pick<AbortSignal, 'reason'>) {
     super(
       reason instanceof LeaseLost
-        ? 'The process lost the lease on erasures; the erasure goes on where the lease is'
-        : 'The service was stopped; the erasure goes on when it starts again',
+        ? 'The process lost the lease on erasures; the erasure continues in the process that has the lease'
+        : 'The service was stopped; the erasure continues when it starts again',
     )
   }
 }
 
 const diskReasons: Readonly<Record<StorageFault, string>> = {
-  full: 'The disk is full, and the erasure waits for room: to drop whole weeks takes little, to keep what survives of a week takes its size once more',
+  full: 'The disk is full, and the erasure waits for room: dropping whole weeks needs little, and keeping the other rows of a week needs their size once more',
   failing: 'The disk refuses writes, and the erasure waits until it accepts them',
 }
 
-/** Refusals of the control plane's database that end by themselves, or when its operator acts. */
+/** Refusals of the control plane's database that end without a change here, or when its operator acts. */
 const databaseReasons: ReadonlyMap<string, string> = new Map([
   ['overloaded', 'The control-plane database was busy for too long'],
   ['outcome_unknown', 'The control-plane database did not answer'],
@@ -45,8 +45,9 @@ const databaseReasons: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Whether an attempt ended because the control plane's database could not go on, or because its other users
- * keep erased bytes, such as a dump of hours. The erasure waits for that, however long it takes.
+ * Whether an attempt ended because the control plane's database could not continue, or because its other
+ * users keep erased bytes, such as a dump that takes hours. The erasure waits for that, however long it
+ * takes.
  */
 export function waitsForDatabase(error: unknown): boolean {
   return error instanceof ErasedBytesKept || (error instanceof AppError && databaseReasons.has(error.code))

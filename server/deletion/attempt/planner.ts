@@ -9,7 +9,7 @@ import { allOf, Bound, raw, type Sql, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition } from '../../telemetry/tenant-reader.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 
-/** A place to erase from: a partition of a telemetry table, or a derived store (no partition). */
+/** A part to erase from: a partition of a telemetry table, or a derived store (no partition). */
 export interface PlannedStep {
   readonly store: string
   readonly partitionId: string | null
@@ -45,7 +45,9 @@ export async function planErasure(
   return steps
 }
 
-/** A condition that is true exactly for rows that are to be erased now: selected, and not held. */
+/**
+ * A condition that is true exactly for rows that are to be erased now: selected, and not under a legal hold.
+ */
 export function selectedIn(table: TableSpec, tenantId: string, target: ErasureTarget): Sql {
   const held = target.held
     .filter((part) => part.signals.includes(table.signal) && overlaps(part.range, target.range))

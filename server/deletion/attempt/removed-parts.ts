@@ -10,7 +10,7 @@ import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
 interface RemovalDeps {
   readonly engine: TelemetryEngine
-  /** Null where the engine is on another machine: then only its own list of parts tells. */
+  /** Null where the engine is on another machine: then only its own list of parts shows it. */
   readonly files: LocalEngineFiles | null
   readonly clock: Clock
 }

@@ -56,9 +56,9 @@ export class RestoreGuard {
   }
 
   /**
-   * Reapplies completed erasures that the engine does not know although it was told of them (the engine's
-   * data is older), and those that the journal knows while the control plane has no request, or one that has
-   * not begun (the control plane is older). From then on both are hidden and fenced.
+   * Reapplies completed erasures that the engine does not know although they were applied (the engine's data
+   * is older), and those that the journal knows while the control plane has no request, or one that has not
+   * begun (the control plane is older). From then on both are hidden and fenced.
    */
   async hideWhatCameBack(): Promise<void> {
     const { completionMarks, journalled, requests } = this.#deps

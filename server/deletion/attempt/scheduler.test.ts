@@ -14,12 +14,12 @@ function roundOf(
   const waiting = [...names]
   const begun: string[] = []
   const under = new Map<string, PromiseWithResolvers<boolean>>()
-  let news = Promise.withResolvers<void>()
+  let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
-  const places = new Map<string, number>()
+  const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
-    if (!places.has(tenant)) places.set(tenant, placements[tenant] ?? 100 + places.size)
-    return places.get(tenant) ?? null
+    if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
+    return assigned.get(tenant) ?? null
   }
   const stored = (name: string) => {
     const [tenantId = ''] = name.split('/')
@@ -39,7 +39,7 @@ function roundOf(
         under.set(requestId, end)
         return end.promise
       },
-      woken: () => news.promise,
+      woken: () => wakeUp.promise,
       clock: { sleep: () => new Promise(() => undefined) },
       logger: silent,
       attemptsAtOnce,
@@ -59,8 +59,8 @@ function roundOf(
     },
     async ask(name: string) {
       waiting.push(name)
-      news.resolve()
-      news = Promise.withResolvers()
+      wakeUp.resolve()
+      wakeUp = Promise.withResolvers()
       await settle()
     },
   }

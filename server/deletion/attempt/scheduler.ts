@@ -60,7 +60,7 @@ class Round {
   readonly #running = new Map<number | null, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
-  #news: Promise<boolean> | null = null
+  #woken: Promise<boolean> | null = null
   #mostTried = Number.POSITIVE_INFINITY
   /**
    * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
@@ -77,7 +77,7 @@ class Round {
   }
 
   async look(): Promise<void> {
-    this.#news = this.#deps.woken().then(() => true)
+    this.#woken = this.#deps.woken().then(() => true)
     this.#queues = await this.#deps.queues()
     if (this.#mostTried === Number.POSITIVE_INFINITY) this.#mostTried = this.#queues.flat().length + lateMax
   }
@@ -100,7 +100,7 @@ class Round {
     const ended = new AbortController()
     const isNew = await Promise.race([
       Promise.race(this.#running.values()).then(() => false),
-      this.#news,
+      this.#woken,
       clock.sleep(lookEveryMs, ended.signal).then(() => true),
     ])
     ended.abort()
@@ -137,7 +137,7 @@ class Round {
       .catch((err: unknown) => {
         // If the end of an attempt can't be stored, it is tried again in the next round, and other
         // organisations continue.
-        logger.error({ err, tenantId }, 'the erasures of an organisation could not go on')
+        logger.error({ err, tenantId }, 'the erasures of an organisation could not continue')
         return false
       })
       .then((goesOn) => {

@@ -37,12 +37,12 @@ export class StepStore {
   }
 
   /**
-   * Replaces undone steps by a new plan and returns the undone steps. A step that was acting, and whose place
-   * has no selected rows any more, was finished by an attempt that ended before it was recorded. It is kept
-   * as done, with the counts it had.
+   * Replaces undone steps by a new plan and returns the undone steps. A step that was acting, and whose
+   * partition or store has no selected rows any more, was finished by an attempt that ended before it was
+   * recorded. It is kept as done, with the counts it had.
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
-    const places = new Set(plan.map(placeOf))
+    const targets = new Set(plan.map(targetOf))
     await transact(this.#control, async (trx) => {
       const before = await trx
         .selectFrom('deletion_steps')
@@ -52,7 +52,7 @@ export class StepStore {
         .execute()
       for (const step of before) {
         if (step.done_at_ms !== null) continue
-        const isPlannedAgain = places.has(placeOf({ store: step.store, partitionId: step.partition_id }))
+        const isPlannedAgain = targets.has(targetOf({ store: step.store, partitionId: step.partition_id }))
         if (isPlannedAgain || !mayHaveActed.includes(step.action)) {
           await trx
             .deleteFrom('deletion_steps')
@@ -213,6 +213,6 @@ export function progressOf(
   }
 }
 
-function placeOf({ store, partitionId }: { store: string; partitionId: string | null }): string {
+function targetOf({ store, partitionId }: { store: string; partitionId: string | null }): string {
   return `${store} ${partitionId ?? ''}`
 }

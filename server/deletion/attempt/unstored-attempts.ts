@@ -1,6 +1,6 @@
-// Attempts whose count or end the control plane's database was not there to store. A database that is away
-// must not use up the attempts of a request: the next attempt takes the place of such a one. Remembered in
-// this process only; after a restart such an attempt counts as a crash.
+// Attempts whose count or end could not be stored, because the control plane's database was not reachable.
+// Such an attempt must not use up the attempts of a request: the next attempt gets the same number.
+// Remembered in this process only; after a restart such an attempt counts as a crash.
 
 import type { StoredDeletion } from '../requests/request.ts'
 import { waitsForDatabase } from './erasure-error.ts'

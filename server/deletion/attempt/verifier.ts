@@ -37,7 +37,7 @@ export async function readBack(
 /**
  * Counts what is left besides what these holds keep, and returns the ids of the holds that keep something.
  */
-export async function readBackBeside(
+export async function readBackOutsideHolds(
   engine: TelemetryEngine,
   derivedStores: readonly DerivedStore[],
   request: DeletionSelection & { readonly tenantId: string },

@@ -1,11 +1,12 @@
-// The loop that moves requests by itself: it starts what is due, expires what nobody approved in time, and
-// continues what a released hold had stopped. At the start of the service it shows every request as it is
-// stored, and hides what a restore from an older copy has brought back, before anything can be read.
+// The loop that moves requests without a person: it starts those that are due, expires those that were not
+// approved in time, and continues those that a released hold had stopped. At the start of the service it
+// shows every request as it is stored, and hides what a restore from an older copy has brought back, before
+// anything can be read.
 
 import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
-import { onBehalfOf, withPatience } from '../../telemetry/engine.ts'
+import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { includesSelection } from '../requests/selection.ts'
@@ -39,7 +40,7 @@ export class DeletionWorker {
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
     this.#guard = new RestoreGuard(deps)
-    this.#swapRecovery = new SwapRecovery({ ...deps, engine: withPatience(deps.engine, deps.logger) })
+    this.#swapRecovery = new SwapRecovery({ ...deps, engine: withGrowingTimeouts(deps.engine, deps.logger) })
     this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
   }
 
@@ -56,7 +57,7 @@ export class DeletionWorker {
       const wasAtWork = request.status === 'running' || request.status === 'verifying'
       // Without an attempt since its creation or its last retry, the process did not end during one.
       if (!wasAtWork || request.attempts <= request.attemptsForgiven) continue
-      const reason = 'The process ended while this erasure was at work'
+      const reason = 'The process ended while this erasure was in progress'
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
     }
@@ -82,7 +83,7 @@ export class DeletionWorker {
     }
   }
 
-  /** One pass over all requests that can move by themselves. */
+  /** One pass over all requests that can move without a person. */
   async round(signal: AbortSignal): Promise<void> {
     const {
       attemptsAtOnce = usualAttemptsAtOnce,
@@ -118,7 +119,7 @@ export class DeletionWorker {
     )
   }
 
-  /** Tells a round in progress that a request was created or moved. */
+  /** Notifies a round in progress that a request was created or moved. */
   wake(): void {
     this.#asked.resolve()
     this.#asked = Promise.withResolvers()

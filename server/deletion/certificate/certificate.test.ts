@@ -84,7 +84,7 @@ const facts: CertificateFacts = {
     engineVersion: '26.5.1',
   },
   derivedStores: ['anomalies'],
-  placesNotErased: [],
+  notReached: [],
   organisationName: 'Acme Ltd.',
   request,
   steps: [step('otel_logs', 'dropped', 100)],
@@ -178,8 +178,8 @@ test('backups, approval, late data and a wider erasure are included where there 
     ],
   )
   assert.ok(certificate.exclusions.some((text) => /backups listed here/.test(text)))
-  assert.ok(built().exclusions.some((text) => /no registered one may hold a copy/.test(text)))
-  const ofDatabase = { ...facts, placesNotErased: ['The log of the database.'] }
+  assert.ok(built().exclusions.some((text) => /no registered one may contain a copy/.test(text)))
+  const ofDatabase = { ...facts, notReached: ['The log of the database.'] }
   assert.ok(buildCertificate(ofDatabase).exclusions.includes('The log of the database.'))
   assert.equal(certificate.supersedes, `${requestId}/1-00000000`)
   assert.equal(certificate.request.approved_by, 'token:bob (tok_2)')

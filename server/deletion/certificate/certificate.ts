@@ -48,7 +48,7 @@ export interface CertificateFacts {
   readonly derivedStores: readonly string[]
   readonly backups: readonly KnownBackup[]
   /** Where the database of the control plane can have erased bytes, as sentences. */
-  readonly placesNotErased: readonly string[]
+  readonly notReached: readonly string[]
   /** `jti` of the certificate of this request before; null where there is none. */
   readonly supersedes: string | null
   readonly issuedAtMs: number
@@ -192,17 +192,17 @@ function verificationOf({ requestId, signals, progress }: StoredDeletion, derive
   }
 }
 
-function exclusionsOf({ backups, placesNotErased }: CertificateFacts): string[] {
+function exclusionsOf({ backups, notReached }: CertificateFacts): string[] {
   return [
     'Blocks that the file system has freed but not yet overwritten.',
     'Copies of the data folder that an operator made and that are not registered as backups.',
     'Memory that the machine itself wrote to a disk: core dumps, swap, hibernation images.',
     backups.length > 0
       ? 'The backups listed here, each until it is removed.'
-      : 'Backups that are not registered: no registered one may hold a copy.',
+      : 'Backups that are not registered: no registered one may contain a copy.',
     'Copies that left this service before: exports, answers to queries, whatever senders forwarded elsewhere.',
-    'Log files of this service: they hold no telemetry, but an error may quote what somebody searched for.',
-    ...placesNotErased,
+    'Log files of this service: they contain no telemetry, but an error may quote what somebody searched for.',
+    ...notReached,
     'The record of the erasure itself (request, ledger, audit log, this certificate): ids, bounds and counts.',
   ]
 }

@@ -82,17 +82,17 @@ function readAnswer(text: string): Record<string, unknown> & { readonly jws: str
   return { ...Object.fromEntries(answer), jws }
 }
 
-/** Compares in RFC 8785 form and returns the first place that differs. */
-function requireSame(signed: unknown, given: unknown, place: readonly string[]): void {
+/** Compares in RFC 8785 form and returns the first path that differs. */
+function requireSame(signed: unknown, given: unknown, path: readonly string[]): void {
   if (canonicalize(signed) === canonicalize(given)) return
   if (isRecord(signed) && isRecord(given)) {
     for (const name of new Set([...Object.keys(signed), ...Object.keys(given)])) {
       const [ofSigned, ofGiven] = [own(signed, name), own(given, name)]
-      requireSame(ofSigned, ofGiven, [...place, name])
+      requireSame(ofSigned, ofGiven, [...path, name])
     }
   }
   throw new CertificateProblem(
-    `${place.join('.')}: the file says ${textOf(given)}, but ${textOf(signed)} is signed`,
+    `${path.join('.')}: the file says ${textOf(given)}, but ${textOf(signed)} is signed`,
   )
 }
 

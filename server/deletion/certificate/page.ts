@@ -108,7 +108,7 @@ function selection({ organisation, request }: DeletionCertificate): Markup {
     ['Scope', isAll ? 'all telemetry of these signals' : 'a range of event time'],
     ['Signals', request.signals.join(', ')],
     ['From (inclusive)', instantOr(request.range_start, 'the beginning')],
-    ['To (exclusive)', instantOr(request.range_end, 'open: everything held')],
+    ['To (exclusive)', instantOr(request.range_end, 'open: everything stored')],
     ['Reason', request.reason?.replaceAll('_', ' ') ?? 'not given'],
     ['Requested by', request.requested_by],
     ['Approved by', request.approved_by ?? 'no approval was required'],
@@ -122,7 +122,7 @@ function times({ times, erasure, verification }: DeletionCertificate): Markup {
     ['Hidden', instantOr(times.hidden_at, '')],
     ['Removed', instantOr(times.removed_at, '')],
     ['Verified', instantOr(times.verified_at, '')],
-    ['Backups clear by', instantOr(times.backups_clear_by, 'no backup may hold a copy')],
+    ['Backups clear by', instantOr(times.backups_clear_by, 'no backup may contain a copy')],
     ['Carried out by', html`<code>${erasure.executed_by}</code>`],
     ['Category', erasure.category],
     ['Verification', verification.method],
@@ -153,7 +153,7 @@ function stores({ erasure, verification }: DeletionCertificate): Markup {
   )
   const names = new Set(erasure.stores.map(({ store }) => store))
   const empty = Object.keys(verification.stores).filter((store) => !names.has(store))
-  const rest = html`<tr class="empty"><td colspan="5">Held nothing selected: <code>${empty.join(', ')}</code></td><td>0</td></tr>\n`
+  const rest = html`<tr class="empty"><td colspan="5">Had nothing selected: <code>${empty.join(', ')}</code></td><td>0</td></tr>\n`
   return html`<section>
 <h2>Stores</h2>
 <table>
@@ -167,14 +167,14 @@ ${erased}${empty.length === 0 ? '' : rest}</tbody>
 
 function limits({ exclusions, late_data, backups }: DeletionCertificate): Markup {
   const items = exclusions.map((text) => html`<li>${text}</li>\n`)
-  const held = backups.map(
+  const copies = backups.map(
     ({ backup_id, taken_at, expires_at }) =>
       html`<li><code>${backup_id}</code>: taken ${taken_at ?? 'now'}, expires ${expires_at}</li>\n`,
   )
   return html`<section>
 <h2>Not covered</h2>
 <ul>
-${items}${held}</ul>
+${items}${copies}</ul>
 <p>Afterwards: ${late_data.meaning}</p>
 </section>`
 }

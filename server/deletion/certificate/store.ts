@@ -29,7 +29,7 @@ interface CertificateDeps {
   /** Returns known backups that may have a copy of what this request erased. */
   readonly findBackups: (requestId: string) => Promise<readonly KnownBackup[]>
   /** Where the database of the control plane can have erased bytes, as sentences. */
-  readonly placesNotErased: readonly string[]
+  readonly notReached: readonly string[]
   readonly issuer: () => Promise<Issuer>
 }
 
@@ -65,7 +65,7 @@ export class CertificateStore {
    * another organisation alike; `not_verified` in every other state.
    */
   async issue(tenantId: string, requestId: string, actor: Actor): Promise<IssuedCertificate> {
-    const { clock, findBackups, control, derivedStores, issuer, keys, placesNotErased } = this.#deps
+    const { clock, findBackups, control, derivedStores, issuer, keys, notReached } = this.#deps
     const completed = await dialectOf(control).snapshot(control, (snapshot) =>
       readCompleted(snapshot, tenantId, requestId),
     )
@@ -73,7 +73,7 @@ export class CertificateStore {
     const certificate = buildCertificate({
       ...completed,
       derivedStores,
-      placesNotErased,
+      notReached,
       issuer: await issuer(),
       backups: await findBackups(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,

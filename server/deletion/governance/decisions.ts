@@ -25,7 +25,7 @@ interface DecisionDeps {
   readonly areRelated: (tenantId: string, first: Actor, second: Actor) => Promise<boolean>
 }
 
-/** States in which a count tells something about the erasure. */
+/** States in which a count is meaningful for the erasure. */
 const countable: readonly DeletionStatus[] = ['completed', 'incomplete', 'failed', 'held']
 
 export class Decisions {
@@ -46,7 +46,7 @@ export class Decisions {
     if (transitions[request.status].cancel === null || isPartErased) {
       throw new AppError('deletion_state', {
         sentence: isPartErased
-          ? 'It was begun, and a part of it may be erased; the rest goes on when the legal hold is released.'
+          ? 'It was begun, and a part of it may be erased; the rest continues when the legal hold is released.'
           : `The deletion is ${request.status}; only one that has not begun can be cancelled.`,
       })
     }

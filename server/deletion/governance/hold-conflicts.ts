@@ -41,7 +41,7 @@ const stepSeconds = 1
  * keep it. A step whose attempt failed is no obstacle, because the next attempt reads the holds before it
  * acts.
  */
-export async function refuseBesideActs(
+export async function refuseDuringStep(
   trx: ControlTransaction,
   tenantId: string,
   part: HeldPart,

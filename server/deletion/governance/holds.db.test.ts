@@ -381,7 +381,7 @@ test('a request whose attempt has begun to erase can’t be cancelled when a hol
   assert.equal(await scene.visible(scene.own, 'otel_traces'), 0)
 })
 
-test('being held is not a failure: a deletion never fails for it, however often', async () => {
+test('a deletion under a hold has not failed: it never fails for that, however often', async () => {
   const { scene, id } = await begun(all)
   await stores.control
     .updateTable('deletion_requests')

@@ -4,7 +4,7 @@
 
 import type { Selectable } from 'kysely'
 import type { LegalHold, PlaceHold } from '../../../contract/deletion/governance.ts'
-import { formatInstant, nsPerMs } from '../../../contract/values/instant.ts'
+import { nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, LegalHoldsTable } from '../../control/database.ts'
@@ -18,8 +18,9 @@ import type { TimeRange } from '../../core/time-range.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { signals as allSignals } from '../../telemetry/schema/tables.ts'
 import { readRange, readSignals } from '../requests/request.ts'
+import { wireBounds } from '../requests/selection.ts'
 import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
-import { refuseBesideActs } from './hold-conflicts.ts'
+import { refuseDuringStep } from './hold-conflicts.ts'
 
 /**
  * Called with the holds that are still in force, in the transaction that releases one: what was kept for that
@@ -55,7 +56,7 @@ export class LegalHolds {
     await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       await refuseTooManyHolds(trx, tenantId)
-      await refuseBesideActs(trx, tenantId, { signals, range })
+      await refuseDuringStep(trx, tenantId, { signals, range })
       await trx
         .insertInto('legal_holds')
         .values({
@@ -76,7 +77,7 @@ export class LegalHolds {
         action: 'legal_hold.placed',
         target: holdId,
         outcome: 'accepted',
-        facts: { signals, ...boundsOf(range) },
+        facts: { signals, ...wireBounds(range) },
       })
     })
     return this.get(tenantId, holdId)
@@ -154,13 +155,6 @@ export class LegalHolds {
   }
 }
 
-function boundsOf({ startNs, endNs }: TimeRange) {
-  return {
-    range_start: startNs === null ? null : formatInstant(startNs),
-    range_end: endNs === null ? null : formatInstant(endNs),
-  }
-}
-
 function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
   const at = (ms: number | null) => (ms === null ? null : instantText(ms))
   return {
@@ -168,7 +162,7 @@ function wireForm(row: Selectable<LegalHoldsTable>): LegalHold {
     hold_id: row.hold_id,
     case_ref: row.case_ref,
     signals: readSignals(row.signals),
-    ...boundsOf(readRange(row)),
+    ...wireBounds(readRange(row)),
     review_at: at(row.review_at_ms),
     placed_by: actorTextIn('placed_by', row),
     placed_at: instantText(row.placed_at_ms),

@@ -75,7 +75,7 @@ test('a stricter rule applies at once, to the next request', async () => {
   )
   await set('every_deletion')
   assert.equal(await born(between(null, monday)), 'awaiting_approval')
-  assert.equal(await born(all, systemActor('retention')), 'running', 'retention asks nobody')
+  assert.equal(await born(all, systemActor('retention')), 'running', 'retention needs no approval')
   assert.deepEqual(await get(), { approval: 'every_deletion', pending: null })
 })
 

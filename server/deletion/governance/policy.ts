@@ -69,7 +69,7 @@ export function withinLimit({ startNs, endNs }: TimeRange): BoundedRange | null 
 export const secondPerson = {
   told_by: 'tokens',
   limit:
-    'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person holds both: the operator must give each person one.',
+    'Two tokens count as two people unless one descends from the other or both descend from the same token. Tokens that the operator made descend from none, so two of them count as two people even where one person has both: the operator must give each person one.',
 } as const satisfies DeletionPolicy['second_person']
 
 /**

@@ -421,7 +421,7 @@ test('rows may arrive up to the tolerance, and one more makes the preview stale'
   await previews.check(own, preview_id, all)
   await insert(own, 'otel_logs', monday, 1)
   const refused = previews.check(own, preview_id, all)
-  await assert.rejects(refused, /held 10 rows .* holds 1011 now/)
+  await assert.rejects(refused, /had 10 rows .* has 1011 now/)
   const next = await stalePreview(refused)
   assert.equal(next.rows, 1011)
   await previews.check(own, next.preview_id, all)

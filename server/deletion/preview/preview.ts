@@ -15,7 +15,6 @@ import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
-import type { TimeRange } from '../../core/time-range.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
@@ -25,12 +24,15 @@ import type { Signal } from '../../telemetry/schema/tables.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { ApprovalCause } from '../governance/policy.ts'
 import type { KnownBackup } from '../requests/request.ts'
-import { type DeletionSelection, holdsWithin, selectionText } from '../requests/selection.ts'
+import { type DeletionSelection, holdsWithin, selectionText, wireBounds } from '../requests/selection.ts'
 import { countRows, countSelection, type RowCounts, type SelectionCount } from './selection-count.ts'
 
 type Preview = z.input<typeof DeletionPreview>
 
-/** The requester, the place of their telemetry, and a signal that aborts when they no longer wait. */
+/**
+ * The requester, the organisation and placement of their telemetry, and a signal that aborts when they no
+ * longer wait.
+ */
 type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signal'>
 
 export interface PreviewsDeps {
@@ -92,13 +94,13 @@ export class Previews {
       created_at: instantText(nowMs),
       expires_at: instantText(nowMs + lifetimeMs),
       scope: selection.scope,
-      ...boundsOf(selection.range),
+      ...wireBounds(selection.range),
       ...countsOf(counted),
       derived,
       held: held.map(({ holdId, signals, range }) => ({
         hold_id: holdId,
         signals: [...signals],
-        ...boundsOf(range),
+        ...wireBounds(range),
       })),
       ...backupsOf(await knownBackups()),
       needs_approval: cause !== null,
@@ -132,7 +134,7 @@ export class Previews {
     const before: RowCounts = JSON.parse(row.row_counts)
     const now = await countRows(this.#reader(place), selection)
     if (differenceOf(before, now) <= toleranceOf(totalOf(before))) return
-    const moved = `The selection held ${totalOf(before)} rows when it was previewed and holds ${totalOf(now)} now`
+    const moved = `The selection had ${totalOf(before)} rows when it was previewed and has ${totalOf(now)} now`
     throw await this.#stale(place, selection, moved)
   }
 
@@ -208,13 +210,6 @@ function countsOf({ signals, work }: SelectionCount) {
       partitions_rewritten: work.partitionsRewritten,
       bytes_rewritten: work.bytesRewritten,
     },
-  }
-}
-
-function boundsOf({ startNs, endNs }: TimeRange) {
-  return {
-    range_start: startNs === null ? null : formatInstant(startNs),
-    range_end: endNs === null ? null : formatInstant(endNs),
   }
 }
 

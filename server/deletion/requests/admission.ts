@@ -61,7 +61,7 @@ export async function refuseTooManyDeletions(trx: ControlTransaction, tenantId: 
   })
 }
 
-export async function refuseBesideAll(
+export async function refuseDuringFullErasure(
   trx: ControlTransaction,
   tenantId: string,
   draft: DeletionSelection,

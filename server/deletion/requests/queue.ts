@@ -2,7 +2,7 @@
 
 import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 
-/** The fields of a request that decide about its place. */
+/** The fields of a request that decide about its position. */
 interface Queued {
   readonly tenantId: string
   readonly status: DeletionStatus

@@ -7,14 +7,13 @@ import {
   DeletionStatus,
   type deletionReasons,
 } from '../../../contract/deletion/requests.ts'
-import { formatInstant } from '../../../contract/values/instant.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { DeletionRequestsTable } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'
 import { instantText } from '../../core/clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import type { DeletionSelection } from './selection.ts'
+import { type DeletionSelection, wireBounds } from './selection.ts'
 
 /** A request in the form that the room works with. */
 export interface StoredDeletion extends DeletionSelection {
@@ -269,8 +268,7 @@ export function toRequest(row: RequestRow, backups: KnownBackups): DeletionReque
     id: stored.requestId,
     scope: stored.scope,
     status: stored.status,
-    range_start: stored.range.startNs === null ? null : formatInstant(stored.range.startNs),
-    range_end: stored.range.endNs === null ? null : formatInstant(stored.range.endNs),
+    ...wireBounds(stored.range),
     detail: {
       ...stored.progress,
       attempts: stored.attempts,

@@ -1,7 +1,7 @@
 // What a request selects of an organisation's telemetry: signals and a half-open range of event time, exactly
 // as asked and never clamped to what is stored. Pure.
 
-import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
+import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { covers, overlaps, type TimeRange } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -17,6 +17,14 @@ export interface DeletionSelection {
 export interface ErasureTarget extends DeletionSelection {
   /** Every hold of the organisation. A hold beside the selection may keep an anomaly that reaches into it. */
   readonly held: readonly HeldPart[]
+}
+
+/** Returns the bounds of a range as they are on the wire; null where a side is open. */
+export function wireBounds({ startNs, endNs }: TimeRange) {
+  return {
+    range_start: startNs === null ? null : formatInstant(startNs),
+    range_end: endNs === null ? null : formatInstant(endNs),
+  }
 }
 
 /** Returns the holds that keep a part of the selection. */

@@ -1,20 +1,19 @@
 // Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
-// and `saveProgress` what is known of the attempt in progress, `countLateRows` a counter. No other file
-// updates the table, and an update that changes no row returns null or throws. A move is one transaction: the
-// new state by compare-and-set, its ledger entry, an audit entry for the moves that people care about, and
-// the change of visibility (visibility.ts). So none of them can lag behind the others. Each request gets a
-// number, and a completion records the backups that exist, because clocks can't be trusted to tell the order
-// of events.
+// and `saveProgress` change the state of the attempt in progress, and `countLateRows` a counter. No other
+// file updates the table, and an update that changes no row returns null or throws. A move is one
+// transaction: the new state by compare-and-set, its ledger entry, an audit entry for the moves that people
+// care about, and the change of visibility (visibility.ts). So none of them can lag behind the others. Each
+// request gets a number, and a completion records the backups that exist, because clocks don't reliably show
+// the order of events.
 
 import type { Updateable } from 'kysely'
-import { formatInstant } from '../../../contract/values/instant.ts'
 import { hashOf } from '../../audit/chain.ts'
 import { appendAudit, appendLedger } from '../../audit/log.ts'
 import {
   type Control,
   type ControlTransaction,
   type DeletionRequestsTable,
-  holdingStatuses,
+  statusesWithTelemetry,
 } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
@@ -24,7 +23,7 @@ import { newId } from '../../core/ids.ts'
 import {
   findExisting,
   nextSeq,
-  refuseBesideAll,
+  refuseDuringFullErasure,
   refuseTooManyDeletions,
   refuseTooManyRefusing,
 } from './admission.ts'
@@ -41,7 +40,7 @@ import {
   type StoredDeletion,
   toStored,
 } from './request.ts'
-import type { DeletionSelection } from './selection.ts'
+import { type DeletionSelection, wireBounds } from './selection.ts'
 import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
 import type { Visibility } from './visibility.ts'
 
@@ -108,7 +107,7 @@ export class RequestStore {
       await by.precondition?.(trx)
       await refuseTooManyDeletions(trx, tenantId)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
-      await refuseBesideAll(trx, tenantId, draft)
+      await refuseDuringFullErasure(trx, tenantId, draft)
       const asker = { tenantId, requester: by.requester }
       const approvalCause = await this.#secondPersonCause(trx, asker, draft, nowMs)
       const waits = approvalCause !== null
@@ -193,14 +192,14 @@ export class RequestStore {
    * Records a deletion that was refused because of a wrong confirmation; writes an audit entry and nothing
    * else.
    */
-  async recordRefusal(tenantId: string, actor: Actor, places: readonly string[]): Promise<void> {
+  async recordRefusal(tenantId: string, actor: Actor, locations: readonly string[]): Promise<void> {
     await transact(this.#control, (trx) =>
       appendAudit(trx, tenantId, this.#clock.nowMs(), {
         actor,
         action: 'deletion.requested',
         target: null,
         outcome: 'refused',
-        facts: { problems: places },
+        facts: { problems: locations },
       }),
     )
   }
@@ -267,7 +266,7 @@ export class RequestStore {
     const saved = await transact(this.#control, (trx) =>
       updateSeen(trx, seen, { progress: JSON.stringify(progress) }),
     )
-    if (saved === null) throw new Error(`${seen.requestId} was moved while an attempt was at work on it.`)
+    if (saved === null) throw new Error(`${seen.requestId} was moved during an attempt.`)
   }
 
   /** Writes an audit entry for a read-back that a person asked for. */
@@ -384,7 +383,7 @@ async function noteBackups(trx: ControlTransaction, requestId: string): Promise<
       from
         .selectFrom('backups')
         .select(({ val }) => [val(requestId).as('request_id'), 'backup_id'])
-        .where('status', 'in', holdingStatuses),
+        .where('status', 'in', statusesWithTelemetry),
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute()
@@ -394,7 +393,6 @@ function selectionFacts({ scope, signals, range }: DeletionSelection): Record<st
   return {
     scope,
     signals: [...signals],
-    range_start: range.startNs === null ? null : formatInstant(range.startNs),
-    range_end: range.endNs === null ? null : formatInstant(range.endNs),
+    ...wireBounds(range),
   }
 }

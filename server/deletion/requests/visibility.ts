@@ -34,7 +34,7 @@ import { type VisibilityState, visibilityOf } from './states.ts'
 interface Demand {
   readonly request: StoredDeletion
   readonly state: VisibilityState
-  /** Place in the order of the transactions; the change with the higher number was stored later. */
+  /** Position in the order of the transactions; the change with the higher number was stored later. */
   readonly order: number
 }
 

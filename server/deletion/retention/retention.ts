@@ -1,5 +1,6 @@
-// What a retention rule erases on a day: everything of a signal before a UTC midnight, except what is held.
-// Nothing is stored between days, so what a hold keeps today is found again after its release. Pure.
+// What a retention rule erases on a day: everything of a signal before a UTC midnight, except what a legal
+// hold keeps. Nothing is stored between days, so what a hold keeps today is found again after its release.
+// Pure.
 
 import { nsPerMs } from '../../../contract/values/instant.ts'
 import { type TimeRange, without } from '../../core/time-range.ts'

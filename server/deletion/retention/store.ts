@@ -44,7 +44,7 @@ export class RetentionStore {
 
   /**
    * Changes the named signals; null removes the limit. A waiting change of one of them is withdrawn, unless
-   * it is the same. `waits` tells whether something named is not in force now.
+   * it is the same. `waits`: whether a named change is not yet in force.
    */
   async set(
     tenantId: string,

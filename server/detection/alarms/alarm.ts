@@ -1,5 +1,5 @@
-// The alarm layer, which all methods share: it turns scores into episodes that somebody should hear of.
-// With a fixed limit, even a method that ranks buckets well raises too many alarms. So methods only score:
+// The alarm layer, which all methods share: it converts scores to episodes to report. With a fixed limit,
+// even a method that ranks buckets well raises too many alarms. So methods only score:
 // 1. Edges. The method's band is widened by the threshold that keeps to the alarm budget
 //    (tail-calibration.ts), and at least to the smallest deviations that the user cares about. A value
 //    outside these edges violates. A chart shows the same edges, so what it shows is what alarms. Methods
@@ -22,10 +22,10 @@
 //     |      the cool-down)                                         |
 //     '------------------------- clearN calm buckets ---------------'
 //
-// The decisions go on from one piece of the series to the next, and do not depend on how it was divided. Of
-// an episode the calibration learns only the score that opened it: its length must not make its scores usual.
-// Of one that people confirmed it learns nothing, because the budget is for false alarms. Feedback that an
-// anomaly was none widens the edge on its side after the budget has.
+// The decisions continue from one piece of the series to the next, and do not depend on how it was divided.
+// Of an episode the calibration learns only the score that opened it: its length must not make its scores
+// usual. Of one that people confirmed it learns nothing, because the budget is for false alarms. Feedback
+// that an anomaly was none widens the edge on its side after the budget has.
 
 import { type ConfirmedStarts, isConfirmed } from '../methods/confirmed.ts'
 import { type Scored, type Scores, scoreOf } from '../methods/method.ts'
@@ -105,7 +105,7 @@ interface Lately {
   readonly thin: number
   /** How many buckets the detector looks at in all, once there is data for all of them. */
   readonly spanBuckets: number
-  /** How many more values the method needs before it judges anything; 1 where it cannot tell. */
+  /** How many more values the method needs before it judges anything; 1 where that is unknown. */
   readonly pointsNeeded?: number
 }
 

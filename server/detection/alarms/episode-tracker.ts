@@ -1,6 +1,6 @@
 // Combines the violations of one series into episodes: what opens one, what keeps it open, and when it ends.
 // alarm.ts has the rules in words. Old episodes can be dropped, so that memory stays bounded however long a
-// series goes on.
+// series continues.
 
 import type { Comparison } from '../scoring/comparison.ts'
 

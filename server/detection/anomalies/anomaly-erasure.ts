@@ -90,7 +90,7 @@ export async function countVersionsIn(
 
 /**
  * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for
- * example). Statuses that only say that nothing was judged stay: the next run needs them to tell what is new.
+ * example). Statuses that only say that nothing was judged stay: the next run needs them to find what is new.
  */
 async function clearRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
   await trx

@@ -1,5 +1,5 @@
 // What an erasure does to an anomaly, compared with a loop over single instants: an instant is erased when it
-// is in the range and not held, and it was learnt from when the run read it.
+// is in the range and under no legal hold, and it was learnt from when the run read it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -31,8 +31,8 @@ export interface Erasure {
 type AnomalyFate = 'kept' | 'redacted' | 'removed'
 
 /**
- * An anomaly about held time is evidence and is kept as it is, even where another of its signals is erased.
- * Held time that it learnt from does not matter, because held time is not erased.
+ * An anomaly about time under a legal hold is evidence and is kept as it is, even where another of its
+ * signals is erased. Time under a hold that it learnt from does not matter, because that time is not erased.
  */
 export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   const erased = anomaly.signals.filter((signal) => erasure.signals.includes(signal))
@@ -44,7 +44,7 @@ export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   return isLearntThere ? 'redacted' : 'kept'
 }
 
-/** Whether the anomaly is about some of what is held. */
+/** Whether the anomaly is about a part of what the hold covers. */
 export function isHeldBy(part: HeldPart, anomaly: AnomalySource): boolean {
   return (
     part.signals.some((signal) => anomaly.signals.includes(signal)) && overlaps(part.range, ownTime(anomaly))

@@ -164,7 +164,11 @@ test('after "not an anomaly" the same size does not alarm, a larger one does, an
   assert.equal((await runAt(93, detector)).last_status, 'anomalous', 'the first size again')
   const actions = await readChain(fixture.control, 'audit_entries', 'acme')
   assert.match(JSON.stringify(actions), /anomaly\.judged/)
-  assert.doesNotMatch(JSON.stringify(actions), /nightly import/, 'the log is kept longer than the telemetry')
+  assert.doesNotMatch(
+    JSON.stringify(actions),
+    /nightly import/,
+    'the log, which is kept longer than the telemetry, does not contain the note',
+  )
 })
 
 test('feedback applies to one series of one organisation, and needs a role that may change detectors', async () => {

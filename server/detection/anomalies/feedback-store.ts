@@ -165,8 +165,8 @@ export class FeedbackStore {
   }
 
   /**
-   * A verdict on what a hold keeps is evidence as well: what it says in place of another is written beside
-   * that.
+   * A verdict on an anomaly under a hold is evidence as well: a version of the anomaly is kept before the
+   * verdict is replaced.
    */
   async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: Actor): Promise<void> {
     const holds = await this.#readHolds(trx, tenantId)
@@ -185,7 +185,7 @@ export class FeedbackStore {
     })
   }
 
-  /** Throws InvalidInput for a detector that is not there, and where there are too many mutes. */
+  /** Throws InvalidInput for an unknown detector, and where there are too many mutes. */
   async createMute(tenantId: string, asked: CreateMute, actor: Actor): Promise<Mute> {
     const nowMs = this.#clock.nowMs()
     const fromNs = asked.range_start ?? this.#clock.nowNs()

@@ -63,7 +63,7 @@ test('silence, configured limits and erased values move no edge', () => {
   assert.deepEqual(factors(given({ score: 0 })), [1, 1])
 })
 
-test('the person who gives feedback is told its effect and its limits', () => {
+test('the response to feedback says its effect and its limits', () => {
   assert.match(effectOf(given()), /above is 2.2 times .* does not alarm again/)
   assert.match(effectOf(given({ value: 1 })), /below/)
   assert.match(effectOf(given({ score: 40 })), /10 times .* the most .* 40 times, alarms again/)

@@ -9,9 +9,8 @@
 // - The later verdict wins. Scores are converted to units of the edge without feedback, so
 //   verdicts do not add up.
 //
-// Configured edges do not move, and silence has no edge. A series that has stood still has an edge
-// of width 0, and a multiple of 0 is 0, so nothing moves there either; the person who gave the
-// feedback is told what helps.
+// Configured edges do not move, and silence has no edge. A series that has stood still has an edge of width
+// 0, and a multiple of 0 is 0, so nothing moves there either; the response to the feedback says what helps.
 
 import type { Verdict } from '../../../contract/detection/feedback.ts'
 import type { Ns } from '../../../contract/values/instant.ts'

@@ -1,6 +1,6 @@
 // What a legal hold means for anomalies. An anomaly about held time is evidence: it is not removed while the
 // hold is active, and its content before a change is kept as a version. Runs still update it, because an
-// episode may continue. So a version is kept when a hold first meets a change, and afterwards whenever the
+// episode may continue. So a version is kept at the first change under a hold, and afterwards whenever the
 // act of a person (another definition, a verdict, a mute) would overwrite something.
 
 import type { Selectable } from 'kysely'
@@ -23,7 +23,7 @@ interface AnomalyChange {
   readonly holds: readonly ActiveHold[]
   readonly nowMs: number
   readonly by: Actor
-  /** Whether it overwrites what an act of a person made it say, or what such an act is about to change. */
+  /** Whether it overwrites the result of a person's act, or what such an act is about to change. */
   readonly isActOfPerson: boolean
 }
 

@@ -1,5 +1,5 @@
-// Rules of definitions and patches, without a store: what is accepted, what is refused and where, and what an
-// ETag and a system detector forbid.
+// Rules of definitions and patches, without a store: what is accepted, what is refused and where, and which
+// changes an ETag and a system detector forbid.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -67,12 +67,12 @@ function stored(definition: DetectorDefinition): StoredDetector {
   }
 }
 
-/** What a patch that the body's schema accepts makes of a definition. */
+/** Returns the definition after a patch that the schema of the body accepts. */
 function patched(definition: DetectorDefinition, patch: PatchDetector, isMerge: boolean) {
   return readPatch(stored(definition), { body: PatchDetector.parse(patch), raw: patch }, isMerge)
 }
 
-/** Problems that the rule tells beside those of the schema. */
+/** Problems that the rule reports beside those of the schema. */
 function patchProblems(definition: DetectorDefinition, raw: unknown, isMerge: boolean) {
   const { value: body } = readPart('body', PatchDetector, raw)
   const read = readPatch(stored(definition), { body, raw }, isMerge)

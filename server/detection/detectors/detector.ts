@@ -59,7 +59,7 @@ const fields = Object.keys(CreateDetector.shape) as DefinitionField[]
 /** The identity of a system detector, which users and dashboards rely on. */
 const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method_key']
 
-/** What was sent for a detector. */
+/** The sent body of a detector. */
 export type SentDefinition<Body> = Pick<SentBody<Body>, 'body' | 'raw'>
 
 /** The whole definition with defaults filled in, or every problem of it, located in the body. */
@@ -94,8 +94,8 @@ export function readCreation({ body, raw }: SentDefinition<CreateDetector>): Par
 }
 
 /**
- * The parameters by the schema of the method, with their defaults. Where the method is unknown
- * nothing is said of them.
+ * The parameters by the schema of the method, with their defaults. Returns no problem of them where the
+ * method is unknown.
  */
 function readParams(draft: Draft): {
   readonly value: DetectorDefinition['params'] | undefined
@@ -151,14 +151,18 @@ export function methodChoiceOf(definition: DetectorDefinition): MethodChoice | n
 export interface DetectorChange {
   readonly before: StoredDetector
   readonly after: DetectorDefinition
-  /** What a system detector keeps and the patch would change; `after` is then as before. */
+  /**
+   * Fields that the patch would change although they are fixed in a system detector; `after` is then the
+   * definition as it was.
+   */
   readonly refused: readonly DefinitionField[]
 }
 
 /**
  * The definition after a patch, or every problem of it that the schema of the body can't see. Without
- * `isMerge`, `params` and `scope` replace the old object whole; with it they merge (RFC 7396). Of a body that
- * the schema refuses only what is inside these two is told: the rest is the schema's to tell.
+ * `isMerge`, `params` and `scope` replace the old object whole; with it they merge (RFC 7396). Where the
+ * schema refuses the body, only problems inside these two are returned, because the schema reports the
+ * others.
  */
 export function readPatch(
   before: StoredDetector,
@@ -244,14 +248,14 @@ function paramsMissing(body: unknown): ValidationProblem {
   )
 }
 
-/** Problems deeper than the named parts themselves: those above are the body schema's to tell. */
+/** Problems inside the named parts; the schema of the body reports those above. */
 function insideParts(
   problems: readonly ValidationProblem[],
   parts: readonly string[],
 ): readonly ValidationProblem[] {
   const isInside = ({ loc }: ValidationProblem) => loc.length > 2 && parts.includes(loc[1] ?? '')
   const shown = problems.slice(0, problemsMax)
-  // The count of those that are not shown is of the whole body, and is right for the parts where all the
-  // others are theirs.
+  // The number of problems that are not shown is that of the whole body. It is right for these parts if all
+  // the others are inside them.
   return shown.every(isInside) ? problems : shown.filter(isInside)
 }

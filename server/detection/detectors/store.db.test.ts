@@ -201,8 +201,8 @@ test('a stale ETag refuses a patch and a deletion, and nothing changes', async (
 test('of two patches that read the same version only one is applied', async () => {
   const { id } = await create()
   const rename = (name: string) => patch('acme', id, { name }, { ifMatch: '"1"' })
-  const outcomes = await Promise.allSettled([rename('A'), rename('B')])
-  assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+  const renames = await Promise.allSettled([rename('A'), rename('B')])
+  assert.deepEqual(renames.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
 })
 
 test('of two patches at once that name no version neither is lost', async () => {

@@ -129,10 +129,11 @@ export class DetectionStore {
   }
 
   /**
-   * Puts the definition after a patch in the place of the one it was read against. Returns the detector as it
-   * is afterwards, or null where it is no longer as it was read, so that the patch is to be read again. A
-   * patch that changes nothing leaves revision and audit log alone. Throws `precondition_failed` or
-   * `system_detector`, in this order of precedence. A changed definition is due at once.
+   * Replaces the definition by the patched one, if it is still the one that the patch was applied to. Returns
+   * the detector as it is afterwards, or null where it is no longer as it was read, so that the patch is to
+   * be read again. A patch that changes nothing leaves revision and audit log alone. Throws
+   * `precondition_failed` or `system_detector`, in this order of precedence. A changed definition is due at
+   * once.
    */
   async changeDetector(
     { after, before, refused }: DetectorChange,

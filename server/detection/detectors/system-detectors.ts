@@ -1,13 +1,13 @@
-// The detectors that every organisation starts with: error ratio, latency, traffic and error logs of each
-// of its services. They must suit organisations that nobody has tuned them for, so they raise few alarms:
-// one false alarm per series in a month, and none about a deviation that is too small to matter to a
-// person, however unusual it is. A service with two requests a minute has no percentile, and a third error
-// in a week is no incident.
+// The detectors that every organisation starts with: error ratio, latency, traffic and error logs of each of
+// its services. They must suit organisations that nobody has tuned them for, so they raise few alarms: one
+// false alarm per series in a month, and none about a deviation that is too small to matter to a person,
+// however unusual it is. Percentiles of two requests a minute mean nothing, and a third error in a week is
+// not an incident.
 //
-// Traffic follows people's days, so it is compared with the same time of other days, in buckets wide enough
-// for useful counts, and it is not judged before a week is known. docs/decisions/0026 has the measurements. A
-// change here applies to new organisations. Organisations with the old definition get it by a migration of
-// the control plane, unless somebody changed theirs.
+// Traffic follows the hours at which people work, so it is compared with the same time of other days, in
+// buckets wide enough for useful counts, and it is not judged before a week is known. docs/decisions/0026 has
+// the measurements. A change here applies to new organisations. Organisations with the old definition get it
+// by a migration of the control plane, unless somebody changed theirs.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { type DetectorDefinition, type Draft, readDraft } from './detector.ts'
@@ -27,7 +27,7 @@ const slowToAlarm = { violate_n: 3, window_m: 4, clear_n: 3, alarm_budget_per_we
 const recentParams = { ...slowToAlarm, k: 5 }
 
 /**
- * 2 of 3 buckets, so that an incident is told within a quarter of an hour. A ratio of few requests is by
+ * 2 of 3 buckets, so that an incident is reported within a quarter of an hour. A ratio of few requests is by
  * chance high in two buckets too often; counts and latencies are not, once they differ enough to matter.
  */
 const soonParams = { ...recentParams, violate_n: 2, window_m: 3 }

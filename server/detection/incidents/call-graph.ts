@@ -1,5 +1,5 @@
-// Which service calls which, as the spans of some time show it. A graph without calls knows nothing:
-// services that it has not seen are neither near nor apart.
+// Which service calls which, according to the spans of some time. Of services without spans nothing is known:
+// they are neither connected nor unconnected.
 
 /** How many calls lie between a service and what it depends on, at most; deeper trees are rare. */
 const hopsMax = 6

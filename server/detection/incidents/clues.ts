@@ -1,6 +1,6 @@
-// A clue points from something that was measured to the service where an incident may have begun. Clues of
-// one kind are weighed against each other: each has the share of what all of them explain, times how grave
-// that is.
+// A clue is a measurement that points to a service as the origin of an incident. Clues of one kind are
+// weighed against each other: the weight of a clue is its share of what all of them explain, times the
+// gravity of the change.
 
 /** What a clue is about, strongest evidence first where two weigh the same. */
 type ClueKind = 'failures' | 'unanswered' | 'time' | 'waiting' | 'traffic' | 'calls' | 'first' | 'deploy'
@@ -9,7 +9,7 @@ export interface Clue {
   readonly kind: ClueKind
   /** Null for telemetry without a service. */
   readonly service: string | null
-  /** What shows it best. */
+  /** The metric key that shows it most clearly. */
   readonly metricKey: string
   /** 0 or more. */
   readonly weight: number

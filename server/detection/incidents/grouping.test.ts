@@ -61,7 +61,7 @@ test('anomalies of one service that overlap are one incident, also where the lat
   assert.deepEqual(grouped([{ ...leak, until: 300 }, failure]), { inc_a: 'a', inc_b: 'b' })
 })
 
-test('an anomaly that lasts for days does not take in what happens meanwhile', () => {
+test('an anomaly that lasts for days does not make everything that happens meanwhile part of its incident', () => {
   const shift = { id: 'a', from: 0, until: 72 * hour, service: 'inventory' }
   const later = { id: 'b', from: 13 * hour, until: 14 * hour, service: 'inventory' }
   assert.deepEqual(grouped([shift, later]), { inc_a: 'a', inc_b: 'b' })

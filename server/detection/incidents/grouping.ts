@@ -1,6 +1,6 @@
 // Which anomalies are one incident. Two belong together when they overlap in time and share a service or an
-// attribute, are of services of which one calls the other, followed the same deploy, or began together. What
-// belongs to the same third belongs together. No I/O.
+// attribute, are of services of which one calls the other, followed the same deploy, or began together. The
+// relation is transitive. No I/O.
 //
 // An incident has the id of its oldest record. Anomalies that are recorded later have later ids, so an
 // incident keeps its id when they join, and two that become one have the older id of the two.
@@ -20,7 +20,7 @@ export const slackNs = 15n * nsPerMinute
 const spreadNs = 60n * nsPerMinute
 /**
  * In one service a failure may follow its cause by hours, such as a process that is killed after a leak. An
- * anomaly that lasts for days must not take in everything that happens meanwhile.
+ * anomaly that lasts for days must not join everything that happens meanwhile to its incident.
  */
 const sameServiceNs = 12n * 60n * nsPerMinute
 /** Releases of several services that belong together are rolled out within this time. */

@@ -1,5 +1,5 @@
 // Incidents over a real control plane and real spans: what belongs together, where it began, pages, and that
-// nothing of hidden telemetry or of another organisation is told.
+// nothing of hidden telemetry or of another organisation is shown.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -234,8 +234,8 @@ test('an incident of muted anomalies is muted and has no told_at; with one that 
   const muted = await found('inc_a')
   assert.deepEqual([muted.muted, muted.told_at], [true, null])
   await record(acme, { id: 'b', service: 'payments', from: 10, until: 40 })
-  const told = await found('inc_a')
-  assert.deepEqual([told.muted, told.told_at], [false, '2026-09-11T12:40:00.000Z'])
+  const alarming = await found('inc_a')
+  assert.deepEqual([alarming.muted, alarming.told_at], [false, '2026-09-11T12:40:00.000Z'])
 })
 
 test('an incident of days is complete, whichever of its anomalies is requested', async () => {
@@ -252,7 +252,7 @@ test('an incident of days is complete, whichever of its anomalies is requested',
   }
 })
 
-test('a verdict on an anomaly is said of its incident, and takes it out of the search for the origin', async () => {
+test('a verdict on an anomaly is shown with its incident, and excludes it from the search for the origin', async () => {
   await record(acme, { id: 'a', service: 'payments', from: 0, until: 30 })
   await record(acme, { id: 'b', service: 'checkout', from: 5, until: 30 })
   assert.equal((await found('inc_a')).origin.service, 'payments')
@@ -305,7 +305,7 @@ test('hidden spans are no evidence, while the anomalies of logs stay', async () 
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } })
   const why = (await found('inc_a')).origin.why.join(' ')
   assert.doesNotMatch(why, /began in payments/)
-  assert.match(why, /No spans of that time tell more/)
+  assert.match(why, /There are no spans of that time/)
 })
 
 test('another organisation finds neither the incident nor its id', async () => {

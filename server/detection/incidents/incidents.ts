@@ -1,8 +1,7 @@
-// Incidents of an organisation, computed from its visible anomalies when somebody asks. Nothing is stored:
-// what is hidden belongs to no incident from that moment on, and an erasure has nothing to forget here.
-//
-// Bounded: a list loads a fixed number of anomalies for a page and looks at the spans of a fixed number of
-// incidents; of the others it tells what the anomalies alone say.
+// Incidents of an organisation, computed from its visible anomalies on request. Nothing is stored: what is
+// hidden belongs to no incident from that moment on, and an erasure has nothing to remove here.
+// The work is limited: a list loads a fixed number of anomalies for a page and reads the spans of a fixed
+// number of incidents; the other incidents are described by their anomalies alone.
 
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/detection/incidents.ts'
@@ -11,8 +10,14 @@ import { elapsedMs } from '../../core/clock.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 import { anomalyIdOf, byStart, groupAnomalies, type IncidentGroup, slackNs } from './grouping.ts'
+import {
+  isOpenAt,
+  seenUntilOf,
+  toIncident,
+  toIncidentWithMembers,
+  type ViewedIncident,
+} from './incident-view.ts'
 import { rankOrigins } from './origin.ts'
-import { isOpenAt, seenUntilOf, type ToldIncident, toIncident, toIncidentWithMembers } from './story.ts'
 import { type KnownSurroundings, nothingKnown, type SurroundingsReader } from './surroundings.ts'
 import { earliest, latest, nsOf, type TimedAnomaly, withTimes } from './timed-anomalies.ts'
 import { windowAround } from './trace-evidence.ts'
@@ -35,7 +40,7 @@ interface IncidentPage {
 
 interface FoundIncidents {
   readonly incidents: readonly { readonly position: IncidentPosition; readonly incident: Incident }[]
-  /** Where to go on; null where there is nothing more. */
+  /** Where the next page starts; null where there is nothing more. */
   readonly next: IncidentPosition | null
 }
 
@@ -53,7 +58,7 @@ const probesOfIncidents = { most: 20, longestMs: Number.POSITIVE_INFINITY }
 const probesOfListed = { most: 6, longestMs: 1500 }
 /** Times at which the calls of one long stretch of anomalies are looked at. */
 const probesOfStretch = 4
-/** A bucket's worth: an incident that was just opened is looked at for this long. */
+/** The length of a bucket: spans of an incident that was just opened are read for this long. */
 const leastDuringNs = 5n * nsPerMinute
 
 export class Incidents {
@@ -82,10 +87,10 @@ export class Incidents {
       const shown = found.slice(0, page.limit)
       const last = shown.at(-1)
       const next = found.length > page.limit && last !== undefined ? positionOf(last) : before
-      const told: ToldIncident[] = []
-      for (const group of shown) told.push(await tell(group, probe, nowNs))
+      const viewed: ViewedIncident[] = []
+      for (const group of shown) viewed.push(await viewOf(group, probe, nowNs))
       return {
-        incidents: told.map((one) => ({
+        incidents: viewed.map((one) => ({
           position: positionOf(one.group),
           incident: toIncident(one, nowNs),
         })),
@@ -105,7 +110,7 @@ export class Incidents {
       if (own === undefined) return null
       const probe = this.#prober(reader, nowNs, probesOfIncidents)
       const group = await this.#groupOf(tenantId, own, probe)
-      return group === null ? null : toIncidentWithMembers(await tell(group, probe, nowNs), nowNs)
+      return group === null ? null : toIncidentWithMembers(await viewOf(group, probe, nowNs), nowNs)
     })
   }
 
@@ -167,9 +172,9 @@ export class Incidents {
     const wanted = groups.filter((group) => before === null || isBefore(positionOf(group), before))
     const whole = wanted.filter(isWhole)
     // A sequence of anomalies that is longer than one load is returned in parts.
-    const told = whole.length > 0 ? whole : wanted
-    const last = told.at(-1)
-    return { groups: told, next: isCut && last !== undefined ? positionOf(last) : null }
+    const listed = whole.length > 0 ? whole : wanted
+    const last = listed.at(-1)
+    return { groups: listed, next: isCut && last !== undefined ? positionOf(last) : null }
   }
 
   /** The group of an anomaly, from a window that grows until nothing outside it can belong to the group. */
@@ -193,7 +198,10 @@ export class Incidents {
     return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page))
   }
 
-  /** Reads the surroundings of so many times, each once, for so long; further ones are not read. */
+  /**
+   * Reads the surroundings of a limited number of times, each once, for a limited duration; others are not
+   * read.
+   */
   #prober(reader: TenantReader, nowNs: Ns, { longestMs, most }: typeof probesOfListed): Probe {
     const beganMs = this.#elapsedMs()
     const known = new Map<string, KnownSurroundings>()
@@ -256,7 +264,7 @@ function stretchesOf(anomalies: readonly TimedAnomaly[]): TimedAnomaly[][] {
   return stretches
 }
 
-async function tell(group: IncidentGroup, probe: Probe, nowNs: Ns): Promise<ToldIncident> {
+async function viewOf(group: IncidentGroup, probe: Probe, nowNs: Ns): Promise<ViewedIncident> {
   const { members } = group
   const { startedNs } = positionOf(group)
   const isOpen = members.some(({ anomaly }) => anomaly.ended_at === null)
@@ -271,7 +279,10 @@ async function tell(group: IncidentGroup, probe: Probe, nowNs: Ns): Promise<Told
 
 const unknownOrigin: IncidentOrigin = { service: null, metric_key: '', score: 0, why: [] }
 
-/** When most anomalies began within a quarter of an hour: the incident shows best from then on. */
+/**
+ * The start of the quarter of an hour in which most anomalies began: from then on the spans show the incident
+ * most clearly.
+ */
 function burstOf(members: readonly TimedAnomaly[]): Ns {
   const sizeAt = ({ startedNs }: TimedAnomaly) =>
     members.filter((one) => one.startedNs >= startedNs && one.startedNs <= startedNs + slackNs).length

@@ -1,4 +1,5 @@
-// Ranking origins by the anomalies alone and beside what spans say: only the rule.
+// Ranks origins by the anomalies alone, and together with the evidence of spans; only the rule, without a
+// store.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -41,7 +42,7 @@ test('without spans the first and farthest deviation ranks first, and the eviden
     'payments',
   ])
   const [first] = ranked([timed('payments', 0)])
-  assert.match(first?.why.at(-1) ?? '', /by the anomalies alone/)
+  assert.match(first?.why.at(-1) ?? '', /based on the anomalies alone/)
 })
 
 test('a caller whose callee fails too counts less, also where it was noticed at the same time', () => {
@@ -87,7 +88,7 @@ test('a deploy just before points to its service, and one long before or of anot
   assert.equal(first(deploy('c', 95))?.service, 'a')
 })
 
-test('scores add up to 1, and anomalies that were called none point nowhere while others do', () => {
+test('scores add up to 1, and anomalies with the verdict not_an_anomaly are not evidence while others exist', () => {
   const none = { feedback: { verdict: 'not_an_anomaly' } as Anomaly['feedback'] }
   const all = ranked([timed('a', 0, none), timed('b', 5), timed('c', 7), timed(null, 8)])
   assert.equal(all[0]?.service, 'b')

@@ -1,8 +1,7 @@
-// Where an incident may have begun: its services, ranked by what points to them. Beside what the spans say
+// Ranks the services of an incident by the evidence that it began there. Besides the evidence of the spans
 // (trace-clues.ts) it counts whose series deviated first and how far, and what was deployed just before. A
 // deviation that a deviating callee explains counts little: failures, slowness and traffic come to a service
-// from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its
-// name.
+// from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its name.
 
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { IncidentOrigin } from '../../../contract/detection/incidents.ts'
@@ -16,17 +15,17 @@ import { earliest, type TimedAnomaly } from './timed-anomalies.ts'
 interface OriginRequest {
   /** By start; at least one. */
   readonly members: readonly TimedAnomaly[]
-  /** What spans say; null where none could be read. */
+  /** The evidence of spans; null where none could be read. */
   readonly traces: { readonly clues: readonly Clue[]; readonly graph: CallGraph } | null
   readonly deploys: readonly KnownDeploy[]
 }
 
-/** Being first counts half after this time, minutes. */
+/** After this time, in minutes, the weight of having deviated early is halved. */
 const fadingMinutes = 15
-/** What is left of a deviation that a neighbour explains, and of lower traffic where something fails. */
+/** The factor for a deviation that a neighbour explains, and for lower traffic where something fails. */
 const inheritedShare = 0.25
 const lowTrafficShare = 0.5
-/** What anomalies weigh beside spans, and alone. */
+/** The weight of anomalies beside spans, and without spans. */
 const besideTraces = 0.6
 const deployGravity = 0.25
 const deployBeforeNs = 60n * nsPerMinute
@@ -45,8 +44,8 @@ export function rankOrigins({ deploys, members, traces }: OriginRequest): Incide
     ...deployClues(members, deploys),
   ]
   const total = clues.reduce((sum, { weight }) => sum + weight, 0)
-  const places = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
-  const ranked = [...places.values()]
+  const candidates = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
+  const ranked = [...candidates.values()]
     .map((own) => candidateOf(own, members, total, traces === null))
     .sort((a, b) => b.score - a.score || ((a.service ?? '') < (b.service ?? '') ? -1 : 1))
   return ranked.slice(0, candidatesMax)
@@ -64,7 +63,7 @@ function candidateOf(
   const cause = members.find((one) => one.service === service && classOf(one.anomaly.metric_key) === 'own')
   const score = ordered.reduce((sum, { weight }) => sum + weight, 0) / total
   const why = ordered.slice(0, sentencesMax).map(({ text }) => text)
-  if (isWithoutTraces) why.push('No spans of that time tell more, so this goes by the anomalies alone.')
+  if (isWithoutTraces) why.push('There are no spans of that time, so this is based on the anomalies alone.')
   return {
     service,
     metric_key: cause?.anomaly.metric_key ?? strongest?.metricKey ?? '',
@@ -95,8 +94,8 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
       text: `${anomaly.metric_key} of ${service ?? 'the organisation'} ${when}, at ${anomaly.started_at}.`,
     }
   })
-  // Many metrics of one service are hardly more proof than one: the strongest counts whole, each other half
-  // of the one before.
+  // Several metrics of one service are hardly more evidence than one: the strongest counts fully, each
+  // further one half as much as the one before.
   const ranked = [...Map.groupBy(hints, ({ service }) => service).values()].flatMap((own) =>
     own
       .toSorted((a, b) => b.amount - a.amount)

@@ -1,6 +1,7 @@
-// What is around incidents: the evidence of spans, and deploys. Reading it takes longer than everything else
-// that tells an incident, so what was read of a time that is over is kept in memory for the next reader.
-// Nothing that is hidden is kept: all of an organisation's is dropped when something of it is hidden.
+// The surroundings of incidents: the evidence of spans, and deploys. Reading them takes longer than
+// everything else of an incident, so the surroundings of a time that is over are kept in memory for the next
+// reader. Nothing that is hidden is kept: when something of an organisation is hidden, all of its entries are
+// dropped.
 
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
@@ -23,7 +24,7 @@ export const nothingKnown: KnownSurroundings = { graph: new CallGraph([]), deplo
 
 /** Spans that are late by more than this are rare. */
 const latenessNs = 10n * nsPerMinute
-/** A deploy may be followed by its failure after so long. */
+/** A deploy may cause a failure this much later. */
 const deployBeforeNs = 120n * nsPerMinute
 const limits: StatementLimits = { maxSeconds: 2, maxMemoryBytes: 512 * 1024 * 1024 }
 

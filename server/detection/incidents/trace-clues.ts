@@ -1,6 +1,6 @@
-// What spans say of the origin of an incident: where failures begin, where time is spent, which calls get no
-// answer, and whose traffic changed by itself. Compared with the time before the incident, and only where
-// the difference is more than chance. No I/O.
+// What spans show of the origin of an incident: where failures begin, where time is spent, which calls get no
+// answer, and whose traffic changed without a change of its callers. It is compared with the time before the
+// incident, and a difference counts only where chance does not explain it. No I/O.
 
 import { CallGraph } from './call-graph.ts'
 import { type Clue, type Hint, msText, numberText, weighed } from './clues.ts'
@@ -8,11 +8,14 @@ import type { CallReading, Reading, ServiceReading, TraceEvidence } from './trac
 
 /** A difference has to be this many standard errors. */
 const sureErrors = 3
-/** Shares of requests that fail in addition, and factors of time and traffic, that are as grave as can be. */
+/**
+ * The share of requests that fail in addition, and the factors of time and traffic, from which on the gravity
+ * is 1.
+ */
 const graveFailures = 0.05
 const graveSlowness = 1
 const graveTraffic = 1
-/** Smaller changes of time and traffic are everyday life. */
+/** Smaller changes of time and traffic are ordinary. */
 const leastSlowness = 0.15
 const leastTraffic = 0.3
 /** Fewer calls than this share of what was expected have stopped. */
@@ -37,7 +40,7 @@ export function cluesOf(evidence: TraceEvidence): Clue[] {
   ]
 }
 
-/** Calls that no span answers, of which is known whom they were meant for. */
+/** Calls that no span answers and whose callee is known. */
 interface Unanswered {
   readonly caller: string
   readonly callee: string
@@ -47,8 +50,9 @@ interface Unanswered {
 }
 
 /**
- * A peer is known by who answered it before: of one caller, else of all. Where callers name no peer, as some
- * proxies do, the failures that begin in the caller are those of a callee whose calls have stopped.
+ * A peer is the service that answered its calls before: those of this caller, otherwise those of all callers.
+ * Where callers name no peer, as some proxies do, the failures that begin in the caller are those of a callee
+ * whose calls have stopped.
  */
 function unansweredCalls({ calls, services, window }: TraceEvidence): Unanswered[] {
   const answering = new Map<string, string>()
@@ -88,7 +92,7 @@ interface CallRate {
   readonly isStopped: boolean
 }
 
-/** Of calls that are frequent enough to tell. */
+/** Only of calls that are frequent enough to judge. */
 function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'>): CallRate[] {
   const byName = new Map(services.map((one) => [one.service, one]))
   const edges = Map.groupBy(
@@ -113,7 +117,7 @@ function callRates({ calls, services }: Pick<TraceEvidence, 'calls' | 'services'
       },
     ]
   })
-  // A caller that stopped to call any of several callees is itself what changed.
+  // If a caller stopped calling all of several callees, the caller is what changed.
   return [...Map.groupBy(rates, ({ caller }) => caller).values()].flatMap((own) =>
     own.length > 1 && own.every(({ isStopped }) => isStopped)
       ? own.map((rate) => ({ ...rate, isStopped: false }))
@@ -202,7 +206,7 @@ function timeClues({ calls, services }: TraceEvidence, unanswered: readonly Unan
   return weighed(hints, Math.min(1, gravity))
 }
 
-/** By how much the mean time grew, beyond chance and everyday life; `share` of the time before. */
+/** By how much the mean time grew, beyond chance and ordinary changes; `share` of the time before. */
 function slowness(before: Reading, during: Reading): { readonly ms: number; readonly share: number } {
   const calm = { ms: 0, share: 0 }
   if (before.count < 2 || during.count < 2) return calm
@@ -212,7 +216,7 @@ function slowness(before: Reading, during: Reading): { readonly ms: number; read
   return ms > sureErrors * error && share > leastSlowness ? { ms, share } : calm
 }
 
-/** Traffic that changed where it enters: of services that nothing seen calls. */
+/** Changed traffic of services that no seen service calls, where traffic enters. */
 function trafficClues({ calls, services, window }: TraceEvidence): Clue[] {
   const called = new Set(calls.map(({ callee }) => callee))
   const scale = scaleOf(window)
@@ -232,8 +236,8 @@ function trafficClues({ calls, services, window }: TraceEvidence): Clue[] {
 }
 
 /**
- * More calls for each request than before are retries. No calls mean a callee that is gone, unless the caller
- * fails for another reason before it calls.
+ * More calls for each request than before are retries. If there are no calls, the callee is gone, unless the
+ * caller fails for another reason before it calls.
  */
 function callClues(evidence: TraceEvidence, unanswered: readonly Unanswered[]): Clue[] {
   const hints: Hint[] = []

@@ -117,7 +117,7 @@ test('a failure begins where nothing below failed, and own time leaves out what 
   assert.deepEqual([call?.before.count, call?.during.failed, call?.during.ownMs], [120, 80, 2])
 })
 
-test('calls to a service that is gone are known by who answered them before', async () => {
+test('calls to a service that is gone are attributed to the service that answered them before', async () => {
   await insert(shop(), -40, -5)
   const lost: SpanGiven = {
     service: 'checkout',
@@ -183,7 +183,7 @@ test('work that a message causes is a call, and takes no time of the sender', as
   const found = await evidence()
   assert.ok(graphOf(found).isCall('checkout', 'inventory'))
   const own = found.services.find(({ service }) => service === 'checkout')
-  assert.equal(own?.during.ownMs, 7, 'the time until the message is taken belongs to nobody')
+  assert.equal(own?.during.ownMs, 7, 'the time until the message is taken belongs to no service')
   await engine.command(raw('TRUNCATE TABLE otel_traces'))
   await insert(server('checkout', 10, { causes: settle }), 0, 10)
   assert.equal((await evidence()).services.find(({ service }) => service === 'checkout')?.during.ownMs, 10)
@@ -213,7 +213,7 @@ test('a proxy that calls none of its callees any more is what fails itself', asy
   )
 })
 
-test('nothing that is calm gives a clue, and time outside the window is not read', async () => {
+test('unchanged traffic gives no clue, and time outside the window is not read', async () => {
   await insert(shop(), -40, 40)
   await insert(shop(true), -200, -100)
   await insert(shop(true), -5, 0)

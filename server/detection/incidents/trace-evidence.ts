@@ -1,9 +1,8 @@
-// What the spans of an incident show, beside those of the time before it: which service calls which, where
-// failures begin, where time is spent, and which calls get no answer. It is read like all telemetry, so what
-// is hidden or erased shows nothing.
-//
-// Bounded: of many traces a fixed share is looked at, chosen by a hash of their id, so that a trace is whole
-// and the choice is the same each time.
+// What the spans of an incident show, compared with the time before it: which service calls which, where
+// failures begin, where time is spent, and which calls get no answer. Spans are read like all telemetry, so
+// nothing that is hidden or erased is shown.
+// The work is limited: a fixed share of many traces is read, chosen by a hash of their id, so that each trace
+// is complete and the choice is the same each time.
 
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { pairIn } from '../../telemetry/attribute.ts'
@@ -20,7 +19,7 @@ export interface EvidenceWindow {
 
 /** Numbers of one side of the comparison. */
 export interface Reading {
-  /** What the others are of: requests of a service, or calls. */
+  /** Number of requests of a service, or of calls, that the other figures are about. */
   readonly count: number
   readonly failed: number
   /** Of the failures, those below which nothing failed. Of calls, those with a span of the caller. */

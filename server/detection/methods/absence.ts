@@ -1,6 +1,6 @@
 // Silence and standstill: a heartbeat that stopped, or a sensor that repeats its value. Exact like
 // `threshold`, because the longest allowed silence is a promise of the sender. Silence is a run of buckets
-// without data after there was some; erased buckets count neither as silence nor as data.
+// without data, after the first data; erased buckets count neither as silence nor as data.
 //
 // A bucket without a value cannot have a score in this catalogue, so the alarm layer handles silence: here
 // the default for `missing` is "alert", and `violate_n` is the number of silent buckets that alarm. The score

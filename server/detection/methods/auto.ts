@@ -1,22 +1,23 @@
-// The default method: simple looks at the newest values, each calibrated by its own past (scoring/rarity.ts),
-// in four views. Nobody has to choose a method or a parameter, and no look has to be right alone.
-// - What a person sees at a glance (scoring/deviations.ts): the value is far from this time of the day, from
-//   the last minutes, from what both let expect, and from all values seen. The score is their mean.
-// - What a person sees at a second glance: the mean of the last four glances. One value alone is often noise,
-//   so it must show more than four in a row. Four buckets wider than a quarter of an hour are no glance.
-// - What the series has never done (scoring/novelties.ts): records of value, level, step and spread. Here the
-//   quadratic mean, because most looks are silent most of the time.
-// - How the last hours went (scoring/recent-course.ts): far from this time of the day hour after hour, or
-//   more or less restless than usual. The quadratic mean as well.
+// The default method: simple measurements (looks) of the newest values, each calibrated by its own past
+// (scoring/rarity.ts), in four views. No method or parameter has to be chosen, and no single look has to be
+// right.
+// - One value (scoring/deviations.ts): its distance from this time of the day, from the last minutes, from
+//   the forecast of both, and from all values seen. The score is their mean.
+// - Four values: the mean of the last four scores of one value. One value alone is often noise, so its edge
+//   is higher than that of four in a row. Not used for buckets wider than a quarter of an hour.
+// - New extremes (scoring/novelties.ts): of value, level, step and spread. Here the score is the quadratic
+//   mean, because most looks are zero most of the time.
+// - The last hours (scoring/recent-course.ts): far from this time of the day for hours, or varying more or
+//   less than usual. Also the quadratic mean.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
-// What people confirmed does not spend the budget.
+// Confirmed anomalies do not use the budget.
 //
-// `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is how
-// much of it was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and the
-// score keeps it open. What belongs to an episode is not learnt as usual, so a past outage does not hide the
-// next one; where a tenth of all values is outside, that is how the series is, and all is learnt. Nothing
-// here depends on a particular series, label or unit. A score above the edge comes with what the view with
-// the largest score compared the value with.
+// `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is the
+// part of it that was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and
+// the score keeps it open. Values of an episode are not learnt as usual, so a past outage does not hide the
+// next one; where a tenth of all values is outside the edge, such values are usual for the series and are
+// learnt. Nothing here depends on a particular series, label or unit. A score above the edge has a
+// comparison: what the view with the largest score compared the value with.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { Reported } from '../scoring/alert-once.ts'
@@ -33,33 +34,35 @@ import { blankScores, methodOf, type Scored, type Scorer } from './method.ts'
 
 /**
  * Lowest edges of the views, for scores that are means and quadratic means of digits. They grow with the
- * rarity of an alarm among the values, less than that does: values close to each other are alike. Those for
- * one value grow most, because the value of an hour is a mean already and that of a minute is not.
+ * rarity of an alarm among the values, but less, because neighbouring values are alike. Those for one value
+ * grow most, because the value of an hour is a mean already and that of a minute is not.
  */
-const glanceFloor = { base: 0.58, perDigit: 0.69 }
+const singleFloor = { base: 0.58, perDigit: 0.69 }
 const lastingFloor = { base: 0.75, perDigit: 0.2 }
 const noveltyFloor = { base: 0.71, perDigit: 0.39 }
 const courseFloor = { base: 1.05, perDigit: 0.36 }
 /**
- * Shares of the alarm budget. Together more than all of it, because the views notice much of the same when it
- * is rare. Of a large budget each gets less: small deviations are noticed by one view only.
+ * Shares of the alarm budget. Their sum is above 1, because several views notice the same rare deviation.
+ * Each gets less of a large budget: only one view notices a small deviation.
  */
-const [glanceShare, lastingShare, noveltyShare, courseShare] = [1, 0.4, 0.6, 0.4]
+const [singleShare, lastingShare, noveltyShare, courseShare] = [1, 0.4, 0.6, 0.4]
 const budgetExponent = 0.8
-/** Half-life of what was reported of glances, one or four: a spike is over when it is over. */
-const glanceMemoryPoints = 8
-const lastingGlances = 4
-/** The glances that count as never done as well. */
+/**
+ * Half-life of the reported score of one value or four; short, so that a spike after another one is reported.
+ */
+const singleMemoryPoints = 8
+const lastingValues = 4
+/** The looks at one value that also count for the novelty view. */
 const seldom = [deviationNames.indexOf('season'), deviationNames.indexOf('gap')]
-/** In wider buckets four values are hours, of which the last view has the mean. */
+/** In wider buckets four values span hours, whose mean the last view uses. */
 const widestForLasting = 15
-/** An incident is learnt as its first values: its length must not make its values usual. */
+/** Only the first values of an incident are learnt: its length must not make its values usual. */
 const startPoints = 3
-/** Where more than this share of the values is outside, they are usual. */
+/** If more than this share of the values is outside the edge, such values are usual. */
 const mostOutside = 0.1
-/** So many calm values in a row end an episode. */
+/** This many calm values in a row end an episode. */
 const calmValues = 3
-/** Over so many values the share is measured. */
+/** The number of values over which the share is measured. */
 const outsideMemory = 1000
 
 interface Judged {
@@ -73,7 +76,7 @@ class View {
   readonly edge: LearntEdge
   readonly reported: Reported
   score = 0
-  news = 0
+  unreported = 0
 
   constructor(edge: LearntEdge, memoryPoints: number) {
     this.edge = edge
@@ -82,7 +85,7 @@ class View {
 
   judge(score: number): void {
     this.score = score
-    this.news = this.reported.newsOf(score, this.edge.edge)
+    this.unreported = this.reported.unreportedOf(score, this.edge.edge)
   }
 }
 
@@ -92,9 +95,9 @@ class AutoScorer implements Scorer {
   private readonly confirmed: ConfirmedStarts
   private readonly deviations: Deviations
   private readonly novelties = new Novelties()
-  private readonly glance: View
+  private readonly single: View
   private readonly lasting: View
-  private readonly lastGlances = new Float64Array(lastingGlances)
+  private readonly lastSingles = new Float64Array(lastingValues)
   private readonly novelty: View
   private readonly recent: RecentCourse
   private readonly course: View
@@ -119,18 +122,18 @@ class AutoScorer implements Scorer {
       stepMinutes,
       budgetPerWeek: share * params.alarm_budget_per_week ** budgetExponent,
     })
-    const glanceMemory = Math.min(glanceMemoryPoints, params.memory_points)
-    this.glance = new View(new LearntEdge({ ...budget(glanceShare), ...glanceFloor }), glanceMemory)
-    this.lasting = new View(new LearntEdge({ ...budget(lastingShare), ...lastingFloor }), glanceMemory)
+    const singleMemory = Math.min(singleMemoryPoints, params.memory_points)
+    this.single = new View(new LearntEdge({ ...budget(singleShare), ...singleFloor }), singleMemory)
+    this.lasting = new View(new LearntEdge({ ...budget(lastingShare), ...lastingFloor }), singleMemory)
     this.novelty = new View(
       new LearntEdge({ ...budget(noveltyShare), ...noveltyFloor }),
       params.memory_points,
     )
     this.recent = new RecentCourse(stepMinutes)
     this.course = new View(new LearntEdge({ ...budget(courseShare), ...courseFloor }), params.memory_points)
-    const { course, glance, lasting, novelty } = this
+    const { course, single, lasting, novelty } = this
     this.views =
-      stepMinutes > widestForLasting ? [glance, novelty, course] : [glance, novelty, course, lasting]
+      stepMinutes > widestForLasting ? [single, novelty, course] : [single, novelty, course, lasting]
   }
 
   score(piece: Series): Scored {
@@ -156,19 +159,19 @@ class AutoScorer implements Scorer {
 
   /** Judges and learns the next value; null while warming up. */
   private judge(value: number, minute: number): Judged | null {
-    const { course, deviations, glance, lasting, lastGlances, novelties, novelty, recent, views } = this
+    const { course, deviations, single, lasting, lastSingles, novelties, novelty, recent, views } = this
     deviations.compare(minute, value)
     novelties.compare(value)
     recent.compare(minute, value, deviations.fromSeason, deviations.floor)
     const isWarm = this.values++ >= this.params.warmup_points
-    glance.judge(isWarm ? meanOf(deviations.digits) : 0)
-    lastGlances[this.values % lastingGlances] = glance.score
-    lasting.judge(meanOf(lastGlances))
+    single.judge(isWarm ? meanOf(deviations.digits) : 0)
+    lastSingles[this.values % lastingValues] = single.score
+    lasting.judge(meanOf(lastSingles))
     novelty.judge(isWarm ? noveltyOf(novelties, deviations) : 0)
     course.judge(isWarm ? quadraticMeanOf(recent.digits) : 0)
     const score = Math.max(...views.map((view) => view.score / view.edge.edge))
-    const leading = views.reduce((a, b) => (b.news / b.edge.edge > a.news / a.edge.edge ? b : a))
-    const unreported = leading.news / leading.edge.edge
+    const leading = views.reduce((a, b) => (b.unreported / b.edge.edge > a.unreported / a.edge.edge ? b : a))
+    const unreported = leading.unreported / leading.edge.edge
     if (isWarm) this.learnEdges(score, unreported, leading)
     const comparison = score > 1 ? this.comparison() : null
     this.learn(minute, score > 1)
@@ -181,16 +184,16 @@ class AutoScorer implements Scorer {
     const farthest = views.reduce((a, b) => (b.score / b.edge.edge > a.score / a.edge.edge ? b : a))
     if (farthest === course) return recent.comparison(deviations.days)
     if (farthest === novelty) {
-      const isRecord =
+      const isExtreme =
         Math.max(...novelties.digits) >= Math.max(...seldom.map((i) => deviations.digits[i] || 0))
-      return isRecord ? novelties.comparison() : deviations.comparison(seldom)
+      return isExtreme ? novelties.comparison() : deviations.comparison(seldom)
     }
     const compared = deviations.comparison()
     if (farthest !== lasting || compared === null) return compared
-    return { ...compared, together: lastingGlances - 1 }
+    return { ...compared, together: lastingValues - 1 }
   }
 
-  /** Follows episodes as the alarm layer does. Their scores are not learnt; only how far they went is. */
+  /** Follows episodes as the alarm layer does. Their scores are not learnt, except for their peak. */
   private learnEdges(score: number, unreported: number, leading: View): void {
     if (this.openedBy !== null) {
       this.peak = Math.max(this.peak, score)
@@ -209,7 +212,7 @@ class AutoScorer implements Scorer {
       this.peak = score
       this.calm = 0
     }
-    for (const { edge, news } of this.views) edge.learn(opens ? 0 : news)
+    for (const view of this.views) view.edge.learn(opens ? 0 : view.unreported)
   }
 
   private learn(minute: number, isOutside: boolean): void {
@@ -240,12 +243,12 @@ function meanOf(digits: Float64Array): number {
   return count === 0 ? 0 : sum / count
 }
 
-/** The records and the spread, with the season and the gap of the other view. */
+/** The looks of novelty: extremes and spread, with the season and the gap of the single value. */
 function noveltyOf(novelties: Novelties, { digits }: Deviations): number {
   return quadraticMeanOf(novelties.digits, ...seldom.map((i) => digits[i] ?? 0))
 }
 
-/** What a look does not know yet counts as 0. */
+/** A look that has no number yet counts as 0. */
 function quadraticMeanOf(digits: Float64Array, ...more: readonly number[]): number {
   let sum = 0
   for (const each of digits) sum += (each || 0) ** 2

@@ -140,7 +140,7 @@ for (const key of methodKeys) {
         const compared = new Map<number, Comparison>()
         for (let from = 0, turn = 0; from < values.length; turn++) {
           const to = Math.min(values.length, from + (lengths[turn % lengths.length] ?? 1))
-          // What a copy scores does not reach the original, which goes on as if it had not been there.
+          // What a copy scores does not reach the original, which continues as if there were no copy.
           copyState(scorer).score(sliceOf(seriesOf(values.toReversed()), from, to), slicesOf(peers, from, to))
           scorer = copyState(scorer)
           const scores = scorer.score(sliceOf(whole, from, to), slicesOf(peers, from, to))

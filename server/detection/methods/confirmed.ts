@@ -1,6 +1,7 @@
 // Which episodes people confirmed. The alarm budget is for false alarms, so what a person called real does
 // not count against the alarms after it. A confirmed episode is known by its start, which its anomaly keeps.
-// A run that begins anew may find the same episode a few buckets later or earlier, hence the tolerance.
+// A run that starts from the beginning may find the same episode a few buckets later or earlier, hence the
+// tolerance.
 
 /** Starts of confirmed episodes of a series, in minutes since 1970. */
 export type ConfirmedStarts = readonly number[]

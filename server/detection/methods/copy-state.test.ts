@@ -1,4 +1,4 @@
-// Copies of state: independent of the original, and whole.
+// Copies of state are independent of the original, and complete.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

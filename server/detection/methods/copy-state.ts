@@ -1,6 +1,6 @@
-// Copies the state of a scorer, so that a run can go on from it without changing it. The copy shares nothing
-// that can change with the original: objects, arrays, maps, sets and typed arrays are copied once each,
-// however often they are referred to. Functions are shared, so they must not keep state.
+// Copies the state of a scorer, so that a run can continue from it without changing it. The copy shares
+// nothing that can change with the original: objects, arrays, maps, sets and typed arrays are copied once
+// each, however often they are referred to. Functions are shared, so they must not keep state.
 //
 // State must be in ordinary fields: a field with `#` is invisible from outside its class, and its object
 // could not be copied. Classes of scorers therefore use `private`, and a test copies every method's scorer.

@@ -52,7 +52,7 @@ export interface Scored extends Scores {
 
 /**
  * Scores one series, oldest piece first. Its state must be in ordinary fields (`private`, no `#`) and in no
- * closure, because runs go on from copies of it (`copyState`), and its size must be bounded.
+ * closure, because runs continue from copies of it (`copyState`), and its size must be bounded.
  */
 export interface Scorer {
   /**
@@ -83,7 +83,7 @@ export interface Method<K extends MethodKey> {
   score(series: Series, params: MethodParams<K>, peers?: readonly Series[]): Scored
 }
 
-/** A method of which a scorer is all there is to tell. */
+/** A method that consists of its scorer only. */
 export function methodOf<K extends MethodKey>(key: K, start: Method<K>['start']): Method<K> {
   const score: Method<K>['score'] = (series, params, peers) =>
     start(params, series.stepMinutes, []).score(series, peers)

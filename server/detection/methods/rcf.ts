@@ -6,8 +6,8 @@
 // No forest is stored. It is built over the window at each run, with cuts from fixed seeds: the same series
 // always gets the same scores, and erased values are in no tree. The score is the surprise of the forest's
 // score (surprise.ts) divided by 2; there is no band. Cost per value: one descent of each tree, 20 to 50
-// microseconds with 30 trees of 256 points of 8 values. It is several times that where values span so many
-// magnitudes that the trees become lists; a tree is never deeper than its sample size.
+// microseconds with 30 trees of 256 points of 8 values. It is several times that where values span many
+// magnitudes, so that the trees become lists; a tree is never deeper than its sample size.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { forestScores } from '../scoring/cut-forest.ts'

@@ -4,8 +4,8 @@
 // that people report are simply farther out than anything before. HTM's detector contains the same rule with
 // 5 % (Ahmad et al. 2017).
 //
-// Its limit: after one very large spike nothing is a record any more. `decay_days` makes
-// the range shrink with time.
+// Its limit: after one very large spike no value is outside the range any more. `decay_days` makes the range
+// shrink with time.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Series } from '../scoring/series.ts'

@@ -75,7 +75,7 @@ function alarmsIn(series: Series, holidays: readonly string[]) {
     .map(({ kind, startIndex }) => ({ kind, at: timeOf(series, startIndex) }))
 }
 
-test('an office that closes at weekends does not alarm at its second weekend, and hears of a lost Thursday', () => {
+test('an office that closes at weekends does not alarm at its second weekend, and alarms for a Thursday without traffic', () => {
   const series = office(28, [])
   const from = hourOf(series, '2026-10-01T10:00')
   series.values.fill(130, from, from + 5)

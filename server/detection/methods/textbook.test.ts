@@ -151,8 +151,8 @@ test('rate_test ignores two errors of three requests and finds the same share of
   assert.equal(episodesAt(3000), 1)
 })
 
-// What a person sees at once in four weeks of traffic: 400 requests at noon of a workday, 300 at noon of a
-// weekend and 100 at night, so that no value of the first three incidents is unusual by itself.
+// Incidents that a person sees at once in four weeks of traffic: 400 requests at noon of a workday, 300 at
+// noon of a weekend and 100 at night, so that no value of the first three incidents is unusual by itself.
 const trafficDays = 28
 const wednesday = 23 * perDay
 const hour = perDay / 24
@@ -163,7 +163,7 @@ const traffic = (i: number) => {
 
 interface Incident {
   readonly from: number
-  /** It must be told before so many buckets. */
+  /** It must be reported within this many buckets. */
   readonly within: number
   readonly odd: (i: number) => number
 }
@@ -206,7 +206,7 @@ for (const [name, { from, odd, within }] of Object.entries(incidents)) {
       return episodes.map(({ openedIndex }) => openedIndex).filter((i) => i >= from && i < from + within)
     })
     const [found = [], usual = []] = openings
-    assert.ok(found.length > 0, `nothing told within ${within} buckets`)
+    assert.ok(found.length > 0, `nothing reported within ${within} buckets`)
     assert.deepEqual(usual, [])
   })
 }

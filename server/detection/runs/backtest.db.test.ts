@@ -70,7 +70,7 @@ const normal = seededNormal(11)
 const jitter = seededNormal(12)
 
 /**
- * Five hours of a shop: an outage, a slow service, one that starts late, one that falls silent, and metrics.
+ * Five hours of a shop: an outage, a slow service, one that starts late, one that stops sending, and metrics.
  */
 function shopTelemetry(): Row[] {
   const rows: Row[] = []

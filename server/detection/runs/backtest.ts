@@ -35,7 +35,7 @@ interface BacktestOptions {
   readonly evaluations?: Evaluations
 }
 
-/** A preview without deploys, of which runs know nothing either. */
+/** A preview without deploys, which runs do not use either. */
 export interface BacktestResult extends Omit<DetectorPreview, 'anomalies' | 'deploys'> {
   readonly anomalies: readonly Omit<PreviewAnomaly, 'deploy'>[]
 }
@@ -164,7 +164,7 @@ class PastSeries {
     return [...this.#replays.values()].some(({ isCut }) => isCut)
   }
 
-  /** What could be known at a time. */
+  /** The telemetry that was known at a time. */
   at(knownUntilNs: Ns): SeriesSource {
     const { gate, place } = this.#reader
     return {

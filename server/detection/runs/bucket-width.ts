@@ -1,5 +1,6 @@
 // How wide the buckets of a series should be: the narrowest in which data is dense. Finer buckets have gaps
-// or contain too few events to tell a change from chance; wider ones hide short incidents and delay alarms.
+// or contain too few events to distinguish a change from chance; wider ones hide short incidents and delay
+// alarms.
 //
 // Only hours in which something arrived count. So an outage, or a service that rests at night, does not make
 // the buckets wider, and an hour is always dense.
@@ -7,7 +8,10 @@
 /** The share that OpenSearch uses when it proposes an interval. */
 const wantedShare = 0.75
 
-/** In fewer events nobody sees a change: their number varies by a third. For who chooses a detector. */
+/**
+ * With fewer events no change can be seen, because their number varies by a third. Used where a detector is
+ * suggested.
+ */
 export const fewestEvents = 10
 const minutesPerHour = 60
 
@@ -26,7 +30,7 @@ export function densestWidth<Width extends number>(
   return widths.find((width) => medianOf(arrivals, width, least) >= wantedShare) ?? widths.at(-1)
 }
 
-/** Half of the series are denser. */
+/** The median series decides: half of the series are denser. */
 function medianOf(arrivals: readonly Volumes[], width: number, least: number): number {
   const shares = arrivals.map((one) => denseShare(one, width, least)).filter((share) => !Number.isNaN(share))
   shares.sort((a, b) => a - b)

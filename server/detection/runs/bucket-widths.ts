@@ -1,7 +1,7 @@
 // The width of the buckets of each detector, chosen once a day from how dense its data was on the seven days
 // before. A series that began later is looked at each hour, from its beginning. So the choice depends on the
-// data and the time only, whoever asks. Where zero is the usual value, as of error logs, few events do not
-// mean few values: the width is the narrowest.
+// data and the time only. Where zero is the usual value, such as for error logs, few events do not mean few
+// values: the width is the narrowest.
 
 import { nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
 import { countsSomeEvents } from '../../series/event-series.ts'
@@ -55,7 +55,7 @@ export class BucketWidths {
     this.#chosen.delete(detectorId)
   }
 
-  /** Drops what is known of an organisation: it is computed from telemetry. */
+  /** Drops the widths of an organisation, because they are computed from telemetry. */
   forget(tenantId: string): void {
     for (const [id, chosen] of this.#chosen) if (chosen.tenantId === tenantId) this.#chosen.delete(id)
   }

@@ -1,5 +1,6 @@
-// A run at work on the course of a detector: which series it has, what of a read is new to each of them, and
-// what of it is settled. The course itself is only changed once the whole run has succeeded.
+// A run in progress on the course of a detector: which series the course has, which part of a read is new to
+// each of them, and which part is settled. The course itself is changed only once the whole run has
+// succeeded.
 
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { comparesPeers } from '../../../contract/detection/methods.ts'
@@ -19,7 +20,7 @@ export interface JudgedGroup extends JudgedWindow {
   readonly groupKey: string
 }
 
-/** What the runs of a detector go on from. */
+/** The state from which the next run of a detector continues. */
 export interface Course {
   /** Of the tasks. */
   readonly name: string
@@ -29,9 +30,9 @@ export interface Course {
   readonly startNs: Ns
   readonly stepMinutes: number
   readonly begunMs: number
-  /** What is before is evaluated. */
+  /** Time before this is evaluated. */
   settledNs: Ns
-  /** Keys of the series that have begun; of the others there was no value. */
+  /** Keys of the series that have begun; the others have had no value. */
   begun: ReadonlySet<string>
   /** Whether a step without events is zero once there was one. */
   isCounting: boolean
@@ -51,20 +52,20 @@ interface Member {
 /** A course was not kept by the thread that had it. */
 export class CourseLost extends Error {}
 
-/** A run at work on a course. */
+/** A run in progress on a course. */
 export class CourseInProgress {
   readonly #evaluations: Evaluations
   readonly #run: CourseRun
   readonly #plan: RunPlan
   readonly #course: Course
   readonly #begun: Set<string>
-  /** Until when each series is evaluated; absent where it has nothing to go on from. */
+  /** Until when each series is evaluated; absent where a series has no course. */
   readonly #reached = new Map<string, Ns>()
   #isCounting: boolean
   #values: number
   #learntFrom: readonly LearntSpan[]
   #learntUntilNs: Ns
-  /** The part of `learntFrom` that the next run goes on from. */
+  /** The part of `learntFrom` from which the next run continues. */
   #settledFrom: readonly LearntSpan[]
 
   constructor(
@@ -89,7 +90,7 @@ export class CourseInProgress {
   }
 
   /**
-   * The series of this run. Those that are not among them any more begin again if they come back. A method
+   * The series of this run. A series that is no longer among them begins again if it comes back. A method
    * that compares series begins again where they are not the same.
    */
   membersOf({ groups }: SeriesSet): Member[] {
@@ -206,7 +207,7 @@ export class CourseInProgress {
     }
   }
 
-  /** What a read has of a series and is new to it. */
+  /** The part of a read that is new to a series. */
   #pieceOf(set: SeriesSet, member: Member, group: SeriesGroup | undefined): Series {
     const reachedNs = this.#reached.get(member.groupKey) ?? this.#course.startNs
     const stepNs = BigInt(set.stepSeconds) * nsPerSecond
@@ -231,8 +232,8 @@ export class CourseInProgress {
   }
 
   /**
-   * The pieces with which series begin: at their first value, or where they are compared all at the first
-   * value of any. Without one they do not begin.
+   * The pieces with which series begin: each at its first value; where the method compares series, all at the
+   * first value of any of them. Series without a value do not begin.
    */
   #trimmed<T extends { readonly piece: Series }>(pieces: readonly T[]): T[] {
     const firsts = pieces.map(({ piece }) => piece.values.findIndex((value) => !Number.isNaN(value)))
@@ -245,7 +246,7 @@ export class CourseInProgress {
     })
   }
 
-  /** Adds what a read has until a time, in so far as it is not unknown. */
+  /** Adds the part of a read before a time, except for unknown time. */
   #learn(set: SeriesSet, untilNs: Ns): void {
     const stepNs = BigInt(set.stepSeconds) * nsPerSecond
     const stepsUntil = (ns: Ns) => Math.max(0, Math.min(set.steps, Number((ns - set.startNs) / stepNs)))

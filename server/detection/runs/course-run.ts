@@ -1,5 +1,6 @@
-// What a run of a detector is given: the definition, where its series are read, and who evaluates for whom.
-// The same for scheduled runs, previews and files, so that all of them do the same.
+// The input of a run of a detector: the definition, the source of its series, and who evaluates for which
+// organisation. It is the same for scheduled runs, previews and files, so that all of them give the same
+// result.
 
 import type { Ns } from '../../../contract/values/instant.ts'
 import type { SeriesSet } from '../../series/series.ts'
@@ -19,11 +20,11 @@ export interface LearntSpan {
 export interface SeriesRead extends LearntSpan {
   readonly stepMinutes: number
   readonly maxGroups: number
-  /** Whether what is counted is known to have been alive before. */
+  /** Whether the counted events are known to have occurred before, so that a step without any is zero. */
   readonly isBorn: boolean
 }
 
-/** Where a run reads its series, and how it knows what must not be used. */
+/** The source of a run's series, and the time that must not be used. */
 export interface SeriesSource {
   read(read: SeriesRead): Promise<SeriesSet>
   /** False only where no series can have a value before the time. */
@@ -36,7 +37,7 @@ export interface SeriesSource {
 
 export interface CourseRun {
   readonly detectorId: string
-  /** Everything of the definition that results depend on. */
+  /** All parts of the definition that affect results. */
   readonly version: string
   readonly definition: DetectorDefinition
   readonly choice: MethodChoice

@@ -1,5 +1,5 @@
-// Runs that go on: the same results as a run that reads the whole past, with late telemetry too, and nothing
-// of what was hidden.
+// Continued runs have the same results as a run that reads the whole past, also with late telemetry, and use
+// nothing of what was hidden.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -36,12 +36,12 @@ function points(seed: number): { timeNs: Ns; value: number }[] {
   }))
 }
 
-/** Telemetry that grows; `reads` lists what was asked for. */
+/** Growing telemetry; `reads` lists the reads. */
 class Growing implements SeriesSource {
   all = points(1)
   readonly reads: SeriesRead[] = []
   hideCount = 0
-  /** Whether it is told how old the telemetry is. */
+  /** Whether the run knows how old the telemetry is. */
   knowsFirst = true
   onRead: (() => void) | null = null
 

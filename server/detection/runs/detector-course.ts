@@ -1,10 +1,10 @@
-// What the runs of a detector go on from: for each of its series, the evaluation of all that came before. A
-// run then reads only what is new, and the last hour again, because telemetry may be late. A run that has
-// nothing to go on from reads the past, and comes to the same result: after a restart, an erasure, a change
-// of the definition or of feedback, and every few weeks, when the past moves on (run-plan.ts).
-//
-// Courses are learnt from telemetry and live in memory only. They are dropped as soon as anything of the
-// organisation is hidden, and what was read before cannot become a course after it.
+// The state from which the runs of a detector continue: for each of its series, the evaluation of everything
+// before. So a run reads only new telemetry, and the last hour again, because telemetry may be late. A run
+// without such a state reads the past and has the same result. This happens after a restart, an erasure, a
+// change of the definition or of feedback, and every few weeks, when the start of the past moves on
+// (run-plan.ts).
+// Courses are learnt from telemetry and are in memory only. They are dropped as soon as anything of the
+// organisation is hidden, and telemetry that was read before cannot become a course afterwards.
 
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { signalsOf } from '../../series/event-series.ts'
@@ -20,15 +20,15 @@ export interface JudgedRun {
   readonly groups: readonly JudgedGroup[]
   /** Of the last read. */
   readonly set: Pick<SeriesSet, 'signals' | 'unit' | 'truncatedGroups'>
-  /** Everything that was learnt from and is not unknown, in order of time. */
+  /** The known time that was learnt from, in order. */
   readonly learntFrom: readonly LearntSpan[]
 }
 
 /** Series that a detector evaluates at most: the busiest. */
 export const groupsMax = 50
-/** Series of the past that are read to find those of the window among them. */
+/** Series of the past that are read, so that those of the window are among them. */
 const pastGroupsMax = 200
-/** Steps of one read of the past; of many groups fewer, because a read is unpacked in one go. */
+/** Steps of one read of the past; fewer where there are many groups, because a read is unpacked at once. */
 const readSteps = 10_080
 const groupedReadSteps = 2016
 const weekNs = 7n * 1440n * nsPerMinute
@@ -39,7 +39,7 @@ const hourMs = 3_600_000
 const keptSchedules = 3
 const keptMs = 24 * hourMs
 
-/** What a run reads first, and what it can go on from. */
+/** What a run reads first, and the state from which it can continue. */
 export interface PreparedRun {
   readonly run: CourseRun
   readonly plan: RunPlan
@@ -89,8 +89,8 @@ export class DetectorCourses {
   }
 
   /**
-   * Evaluates what is new, and the past where there is nothing to go on from. `first` is what
-   * {@link PreparedRun.first} names.
+   * Evaluates what is new, and the past where there is no course. `first` is what {@link PreparedRun.first}
+   * names.
    */
   async judge(prepared: PreparedRun, first?: SeriesSet): Promise<JudgedRun> {
     const { run } = prepared
@@ -98,7 +98,7 @@ export class DetectorCourses {
     let set = first ?? (await run.source.read(prepared.first))
     const { course } = prepared
     if (course.values === 0 && course.settledNs > course.startNs && hasValues(set)) {
-      // Of a series without any data neither the width of buckets nor the past is known.
+      // Without any data, neither the width of buckets nor the past is known.
       this.end(run.detectorId)
       this.#widths.forgetDetector(run.detectorId)
       last = await this.prepare(run)
@@ -187,7 +187,7 @@ export class DetectorCourses {
     return { plan, groups, set: { signals, truncatedGroups, unit }, learntFrom: going.learntFrom }
   }
 
-  /** What was learnt before something was hidden is not kept. */
+  /** State that was learnt before something was hidden is not kept. */
   #keep(run: CourseRun, plan: RunPlan, going: CourseInProgress): void {
     const course = going.settled()
     if (course.hidings !== run.source.hidings()) {

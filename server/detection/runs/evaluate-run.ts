@@ -29,7 +29,7 @@ import type { EvaluationShare } from './evaluation-pool.ts'
 import { planRun, type RunPlan } from './run-plan.ts'
 import type { SeriesFeedback } from './series-course.ts'
 
-/** What a run of a detector judges by, beside its series. */
+/** The input of a run of a detector, beside its series. */
 export interface Run {
   readonly detector: StoredDetector
   readonly choice: MethodChoice

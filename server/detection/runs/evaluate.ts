@@ -1,5 +1,5 @@
-// Evaluations of series, each from nothing or from where the last one of the same series ended. Scheduled
-// runs, previews and benchmarks all go through here, so a preview shows what a run will do.
+// Evaluations of series, each from the beginning or from where the last one of the same series ended.
+// Scheduled runs, previews and benchmarks all go through here, so a preview shows what a run will do.
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import type { Evaluation } from '../alarms/alarm.ts'
@@ -9,8 +9,8 @@ import type { Series } from '../scoring/series.ts'
 import { SeriesCourse, type SeriesFeedback } from './series-course.ts'
 
 /**
- * Evaluates a whole series from nothing. Pure: the same series and parameters give the same result. An empty
- * series gives `no_data`. The series must end with a complete bucket. Early buckets have little history
+ * Evaluates a whole series from the beginning. Pure: the same series and parameters give the same result. An
+ * empty series gives `no_data`. The series must end with a complete bucket. Early buckets have little history
  * before them and are judged by the method's own band.
  *
  * `peers` are the other series of its group as {@link peersOf} makes them. A method that compares peers

@@ -18,11 +18,11 @@ export interface EvaluationShare {
   readonly tenantId: string
   readonly kind: WorkKind
   readonly signal?: AbortSignal | undefined
-  /** Whether what was read may still be used; asked at the moment the task begins. */
+  /** Returns whether the telemetry that was read may still be used; called when the task begins. */
   readonly isCurrent?: (() => boolean) | undefined
 }
 
-/** Whoever keeps the courses of series and evaluates what comes next. */
+/** Keeps the courses of series and evaluates their next buckets. */
 export interface Evaluations {
   /**
    * Evaluates a task. Null where a course is missing, or where `isCurrent` is false once it is the task's
@@ -136,16 +136,16 @@ export class EvaluationPool implements Evaluations {
     })
   }
 
-  /** What a task that was sent before has learnt is dropped too, because a thread keeps to the order. */
+  /** The result of a task that was sent before is dropped too, because a thread works in order. */
   forget(tenantId: string): void {
-    for (const slot of this.#slots) this.#tell(slot, { forget: tenantId })
+    for (const slot of this.#slots) this.#post(slot, { forget: tenantId })
   }
 
   end(course: string): void {
-    this.#tell(this.#slotOf(course), { end: course })
+    this.#post(this.#slotOf(course), { end: course })
   }
 
-  #tell({ worker }: ThreadSlot, request: ThreadRequest): void {
+  #post({ worker }: ThreadSlot, request: ThreadRequest): void {
     worker?.postMessage(request)
   }
 

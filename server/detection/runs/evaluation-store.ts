@@ -1,9 +1,9 @@
-// The courses of series that runs go on from, in the memory of one thread and nowhere else. They are learnt
+// The courses from which runs continue, one per series, in the memory of one thread only. They are learnt
 // from telemetry, so an erasure drops all of the organisation (`forget`), and their number is bounded by the
-// bytes they take. A course that is not here any more is no error: the caller reads the past again.
+// bytes they take. A missing course is no error: the caller reads the past again.
 //
-// What may still change because telemetry arrives late is evaluated on a copy of the course, which is then
-// dropped. So the course itself only ever contains time that is settled.
+// Buckets that may still change, because telemetry arrives late, are evaluated on a copy of the course, which
+// is then dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
@@ -32,7 +32,7 @@ export interface EvaluationTask {
   readonly choice: MethodChoice
   /** All pieces have the same buckets where the method compares series. */
   readonly members: readonly EvaluationMember[]
-  /** Whether the courses begin with these pieces. Otherwise they go on from the pieces before. */
+  /** Whether the courses begin with these pieces. Otherwise they continue the pieces before. */
   readonly isStart: boolean
   /** Buckets from here on may still change and are not kept. */
   readonly settledUntilNs: bigint
@@ -44,14 +44,14 @@ export interface EvaluationTask {
   readonly spanBuckets: number
 }
 
-/** What a task comes to, in the order of its members; null where a course is missing and must begin again. */
+/** In the order of the members of a task; null where a course is missing and must begin again. */
 export type EvaluationResult = readonly JudgedWindow[] | null
 
 /** About a thousand series of minutes with the most expensive method. */
 const usualBytesMax = 384 * 1024 * 1024
-/** A series is not used any more if others were so many times in the meantime, on average. */
+/** A series counts as unused if the others were used this many times since, on average. */
 const longUnused = 4
-/** Sizes grow slowly, so they are measured at each of so many tasks. */
+/** Sizes grow slowly, so they are measured only once in this many tasks. */
 const measuredEvery = 64
 
 interface Kept {
@@ -153,9 +153,9 @@ export class EvaluationStore {
   }
 
   /**
-   * Notes the size of a series. Where all are too large together, those go that were not used for long, or
-   * else this one: detectors run one after the other, so to drop those that wait for their turn would drop
-   * all.
+   * Measures the size of a series. Where all together are too large, drops those that were unused for long,
+   * or else this one. Detectors run one after the other, so dropping those that wait for their turn would
+   * drop all.
    */
   private measure(key: string): void {
     const kept = this.kept.get(key)
@@ -219,12 +219,12 @@ function partOf(piece: Series, from: number, to: number): Series {
 }
 
 /**
- * Points of one task: many small series make few tasks, and a long piece is divided. `auto` needs
- * some 30 ms for so many, `rcf` a fifth of a second, and another organisation waits so long for its turn.
+ * Points of one task: many small series make few tasks, and a long piece is divided. `auto` needs about 30 ms
+ * for this many and `rcf` 200 ms; another organisation waits that long for its turn.
  */
 const taskPoints = 2048
 
-/** A task of series that are compared has at least so many buckets of each. */
+/** A task of series that are compared has at least this many buckets of each. */
 const leastBuckets = 256
 
 /**

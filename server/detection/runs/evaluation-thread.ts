@@ -1,6 +1,6 @@
 // The program of a thread of the evaluation pool: evaluates tasks in the order in which they come, and keeps
-// the courses of series between them, until it is told to forget them. It has no engine, no clock and no
-// settings; everything it needs is in the messages.
+// the courses of series between them, until a message drops them. It has no engine, no clock and no settings;
+// everything it needs is in the messages.
 
 import { parentPort } from 'node:worker_threads'
 import { lowerThreadPriority } from '../../core/process/thread-priority.ts'
@@ -24,7 +24,7 @@ parentPort?.on('message', (request: ThreadRequest) => {
   if ('forget' in request) return store.forget(request.forget)
   if ('end' in request) return store.end(request.end)
   try {
-    // Views would be sent with everything that lies in the same memory.
+    // Sending a view would send the whole memory behind it.
     const result = store.evaluate(request.task)?.map(detached) ?? null
     parentPort?.postMessage({ result } satisfies ThreadResult, buffersOf(result ?? []))
   } catch (error) {

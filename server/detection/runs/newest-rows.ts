@@ -21,7 +21,7 @@ export class NewestRows {
     return this.count
   }
 
-  /** Adds rows. All columns have as many; a column that is absent is NaN, or zero in bytes. */
+  /** Adds rows. All columns have the same number; an absent column is NaN, or zero in bytes. */
   add(rows: number, added: Columns): void {
     const capacity = Math.min(...Object.values(this.columns).map(({ length }) => length))
     if (this.count === 0) this.adopt(rows, added)

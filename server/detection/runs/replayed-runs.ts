@@ -1,5 +1,5 @@
-// The runs of a detector over past time, one after the other, each with the code of scheduled runs. What they
-// find is reconciled with what the runs before had found, as in the store but in memory. So the anomalies are
+// The runs of a detector over past time, one after the other, each with the code of scheduled runs. Their
+// findings are reconciled with those of earlier runs, as in the store but in memory. So the anomalies are
 // exactly those that the detector would have recorded.
 
 import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
@@ -71,7 +71,7 @@ export class ReplayedRuns {
     return { judged, summary, isErased: judged.groups.some(({ series }) => series.unknown.includes(1)) }
   }
 
-  /** Ends the course that the runs went on from. */
+  /** Drops the course from which the runs continued. */
   end(): void {
     this.#courses.end(this.#detector.id)
   }

@@ -6,10 +6,10 @@
 //   startNs                     windowStartNs           settledNs          endNs
 //
 // The past belongs to the method and the budget: long enough to see how often a score occurs that a budget of
-// an alarm a week allows. Its start stays where it is for weeks, and only then moves on. In between a run
-// goes on from where the run before it ended (detector-course.ts), and a run that begins anew, after a
-// restart for example, gives the same. Starts are spread over the weeks by the definition, so that not all
-// detectors begin anew in the same hour.
+// an alarm a week allows. Its start moves only once in some weeks. In between a run continues where the run
+// before it ended (detector-course.ts), and a run that starts from the beginning, after a restart for
+// example, has the same result. Starts are spread over the weeks by the definition, so that not all detectors
+// start from the beginning in the same hour.
 //
 // Width of a bucket: the narrowest of 1, 5, 15 and 60 minutes that divides the window into at most 2,160
 // buckets (a week of five minutes is 2,016, ninety days of hours are 2,160) and in which data is dense
@@ -28,13 +28,13 @@ export type StepMinutes = (typeof stepsMinutes)[number]
 const windowBucketsMax = 2160
 
 const minutesPerWeek = 10_080
-/** With four weeks, a budget of one alarm a week leaves four of the past to learn from. */
+/** With four weeks and a budget of one alarm a week, there are four alarms of the past to learn from. */
 const alarmsOfPast = 4
 /** A week or two show the rhythm of the week; more than this would cost more than it shows. */
 const pastWeeks = { least: 1, most: 4 } as const
 /** Fewer buckets show too little of a tail, whatever their width. */
 const pastBucketsMin = 2016
-/** After so many weeks the past begins later. */
+/** After this many weeks the start of the past moves. */
 const pastMovesWeeks = 4
 
 /**
@@ -47,7 +47,7 @@ export interface RunPlan {
   readonly stepMinutes: number
   readonly startNs: Ns
   readonly windowStartNs: Ns
-  /** What is before is not read again. No earlier than `startNs`. */
+  /** Earlier telemetry is not read again. No earlier than `startNs`. */
   readonly settledNs: Ns
   /** Exclusive. */
   readonly endNs: Ns
@@ -98,7 +98,7 @@ function pastMinutesOf(params: Timing['params'], stepMinutes: number): number {
   return Math.max(ownMinutes, weeks * minutesPerWeek, pastBucketsMin * stepMinutes)
 }
 
-/** A number below `among` that what is watched and how decides alone. */
+/** A number below `among` that depends on the definition only. */
 export function spreadOf({ metric_key, params, scope }: Planned, among: number): number {
   let hash = 2_166_136_261
   for (const each of JSON.stringify([metric_key, scope, params])) {

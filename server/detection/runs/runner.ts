@@ -1,5 +1,5 @@
-// Runs detectors: reads what is new of their series, evaluates each group from where the last run ended, and
-// records what was found. Due detectors of one organisation are read as a batch; each is then evaluated and
+// Runs detectors: reads the new part of their series, evaluates each group from where the last run ended, and
+// records the findings. Due detectors of one organisation are read as a batch; each is then evaluated and
 // recorded separately. A run does not throw for errors of the engine or the definition: they become the
 // status `error` with a note, because one detector that cannot be read must not prevent the others from
 // running. It throws where the control plane cannot be written; the detector then stays due.
@@ -111,7 +111,7 @@ export class DetectorRunner {
       }
     }
     await this.#readAhead(reader, [...runs.values()])
-    // Those that begin take long, so they do not delay what goes on.
+    // Those that begin take long, so the ones that continue come first.
     const goesOn = (detector: StoredDetector) => runs.get(detector)?.prepared?.goesOn !== false
     for (const some of chunksOf(detectors.filter(goesOn))) {
       await this.#runSome(some, { ...batch, runs, ranAtMs })

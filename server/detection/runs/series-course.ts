@@ -1,7 +1,7 @@
-// The evaluation of one series that goes on from run to run: policies on missing data, then the method, then
-// the alarm layer, each with what it learnt so far. It depends on the series alone, not on how it was divided
-// into pieces, so a course that was lost is computed again from the past and gives the same. Beside the state
-// of method and alarms it keeps the newest buckets, which a run reports on.
+// The evaluation of one series, which continues from run to run: policies on missing data, then the method,
+// then the alarm layer, each with what it learnt so far. It depends on the series only, not on how it was
+// divided into pieces, so a course that was lost can be computed again from the past. Beside the state of
+// method and alarms it keeps the newest buckets, which a run reports on.
 
 import { AlarmLayer, type AlarmPolicy, countLately, type Evaluation } from '../alarms/alarm.ts'
 import type { Episode } from '../alarms/episode-tracker.ts'
@@ -14,7 +14,7 @@ import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { alarmPolicy } from './alarm-policy.ts'
 import { NewestRows } from './newest-rows.ts'
 
-/** A series over the time that a run judges, and what was made of it. Indexes are those of this series. */
+/** A series over the time that a run judges, with its scores and states. Indexes are those of this series. */
 export interface JudgedWindow {
   readonly series: Series
   readonly evaluation: Evaluation
@@ -28,7 +28,7 @@ interface NewestColumns extends Scores {
   readonly volumes?: Float64Array
 }
 
-/** What people said of a series. */
+/** People's verdicts on the anomalies of a series. */
 export type SeriesFeedback = Pick<AlarmPolicy, 'widening' | 'confirmed'>
 
 interface CourseOptions {
@@ -95,7 +95,7 @@ export class SeriesCourse {
   }
 
   /**
-   * What there is to report of the newest buckets. `spanBuckets`: how many buckets the detector looks at in
+   * Returns the newest buckets with their results. `spanBuckets`: how many buckets the detector looks at in
    * all, once there is data for all of them. The columns of the result are valid until the next call of
    * `advance`.
    */

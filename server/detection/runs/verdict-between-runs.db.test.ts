@@ -1,6 +1,6 @@
 // What a person says between two runs of a detector changes the second one: an anomaly that is confirmed does
-// not spend the alarm budget, so later incidents are told that would be within the edge otherwise. The runner
-// goes on in memory between runs, and must not go on from what it had judged without the verdict.
+// not spend the alarm budget, so later incidents are reported that would otherwise be within the edge. The
+// runner stays in memory between runs, and must not continue from what it had judged without the verdict.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,20 +1,20 @@
-// What of a sequence of scores is news.
+// Which scores of a sequence are unreported.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Reported } from './alert-once.ts'
 
-const newsOf = (scores: readonly number[], edge?: number) => {
+const unreportedOf = (scores: readonly number[], edge?: number) => {
   const reported = new Reported(100)
-  return scores.map((score) => reported.newsOf(score, edge))
+  return scores.map((score) => reported.unreportedOf(score, edge))
 }
 
-test('a score is news once, and again where it is clearly higher', () => {
-  assert.deepEqual(newsOf([2, 2, 2.1, 3, 3]), [2, 0, 0, 3, 0])
+test('a score is reported once, and again where it is clearly higher', () => {
+  assert.deepEqual(unreportedOf([2, 2, 2.1, 3, 3]), [2, 0, 0, 3, 0])
 })
 
-test('what grows slowly is news when it exceeds the edge, because nothing below it was reported', () => {
+test('a slow rise is reported when it exceeds the edge, because nothing below it was reported', () => {
   const slow = [0.8, 0.9, 1, 1.1, 1.2]
-  assert.deepEqual(newsOf(slow, 1), [0.8, 0.9, 1, 1.1, 0])
-  assert.deepEqual(newsOf(slow, 0), [0.8, 0, 0, 0, 0])
+  assert.deepEqual(unreportedOf(slow, 1), [0.8, 0.9, 1, 1.1, 0])
+  assert.deepEqual(unreportedOf(slow, 0), [0.8, 0, 0, 0, 0])
 })

@@ -1,13 +1,13 @@
-// Finds the scores that were not reported before. People want to be told of a thing once: while an anomaly
-// lasts, and until the series is back at its usual values, every bucket scores high. So a score counts as
-// unreported only where it exceeds the highest recently reported score by a clear step. The reported score
-// fades with a half-life. Scores must be logarithmic (surprises): then a step of a fifth is a large one, and
-// a high score fades within a few half-lives.
+// Finds the scores that were not reported before. People want one report per anomaly, but every bucket scores
+// high while it lasts, and until the series is back at its usual values. So a score counts as unreported only
+// where it exceeds the highest recently reported score by a clear step. The reported score fades with a
+// half-life. Scores must be logarithmic (surprises): then a step of a fifth is a large one, and a high score
+// fades within a few half-lives.
 
 /** A fifth above the highest score that was reported. */
 const clearStep = 1.2
 
-/** What was reported of a sequence of scores, which goes on score by score. */
+/** The reported score of a sequence of scores, which are given one by one. */
 export class Reported {
   private readonly fade: number
   private highest = 0
@@ -19,13 +19,13 @@ export class Reported {
 
   /**
    * Returns the next score (not NaN) where it was not reported before, else 0. A score up to `edge` is not
-   * reported, so what grows slowly is news when it reaches the edge.
+   * reported, so a slow rise is reported when it reaches the edge.
    */
-  newsOf(score: number, edge = 0): number {
+  unreportedOf(score: number, edge = 0): number {
     this.highest *= this.fade
-    const news = score > this.highest * clearStep ? score : 0
+    const unreported = score > this.highest * clearStep ? score : 0
     if (score > edge) this.highest = Math.max(this.highest, score)
-    return news
+    return unreported
   }
 }
 
@@ -35,5 +35,5 @@ export class Reported {
  */
 export function unreportedScores(scores: Float64Array, halfLifePoints: number): Float64Array {
   const reported = new Reported(halfLifePoints)
-  return scores.map((score) => (Number.isNaN(score) ? score : reported.newsOf(score)))
+  return scores.map((score) => (Number.isNaN(score) ? score : reported.unreportedOf(score)))
 }

@@ -1,6 +1,6 @@
 // The newest values of a series by the number of their bucket, NaN where a bucket has none. So "this time
-// yesterday" is an array access, whatever is missing between. Numbers usually ascend. One that was written
-// before is written again, as in the hour that summer time repeats.
+// yesterday" is an array access, also across gaps. Numbers usually ascend. A bucket that was written before
+// is overwritten, as in the hour that summer time repeats.
 
 import { at } from './series.ts'
 

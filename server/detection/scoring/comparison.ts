@@ -1,7 +1,6 @@
-// What a value was compared with, in figures: which part of the past, what is usual there, and what was
-// measured. The looks of `auto` give it for values outside the edge, so that the reason of an anomaly can say
-// it (anomalies/comparison-text.ts). All figures are in units of the series, and depend only on earlier
-// values.
+// The figures that a value was compared with: which part of the past, what is usual there, and what was
+// measured. The looks of `auto` give them for values outside the edge, for the reason of an anomaly
+// (anomalies/comparison-text.ts). All figures are in units of the series, and depend only on earlier values.
 
 /** Each with the words of `count`. */
 export type Comparison =
@@ -15,18 +14,18 @@ export type Comparison =
   | (Level & { readonly with: 'lastValues' })
   /** A forecast from the last values and earlier days: values. */
   | (Level & { readonly with: 'forecast' })
-  /** The nearest values among so many: `low` and `high` are the third nearest. */
+  /** The nearest of `count` values: `low` and `high` are the third nearest. */
   | (Compared & { readonly with: 'nearest' })
-  /** The range of so many values before. */
+  /** The range of the `count` values before. */
   | (Compared & { readonly with: 'range'; readonly of: MeasuredOfRange })
-  /** The standard deviations of as many values as `over` says, so many of them. */
+  /** `count` standard deviations, each of `over` values. */
   | (Compared & { readonly with: 'spreads'; readonly over: number })
-  /** The mean distance from this time of the day, over as many values as `over` says: days. */
+  /** The mean distance from this time of the day, over `over` values: days. */
   | (Compared & { readonly with: 'distances'; readonly over: number })
-  /** The mean change from one value to the next, over as many as `over` says: changes. */
+  /** The mean change from one value to the next, over `over` changes: changes. */
   | (Compared & { readonly with: 'changes'; readonly over: number })
 
-/** A value, a mean over so many values, a step between two such means, or a standard deviation. */
+/** A value, a mean over `over` values, a step between two such means, or a standard deviation. */
 export interface MeasuredOfRange {
   readonly kind: 'value' | 'mean' | 'step' | 'spread'
   readonly over: number
@@ -48,7 +47,7 @@ interface Level extends Compared {
   readonly expected: number
 }
 
-/** The index of the look with the most digits, of some or of all; null where none knows anything. */
+/** The index of the look with the most digits, of some or of all; null where all are NaN. */
 export function leadingLook(digits: Float64Array, among: Iterable<number> = digits.keys()): number | null {
   let leading: number | null = null
   for (const i of among) {

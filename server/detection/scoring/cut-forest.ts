@@ -1,6 +1,6 @@
 // A random cut forest (Guha, Mishra, Roy, Schrijvers 2016). Each tree divides a sample of the past by random
 // cuts until every point is alone. A cut falls on a dimension in proportion to the extent of the points in
-// it. A point far from the others is cut off early, so the depth at which it would be cut off says how
+// it. A point far from the others is cut off early, so the depth at which it would be cut off measures how
 // unusual it is. Points enter and leave a tree without a new draw of the rest; the tree always has the same
 // distribution as one that is newly drawn from its present sample.
 //

@@ -10,9 +10,9 @@ import { at } from './series.ts'
 const days = 7
 const weeks = 4
 const fewestDays = 2
-/** Rhythms are not exact to the minute: so many minutes on either side count as the same time. */
+/** Rhythms are not exact to the minute: this many minutes on either side count as the same time. */
 const neighbourMinutes = 1
-/** Means over so many minutes are enough for earlier weeks and for the level of an hour. */
+/** Means over this many minutes are enough for earlier weeks and for the level of an hour. */
 const coarseMinutes = 5
 
 /** Numbers are NaN where too little is known. */

@@ -1,7 +1,7 @@
 // The values of a series without its gaps, for methods that look at runs of consecutive values. A missing or
 // erased bucket is left out, so no method can take it for a number. A run continues across a short gap. After
-// a long gap a new run begins, because a shape across it would join two ends that never met. A run also ends
-// where summer time begins or ends, in a series that follows local time: an hour is left out or comes twice.
+// a long gap a new run begins, because a shape across it never occurred. A run also ends where summer time
+// begins or ends, in a series that follows local time: an hour is left out or comes twice.
 
 import { at } from './series.ts'
 

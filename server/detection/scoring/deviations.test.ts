@@ -1,4 +1,4 @@
-// The looks at a glance: what each notices, and what past incidents do to it.
+// The looks at one value: what each notices, and how past incidents affect it.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,10 @@ const perDay = 288
 const looks = ['season', 'day', 'jump', 'forecast', 'gap'] as const
 type Look = (typeof looks)[number]
 
-/** Digits at the last value of a series of five-minute steps; `outside` tells what is learnt as usual. */
+/**
+ * Digits at the last value of a series of five-minute steps; `outside`: the values that are not learnt as
+ * usual.
+ */
 function digitsAt(
   values: ArrayLike<number>,
   outside: (bucket: number) => 'usual' | 'start' | 'rest' = () => 'usual',

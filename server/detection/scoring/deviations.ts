@@ -1,12 +1,12 @@
-// Five simple looks at the newest value, each a deviation in robust standard deviations of its own past: the
-// distance from what a person would expect at a glance. They go on value by value, with a bounded past.
+// Five simple looks at the newest value, each a deviation in robust standard deviations of its own past. They
+// are computed value by value, with a bounded past.
 // - `season`: from this time of the day, or of this weekday, whichever is nearer;
 // - `day`: from this time of the day, at the level of the last hour;
 // - `jump`: from the median of the last nine values;
 // - `forecast`: from a linear prediction by all of these (least-squares.ts);
-// - `gap`: how far the nearest values ever seen are. The third nearest counts: what was seen once or twice
+// - `gap`: the distance to the nearest values ever seen. The third nearest counts: a value seen once or twice
 //   was an incident or chance.
-// What belongs to an incident is not learnt as usual (`learn`), so that the next one is noticed as well.
+// Values of an incident are not learnt as usual (`learn`), so that the next one is noticed as well.
 
 import { type Comparison, leadingLook } from './comparison.ts'
 import { type DailyExpectation, DailyPast } from './daily-past.ts'
@@ -25,24 +25,24 @@ const longestBridge = 5
 const stepHistory = 512
 const fewestSteps = 10
 const fewestForGap = 30
-/** Seen so often, a value is known. */
+/** A value seen this often is known. */
 const sightings = 3
 const forecastInputs = 9
 const forecastValues = 5
 const fewestForForecast = 60
-/** Inputs and errors beyond this are limited, in deviations: an outlier must not turn the weights. */
+/** Inputs and errors beyond this are limited, in deviations: an outlier must not change the weights. */
 const [mostInput, mostError] = [10, 3]
-/** A deviation is never told in units smaller than this share of the usual step of the series. */
+/** The unit of a deviation is at least this share of the usual step of the series. */
 const leastScale = 0.1
 
 export class Deviations {
   /** Digits of rarity by `deviationNames`; NaN where a look has not seen enough. */
   readonly digits = new Float64Array(deviationNames.length).fill(Number.NaN)
-  /** What the forecast, or else the last values, said of the newest value; NaN for the first ones. */
+  /** The value expected by the forecast, or else by the last values; NaN for the first ones. */
   expected = Number.NaN
   /** Distance of the newest value from this time of the day, or of this weekday; NaN where unknown. */
   fromSeason = Number.NaN
-  /** A deviation is never told in smaller units. */
+  /** The smallest unit of a deviation. */
   floor = Number.NaN
   private readonly stepMinutes: number
   private readonly past: DailyPast
@@ -128,8 +128,8 @@ export class Deviations {
   }
 
   /**
-   * What the look, of some or of all, that found the value compared last rarest compared it with; null where
-   * none knows anything.
+   * The comparison of the look, of some or of all, with the rarest result for the last value; null where all
+   * are NaN.
    */
   comparison(among?: readonly number[]): Comparison | null {
     const { centre, nearest, predicted, residuals, seen, usual, value } = this

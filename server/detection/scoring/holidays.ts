@@ -1,12 +1,11 @@
 // Which days are holidays, and what is usual on one. Holidays have a history of their own and are left out of
 // every other: a bank holiday must not lower what is expected of the Mondays after it.
 //
-// The band of a holiday comes from all earlier holidays, whatever their names: they are few, and most
-// are alike. The first one has no earlier one to compare with, and nobody says which kind it is: a day
-// off, half a day off, or an ordinary day at this place. So its band covers both what is usual at this
-// time on the day's own schedule, and what is usual on the day of the week that differs most from the
-// others. That day shows what a day off looks like in this series; mostly it is Sunday.
-// docs/decisions/0017 lists what else was tried.
+// The band of a holiday comes from all earlier holidays, whatever their names: they are few, and most are
+// alike. The first one has no earlier one to compare with, and its kind is unknown: a day off, half a day
+// off, or an ordinary day at this site. So its band covers both the usual values of this weekday, and those
+// of the day of the week that differs most from the others, mostly Sunday: it shows the values of a day off
+// in this series. docs/decisions/0017 lists what else was tried.
 
 import { SeasonalPast, type Usual } from './season.ts'
 
@@ -23,9 +22,9 @@ export interface Band {
 }
 
 /**
- * Returns a function that tells whether a local day, counted from 1970-01-01, is one of `entries`:
- * `2026-12-25`, or `12-25` for every year. An entry for a day that a year does not have (02-29)
- * has no effect in that year.
+ * Returns a function that returns whether a local day, counted from 1970-01-01, is one of `entries`:
+ * `2026-12-25`, or `12-25` for every year. An entry for a day that a year does not have (02-29) has no effect
+ * in that year.
  */
 export function holidayTest(entries: readonly string[]): (day: number) => boolean {
   if (entries.length === 0) return () => false

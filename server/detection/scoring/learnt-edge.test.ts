@@ -8,7 +8,7 @@ import { seededUniform } from './seeded-random.ts'
 const perWeek = 2016
 const options = { stepMinutes: 5, budgetPerWeek: 1, base: 0, perDigit: 0.3 }
 
-/** Learns exponential scores of a scale; an `incident` adds a score of 50 so many times a week. */
+/** Learns exponential scores of a scale; an `incident` adds a score of 50 that many times a week. */
 function learn(edge: LearntEdge, weeks: number, scale: number, incidents = 0): void {
   const uniform = seededUniform(7)
   for (let i = 0; i < weeks * perWeek; i++) {

@@ -1,28 +1,27 @@
-// Learns how high a score must be to be worth an alarm, for scores that are logarithms of rarity. Their tail
-// is near to exponential in every series, with a slope of its own: so the edge for one alarm a week is where
-// the line through two frequent scores reaches once a week. The two are the highest scores of an hour that
-// every third and every sixteenth hour exceeds. They are frequent on purpose: incidents, of which there may
-// be some in a week, are among the rarest scores, and an edge that is fitted to the rarest ones moves out
-// with each real incident until it misses the next.
+// Learns the score above which an alarm is raised, for scores that are logarithms of rarity. Their tail is
+// nearly exponential in every series, with a slope of its own. So the edge for one alarm a week is where the
+// line through two frequent scores reaches once a week. The two are the highest scores of an hour that every
+// third and every sixteenth hour exceeds. Rare scores are not used: they include those of incidents, so an
+// edge fitted to them would move out with each incident and miss the next.
 //
 // Besides:
-// - The edge never falls below a floor, which depends on the budget and the step only, however calm the past:
-//   a series without small deviations has no tail to extend. A short past is drawn towards this floor.
-// - The budget is for false alarms. An episode that peaks at `plainly` times the edge is plainly outside and
-//   does not count, unless there are more than `mostPlainPerWeek`: then they belong to the series. Each one
-//   that counts beyond the budget moves the edge out.
+// - The edge is never below a floor, which depends on the budget and the step only, because a series without
+//   small deviations has no tail to extend. The shorter the past, the nearer is the edge to this floor.
+// - The budget is for false alarms. An episode that peaks at `plainly` times the edge is an incident and does
+//   not count, unless there are more than `mostPlainPerWeek`: then they belong to the series. Each one that
+//   counts beyond the budget moves the edge out.
 
 import { SortedWindow } from './sorted-window.ts'
 
 const minutesPerWeek = 10_080
 const blockMinutes = 60
 const weeksKept = 8
-/** Shares of the hours; more where the budget is so large that its alarms would be among them. */
+/** Shares of the hours; larger where the alarms of a large budget would be among them. */
 const [leastOften, leastSeldom] = [0.3, 0.06]
 const seldomPerAlarm = 2.5
 const mostSeldom = 0.25
 const oftenPerSeldom = 2.5
-/** How many blocks the floor is worth. */
+/** The weight of the floor, in blocks. */
 const floorBlocks = 100
 const refitBlocks = 6
 const plainly = 1.3
@@ -34,14 +33,15 @@ interface EdgeOptions {
   readonly stepMinutes: number
   readonly budgetPerWeek: number
   /**
-   * The lowest edge: `base`, and so much more per digit of how rare an alarm is to be among the values.
+   * The lowest edge: `base`, plus `perDigit` for each digit of rarity that an alarm is to have among the
+   * values.
    */
   readonly base: number
   readonly perDigit: number
 }
 
 export class LearntEdge {
-  /** Scores above this are worth an alarm. */
+  /** Scores above this raise an alarm. */
   edge: number
   private readonly floor: number
   private readonly valuesPerBlock: number
@@ -69,9 +69,9 @@ export class LearntEdge {
     this.edge = this.floor
   }
 
-  /** Learns the news of a value that was judged calm; 0 for the value that opens an episode. */
-  learn(news: number): void {
-    this.highestOfBlock = Math.max(this.highestOfBlock, news)
+  /** Learns the unreported score of a calm value; 0 for the value that opens an episode. */
+  learn(unreported: number): void {
+    this.highestOfBlock = Math.max(this.highestOfBlock, unreported)
     if (++this.inBlock < this.valuesPerBlock) return
     this.highest.push(this.highestOfBlock)
     this.inBlock = 0
@@ -109,7 +109,7 @@ export class LearntEdge {
   }
 }
 
-/** Occurrences per block of what a share of the blocks has at least once. */
+/** Occurrences per block of an event that a share of the blocks has at least once. */
 function rateOf(share: number): number {
   return -Math.log(1 - share)
 }

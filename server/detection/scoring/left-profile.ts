@@ -7,7 +7,7 @@
 // value to the next, one difference enters the sum and one leaves it. So each new value costs one addition
 // per lag and length, whatever the length: the result is exact, needs no index and no pruning, and costs the
 // same on every kind of data. DAMP's pruning is faster on smooth data and no faster on noise, and the time
-// limit must hold for both.
+// limit must be correct for both.
 //
 // The outer loop is over lags and not over values: along a lag the sums stay in registers, a difference that
 // leaves a short sum leaves the longer ones later, and memory is read in order. Three lengths are summed in
@@ -65,7 +65,7 @@ export function leftProfile(
   return { distances, expected }
 }
 
-/** The values in units of their spread, which is measured anew for each block. */
+/** The values in units of their spread, which is measured again for each block. */
 class ScaledValues {
   readonly values: Float64Array
   spread = 0

@@ -1,19 +1,20 @@
-// Looks at what a series has never done: new highest and lowest values (plain, smoothed over 6 values, over
-// 72, of steps, of spread), and an unusual spread. They go on value by value, with a bounded past. A monotone
-// climb is a record at every value, so the caller must report a thing once (alert-once.ts).
+// Compares values with everything that the series had before: new highest and lowest values (plain, smoothed
+// over 6 values, over 72, of steps, of spread), and an unusual spread. They are computed value by value, with
+// a bounded past. In a monotone climb every value is a new extreme, so the caller must report a change only
+// once (alert-once.ts).
 
 import { type Comparison, leadingLook, type MeasuredOfRange } from './comparison.ts'
 import { Rarity } from './rarity.ts'
 import { at } from './series.ts'
 import { SortedWindow } from './sorted-window.ts'
 
-const recordTolerance = 0.01
-/** Among fewer values records are common, and the range is too small to tell what is far outside it. */
-const fewestForRecord = 144
+const extremeTolerance = 0.01
+/** Among fewer values new extremes are common, and the range is too small to judge a distance by. */
+const fewestForExtreme = 144
 const mostBeyond = 3
 /** A single huge early value must not count as a huge early step for long. */
 const smoothPoints = 6
-/** Long enough that one huge value hardly moves the mean; otherwise it would hide every record after it. */
+/** Long enough that one huge value hardly moves the mean; otherwise it would hide every extreme after it. */
 const slowPoints = 72
 const spreadPoints = 36
 const spreadHistory = 2048
@@ -21,8 +22,8 @@ const fewestSpreads = 60
 const sigmaPerMedian = 1.4826
 /** A spread this many times smaller than usual is no rarer than one that is smaller still. */
 const mostNarrowing = 20
-/** What the records are of. */
-const recordSubjects: readonly MeasuredOfRange[] = [
+/** The numbers of which extremes are detected. */
+const extremeSubjects: readonly MeasuredOfRange[] = [
   { kind: 'value', over: 1 },
   { kind: 'mean', over: smoothPoints },
   { kind: 'mean', over: slowPoints },
@@ -35,7 +36,7 @@ const recordSubjects: readonly MeasuredOfRange[] = [
  * Among n values in random order the newest is the highest or the lowest with probability 2/n. The distance
  * outside the range adds up to 3.
  */
-class RecordWatch {
+class ExtremeWatch {
   private lowest = Number.POSITIVE_INFINITY
   private highest = Number.NEGATIVE_INFINITY
   private seen = 0
@@ -60,15 +61,15 @@ class RecordWatch {
     this.lowest = Math.min(this.lowest, value)
     this.highest = Math.max(this.highest, value)
     this.seen++
-    if (beyond <= recordTolerance || this.seen <= fewestForRecord) return 0
+    if (beyond <= extremeTolerance || this.seen <= fewestForExtreme) return 0
     return Math.log10(this.seen / 2) + Math.min(mostBeyond, Math.log10(1 + 20 * beyond))
   }
 }
 
 export class Novelties {
-  /** Digits of rarity: five records, then the spread. */
+  /** Digits of rarity: five extremes, then the spread. */
   readonly digits = new Float64Array(6)
-  private readonly records = Array.from({ length: 5 }, () => new RecordWatch())
+  private readonly extremes = Array.from({ length: 5 }, () => new ExtremeWatch())
   private readonly spreads = new SortedWindow(spreadHistory)
   private readonly rarity = new Rarity()
   /** The last values, a ring. */
@@ -78,7 +79,7 @@ export class Novelties {
   private usualSpread = Number.NaN
   private deviation = Number.NaN
 
-  /** Compares a value (not NaN) with the past. Records are learnt at once. `learn` must follow. */
+  /** Compares a value (not NaN) with the past. Extremes are learnt at once. `learn` must follow. */
   compare(value: number): void {
     this.last[this.count % slowPoints] = value
     this.count++
@@ -92,16 +93,16 @@ export class Novelties {
       smooth - this.meanOf(smoothPoints, smoothPoints),
       this.spread,
     ]
-    for (const [i, each] of watched.entries()) this.digits[i] = this.records[i]?.digits(each) ?? 0
+    for (const [i, each] of watched.entries()) this.digits[i] = this.extremes[i]?.digits(each) ?? 0
     this.digits[5] = Number.isNaN(this.deviation) ? 0 : this.rarity.digits(this.deviation)
   }
 
-  /** What the look that found the value compared last rarest compared it with; null where none found any. */
+  /** The comparison of the look with the rarest result for the last value; null where all are zero. */
   comparison(): Comparison | null {
     const look = leadingLook(this.digits)
     if (look === null || this.digits[look] === 0) return null
-    const of = recordSubjects[look]
-    if (of !== undefined) return this.records[look]?.comparison(of) ?? null
+    const of = extremeSubjects[look]
+    if (of !== undefined) return this.extremes[look]?.comparison(of) ?? null
     const { spread, spreads, usualSpread } = this
     const { above, below } = this.rarity.usualReach()
     const scale = sigmaPerMedian * spreads.medianDistanceTo(usualSpread)
@@ -116,7 +117,7 @@ export class Novelties {
     if (!Number.isNaN(this.deviation)) this.rarity.learn(this.deviation)
   }
 
-  /** Mean of the newest `points` values without the newest `skipped`; NaN until there are so many. */
+  /** Mean of the newest `points` values without the newest `skipped`; NaN until there are that many. */
   private meanOf(points: number, skipped: number): number {
     if (this.count < points + skipped) return Number.NaN
     let mean = 0

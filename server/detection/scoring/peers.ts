@@ -1,7 +1,7 @@
-// What the other series of a group show in one bucket. Peers are the other series that a detector made by its
-// `group_by`, in the same buckets. The same policies (evidence.ts) apply to each, so a series that is thin,
-// missing or erased in a bucket is no peer there. A series is never its own peer: an outlier must not move
-// the band by which it is judged.
+// The values of the other series of a group in one bucket. Peers are the other series that a detector made by
+// its `group_by`, in the same buckets. The same policies (evidence.ts) apply to each, so a series that is
+// thin, missing or erased in a bucket is no peer there. A series is never its own peer: an outlier must not
+// move the band by which it is judged.
 
 import { at, type Series } from './series.ts'
 

@@ -1,7 +1,7 @@
 // Series in a text file: two columns, timestamp and value, as exports and benchmarks have them, or three with
 // the name of a group between them. A last column that the header names `label` says whether a point belongs
-// to an event that is to be found. A file that is read wrongly gives a wrong result without any sign of it,
-// so every line that cannot be read is an error with its number.
+// to an event that is to be found. A line that is read wrongly would give a wrong result unnoticed, so every
+// line that cannot be read is an error with its number.
 
 import { type Ns, nsPerMinute, nsPerMs, nsPerSecond, parseInstant } from '../../../contract/values/instant.ts'
 import type { SeriesPoint } from './series.ts'
@@ -98,7 +98,7 @@ function linesOf(text: string): { readonly cells: string[]; readonly number: num
   })
 }
 
-/** Undefined for what is no label. An empty one says that nothing is to be found. */
+/** Undefined for an invalid label. An empty one means that nothing is to be found. */
 function labelOf(text: string): boolean | undefined {
   const labels: Readonly<Record<string, boolean>> = {
     '1': true,

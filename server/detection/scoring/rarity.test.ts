@@ -36,13 +36,13 @@ test('on each side one deviation in a hundred is farther than the usual reach', 
   assert.equal(learntFrom(noises.normal(6), 29).usualReach().above, Number.POSITIVE_INFINITY)
 })
 
-test('beyond everything seen a heavy tail makes less of the same deviation than a light one', () => {
+test('beyond everything seen, the same deviation is less rare in a heavy tail than in a light one', () => {
   const light = learntFrom(noises.normal(2), 5000).digits(30)
   const heavy = learntFrom(noises.heavy(2), 5000).digits(30)
   assert.ok(heavy < light - 1.5, `${heavy}, ${light}`)
 })
 
-test('a side that is seldom large is rarer there than the other', () => {
+test('a large deviation is rarer on the side that seldom has one', () => {
   const next = noises.laplace(3)
   const rarity = learntFrom(() => Math.max(-1, 2 * next()), 5000)
   assert.ok(rarity.digits(-8) > rarity.digits(8) + 0.5)

@@ -26,17 +26,17 @@ const priorWeight = 16
 const fewestDeviations = 30
 /** One member may not outweigh all others, however far out it is. */
 const mostDigits = 8
-/** Nor is anything so much rarer than what the past could have shown once. */
+/** The largest rarity beyond what the past could have shown once. */
 const digitsBeyondPast = 3
-/** When so many were learnt, all counts are halved: the past fades, over one to two times as many. */
+/** When this many were learnt, all counts are halved: the past fades, over one to two times as many. */
 const fullWeight = 32_768
-/** A short past cannot tell how rare something is beyond this share of one deviation. */
+/** A short past has no estimate of rarity beyond this share of one deviation. */
 const sureShare = 0.25
 /** A deviation that is rarer than this is learnt as if it were as rare as this: an incident is not a tail. */
 const leastChance = 1e-4
 /** The tail is fitted again when the past has grown by this share. */
 const refitShare = 1 / 64
-/** Of each side; what is farther out is not called usual. */
+/** The share of deviations, on each side, that are not usual. */
 const unusualShare = 0.01
 
 export class Rarity {
@@ -51,12 +51,12 @@ export class Rarity {
   private shapeAbove = priorShape
   private shapeBelow = priorShape
 
-  /** Deviations of means over `overlap` values are worth so many times fewer of the past. */
+  /** Deviations of means over `overlap` values count as that many times fewer. */
   constructor(overlap = 1) {
     this.overlap = overlap
   }
 
-  /** 0 for what is usual, at most 8, and 0 until thirty deviations were learnt. */
+  /** 0 for a usual deviation, at most 8, and 0 until thirty deviations were learnt. */
   digits(deviation: number): number {
     if (this.total < fewestDeviations * this.overlap) return 0
     this.fitWhenDue()

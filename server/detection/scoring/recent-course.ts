@@ -1,9 +1,9 @@
-// Looks at how the last minutes and hours went, where the newest value alone is nothing special:
+// Looks at the last minutes and hours, for incidents in which no single value is unusual:
 // - `hour` and `hours`: the mean distance from this time of the day, over the last hour and the last hours. A
-//   day that does not rise is never far from the value before, but hour after hour far from other days;
-// - `restlessness`: how much the values change from one to the next, beside what is usual at this time. A
-//   reading that stands still, a ceiling, or a level that flaps leaves the mean as it is.
-// They go on value by value, with a bounded past.
+//   day without its usual rise is never far from the value before, but for hours far from other days;
+// - `restlessness`: how much the values change from one to the next, compared with this time of other days. A
+//   constant reading, a ceiling or a level that flaps does not change the mean.
+// They are computed value by value, with a bounded past.
 
 import { type Comparison, leadingLook } from './comparison.ts'
 import { Rarity } from './rarity.ts'
@@ -12,16 +12,16 @@ import { at } from './series.ts'
 
 const looks = ['hour', 'hours', 'restlessness'] as const
 
-/** Over so many minutes, and at least so many values, means are taken. */
+/** Means are over this many minutes, and at least this many values. */
 const hourSpan = { minutes: 60, values: 6 }
 const hoursSpan = { minutes: 360, values: 24 }
 const restlessValues = 24
 const sigmaPerMedian = 1.4826
-/** The mean of two dozen changes varies by about so much, in octaves: the unit of its deviations. */
+/** The mean of two dozen changes varies by about this, in octaves: the unit of its deviations. */
 const octavesPerDeviation = 0.15
 const mostOctaves = 6
 
-/** Mean of the last values; NaN until there are so many. */
+/** Mean of the last values; NaN until there are enough. */
 class RunningMean {
   private readonly ring: Float64Array
   private count = 0
@@ -88,7 +88,7 @@ export class RecentCourse {
     this.digits[2] = Number.isNaN(this.deviation) ? Number.NaN : this.restlessness.digits(this.deviation)
   }
 
-  /** What the look that found the last hours rarest compared them with; null where none knows any. */
+  /** The comparison of the look with the rarest result for the last hours; null where all are NaN. */
   comparison(days: number): Comparison | null {
     const look = leadingLook(this.digits)
     if (look === null) return null

@@ -1,10 +1,10 @@
-// How large the residuals of a prediction usually are, so that a residual can be told in robust standard
-// deviations: recently, and at this time of the day on the last seven days. Traffic is restless at noon and
-// still at night; one scale for both would miss what happens at night and alarm at noon.
+// The usual size of the residuals of a prediction, recently and at this time of the day on the last seven
+// days. It converts a residual to robust standard deviations. Traffic varies much at noon and little at
+// night; one scale for both would miss incidents at night and alarm at noon.
 //
-// Both are medians of sizes, so that incidents hardly move them, and the caller leaves incidents out. A
-// residual is then as rare as its past says (rarity.ts): what belongs to an incident counts there as rare,
-// and is not learnt as usual here.
+// Both are medians of sizes, so that incidents hardly move them, and the caller leaves incidents out. The
+// rarity of a residual comes from its past (rarity.ts): residuals of an incident count there as rare, and are
+// not learnt as usual here.
 
 import { BucketRing } from './bucket-ring.ts'
 import { Rarity } from './rarity.ts'
@@ -13,7 +13,9 @@ import { SortedWindow } from './sorted-window.ts'
 const sigmaPerMedian = 1.4826
 const recentResiduals = 240
 const fewestRecent = 10
-/** Residuals of a day are kept by slots of at least so many minutes: rhythms are not exact to the minute. */
+/**
+ * Residuals of a day are kept in slots of at least this many minutes: rhythms are not exact to the minute.
+ */
 const shortestSlotMinutes = 15
 const days = 7
 const fewestSlots = 5
@@ -94,8 +96,8 @@ export class Residual {
   }
 
   /**
-   * Digits of rarity of a residual at a local minute; NaN where it is NaN or too little is known. A deviation
-   * is never told in units smaller than `floor`. `learn` must follow.
+   * Digits of rarity of a residual at a local minute; NaN where it is NaN or too little is known. The unit of
+   * a deviation is at least `floor`. `learn` must follow.
    */
   digits(residual: number, minute: number, floor: number): number {
     const scale = this.scale.at(minute)
@@ -106,7 +108,7 @@ export class Residual {
     return isKnown ? this.rarity.digits(this.deviation) : Number.NaN
   }
 
-  /** What is usual around a prediction where the last residual was judged. */
+  /** The usual values around the prediction that the last residual belongs to. */
   usualAround(centre: number): { readonly low: number; readonly high: number } {
     const { above, below } = this.rarity.usualReach()
     return { low: centre - below * this.unit, high: centre + above * this.unit }
@@ -118,7 +120,7 @@ export class Residual {
   }
 }
 
-/** Within what a histogram of sizes can tell apart. */
+/** Limited to the sizes that the histogram distinguishes. */
 export function boundedDeviation(deviation: number): number {
   return Math.max(-mostDeviation, Math.min(mostDeviation, deviation))
 }

@@ -8,7 +8,7 @@ const sigmaPerMad = 1.4826
 /** Neighbours on either side of the moment: people's rhythms are not exact to the minute. */
 const neighbourMinutes = 20
 const mostNeighbours = 2
-/** At least two seasons: one season says what is usual, but not how much that varies. */
+/** At least two seasons: one season shows what is usual, but not how much that varies. */
 const fewestSeasons = 2
 const fewestValues = 5
 

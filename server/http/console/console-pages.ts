@@ -23,7 +23,7 @@ const types: Readonly<Record<string, string>> = {
 const immutable = 'public, max-age=31536000, immutable'
 
 /** Placeholder in the built page, which each response replaces by its own nonce. */
-const noncePlace = /__NONCE__/g
+const noncePlaceholder = /__NONCE__/g
 
 interface LoadedConsole {
   readonly page: string
@@ -128,5 +128,5 @@ function sendPage(reply: FastifyReply, page: string): FastifyReply {
       'cross-origin-resource-policy': 'same-origin',
     })
     .type('text/html; charset=utf-8')
-    .send(page.replace(noncePlace, nonce))
+    .send(page.replace(noncePlaceholder, nonce))
 }

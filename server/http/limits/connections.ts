@@ -11,8 +11,8 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../core/clock.ts'
 import type { LoopTurns } from '../../core/turns/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
+import { closeWithoutStacks } from './close-without-stacks.ts'
 import { DelayedReads } from './delayed-reads.ts'
-import { closeWithoutStacks } from './quiet-close.ts'
 import { refuse } from './raw-refusal.ts'
 
 export interface ConnectionLimits {

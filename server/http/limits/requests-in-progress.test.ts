@@ -67,8 +67,8 @@ function letGo(): void {
 const ask = (path: string, secret: string, signal?: AbortSignal) =>
   fetch(`${address}${path}`, { headers: { authorization: `Bearer ${secret}` }, signal: signal ?? null })
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
+async function until(isDone: () => boolean): Promise<void> {
+  while (!isDone()) await new Promise((resolve) => setImmediate(resolve))
 }
 
 describe('requests in progress', () => {

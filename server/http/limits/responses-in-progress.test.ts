@@ -19,7 +19,7 @@ import { type ResponseLimits, ResponsesInProgress, responseLimits } from './resp
 
 const mebibyte = 1024 * 1024
 const largeBytes = 16 * mebibyte
-const patienceMs = responseLimits.patienceMs
+const pieceTimeoutMs = responseLimits.pieceTimeoutMs
 
 interface Scene {
   readonly http: FastifyInstance
@@ -111,7 +111,7 @@ const ask = ({ port }: Scene, organisation: string, path: string, method = 'GET'
  */
 async function advanceUntil(scene: Scene, isSo: () => boolean): Promise<void> {
   for (let i = 0; i < 1_000 && !isSo(); i++) {
-    await scene.clock.advance(patienceMs)
+    await scene.clock.advance(pieceTimeoutMs)
     await new Promise((resolve) => setImmediate(resolve))
   }
   assert.ok(isSo())
@@ -137,7 +137,7 @@ test('a client that reads slowly gets all of its response', async () => {
       if (own.bytesWritten - sentBytes < 2 * mebibyte) return
       sentBytes = own.bytesWritten
       client.pause()
-      void scene.clock.advance(patienceMs).then(() => client.resume())
+      void scene.clock.advance(pieceTimeoutMs).then(() => client.resume())
     })
     client.resume()
     await once(client, 'end')

@@ -15,7 +15,7 @@ export interface ResponseLimits {
   /** Unread bytes of all. */
   readonly totalBytes: number
   /** How long a client may take for {@link leastBytes}, or for the rest of the response. */
-  readonly patienceMs: number
+  readonly pieceTimeoutMs: number
   readonly leastBytes: number
 }
 
@@ -26,8 +26,8 @@ export const responseLimits: ResponseLimits = {
   ownerBytes: 32 * mebibyte,
   /** A tenth of the memory for which the service is designed. */
   totalBytes: 256 * mebibyte,
-  /** As long as a train is in a tunnel. */
-  patienceMs: 30_000,
+  /** Long enough for a client that has no connection for a moment, such as in a tunnel. */
+  pieceTimeoutMs: 30_000,
   /** 17 kB a second: a poor mobile connection has twice that. */
   leastBytes: 512 * 1024,
 }
@@ -160,10 +160,10 @@ export class ResponsesInProgress {
 
   /** Waits for the end of a response, and gives it up when its client reads too little of it. */
   async #watchEnd(answer: OpenResponse): Promise<void> {
-    const { patienceMs, leastBytes } = this.#limits
+    const { pieceTimeoutMs, leastBytes } = this.#limits
     while (!answer.ended.signal.aborted) {
       const before = answer.takenBytes
-      await this.#clock.sleep(patienceMs, answer.ended.signal)
+      await this.#clock.sleep(pieceTimeoutMs, answer.ended.signal)
       if (answer.isOffered && answer.takenBytes - before < leastBytes) this.#giveUp(answer)
     }
   }

@@ -12,7 +12,7 @@ export interface HealthSources {
   readonly isClockInDoubt: () => boolean
   /** Why nothing can be written at present; null where writing works. */
   readonly disk: { readonly fault: 'full' | 'failing' | null; readonly sentence: string | null }
-  /** Tells what is wrong with the control-plane database; null where it answers. Cheap. */
+  /** Returns the problem of the control-plane database; null where it answers. Cheap. */
   readonly controlWatch: { fault(): Promise<string | null> }
 }
 

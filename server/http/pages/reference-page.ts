@@ -48,10 +48,10 @@ const scalar = script(async () => {
     import('fastify'),
     import('@scalar/fastify-api-reference'),
   ])
-  const holder = Fastify()
-  await holder.register(plugin, { routePrefix: '/docs', configuration: { url: '/openapi.json' } })
-  const { body, statusCode } = await holder.inject('/docs/js/scalar.js')
-  await holder.close()
+  const plainServer = Fastify()
+  await plainServer.register(plugin, { routePrefix: '/docs', configuration: { url: '/openapi.json' } })
+  const { body, statusCode } = await plainServer.inject('/docs/js/scalar.js')
+  await plainServer.close()
   if (statusCode !== 200) throw new Error('The reference library no longer has its script at js/scalar.js.')
   return body
 })

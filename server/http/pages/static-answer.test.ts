@@ -62,9 +62,9 @@ describe('a static body', () => {
         assert.match(String(headers.vary), /accept-encoding$/)
         assert.equal(headers['cache-control'], 'public, no-cache')
         const tag = String(headers.etag)
-        for (const held of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
-          const again = await http.inject({ url, headers: { 'if-none-match': held } })
-          assert.deepEqual([again.statusCode, again.body], [304, ''], held)
+        for (const sentTag of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
+          const again = await http.inject({ url, headers: { 'if-none-match': sentTag } })
+          assert.deepEqual([again.statusCode, again.body], [304, ''], sentTag)
           assert.match(String(again.headers.etag), /^"[\w-]{22}(?:-gzip)?"$/)
         }
       }

@@ -390,24 +390,24 @@ test('enum names, snake_case and nulls are accepted in JSON', () => {
   )
 })
 
-test('a value of a wrong type in JSON is refused with its place', () => {
+test('a value of a wrong type in JSON is refused with its location', () => {
   const refused = (point: object, message: RegExp) => {
     const metrics = [{ name: 'a' }, { name: 'g', gauge: { dataPoints: [{}, point] } }]
     const json = Buffer.from(JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }))
     assert.throws(() => decodeHere('metrics', 'json', json, 1n), { name: 'OtlpDecodeError', message })
   }
-  const place = String.raw`^resourceMetrics\[0\]\.scopeMetrics\[0\]\.metrics\[1\]\.gauge\.dataPoints\[1\]`
-  refused({ timeUnixNano: -1 }, new RegExp(`${place}\\.timeUnixNano: expected an integer from 0`))
-  refused({ timeUnixNano: 1.5 }, new RegExp(`${place}\\.timeUnixNano: expected`))
-  refused({ timeUnixNano: '18446744073709551616' }, new RegExp(`${place}\\.timeUnixNano: expected`))
-  refused({ asDouble: 'abc' }, new RegExp(`${place}\\.asDouble: expected a number`))
-  refused({ asDouble: '' }, new RegExp(`${place}\\.asDouble: expected a number`))
-  refused({ asDouble: '0x10' }, new RegExp(`${place}\\.asDouble: expected a number`))
-  refused({ asInt: '1.5' }, new RegExp(`${place}\\.asInt: expected a signed 64-bit`))
-  refused({ flags: -1 }, new RegExp(`${place}\\.flags: expected an unsigned 32-bit`))
-  refused({ attributes: {} }, new RegExp(`${place}\\.attributes: expected an array`))
-  refused({ attributes: [{ key: 1 }] }, new RegExp(`${place}\\.attributes\\.key: expected a string`))
-  refused({ exemplars: [null] }, new RegExp(`${place}\\.exemplars: expected an object`))
+  const location = String.raw`^resourceMetrics\[0\]\.scopeMetrics\[0\]\.metrics\[1\]\.gauge\.dataPoints\[1\]`
+  refused({ timeUnixNano: -1 }, new RegExp(`${location}\\.timeUnixNano: expected an integer from 0`))
+  refused({ timeUnixNano: 1.5 }, new RegExp(`${location}\\.timeUnixNano: expected`))
+  refused({ timeUnixNano: '18446744073709551616' }, new RegExp(`${location}\\.timeUnixNano: expected`))
+  refused({ asDouble: 'abc' }, new RegExp(`${location}\\.asDouble: expected a number`))
+  refused({ asDouble: '' }, new RegExp(`${location}\\.asDouble: expected a number`))
+  refused({ asDouble: '0x10' }, new RegExp(`${location}\\.asDouble: expected a number`))
+  refused({ asInt: '1.5' }, new RegExp(`${location}\\.asInt: expected a signed 64-bit`))
+  refused({ flags: -1 }, new RegExp(`${location}\\.flags: expected an unsigned 32-bit`))
+  refused({ attributes: {} }, new RegExp(`${location}\\.attributes: expected an array`))
+  refused({ attributes: [{ key: 1 }] }, new RegExp(`${location}\\.attributes\\.key: expected a string`))
+  refused({ exemplars: [null] }, new RegExp(`${location}\\.exemplars: expected an object`))
 })
 
 test('JSON that is not an object at the top is refused', () => {

@@ -1,7 +1,7 @@
 // Reads OTLP/JSON: the protobuf JSON mapping with OTLP's changes (ids in hex, enums as integers), and
 // everything that the mapping accepts: snake_case names, enum names, 64-bit integers as strings or numbers,
-// null for absent, unknown fields. A value of a wrong type is refused with its place. The cost of a body is
-// measured before it is parsed, and integers that JSON.parse would round are kept exactly (see
+// null for absent, unknown fields. A value of a wrong type is refused with its location. The cost of a body
+// is measured before it is parsed, and integers that JSON.parse would round are kept exactly (see
 // long-integers.ts).
 
 import { excessSentence, type JsonBounds, jsonExcess } from '../../core/input/json-bounds.ts'
@@ -34,7 +34,7 @@ const maxInt64 = 2n ** 63n - 1n
  * faults.ts); 32 levels of values are 130 levels of JSON. In an honest body each array or object takes 20
  * bytes or more, and its objects begin in a few hundred ways.
  */
-function boundsOf({ length }: Buffer): JsonBounds {
+function parseLimits({ length }: Buffer): JsonBounds {
   return {
     depth: 2_048,
     values: Number.POSITIVE_INFINITY,
@@ -49,7 +49,7 @@ function boundsOf({ length }: Buffer): JsonBounds {
  */
 export function parseJson(body: Buffer): unknown {
   const longIntegers: number[] = []
-  const excess = jsonExcess(body, boundsOf(body), longIntegers)
+  const excess = jsonExcess(body, parseLimits(body), longIntegers)
   if (excess !== null) throw new OtlpDecodeError(`request: ${excessSentence[excess]} to be read`)
   const exact = longIntegers.length === 0 ? body : quoteLongIntegers(body, longIntegers)
   try {
@@ -59,7 +59,9 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** Checks and converts JSON values. `field` names the value in an error, below the place of the collector. */
+/**
+ * Checks and converts JSON values. `field` names the value in an error, below the location of the collector.
+ */
 export class JsonReader {
   readonly rows: RowCollector
   readonly #attributeKey = new TextCell()
@@ -70,7 +72,9 @@ export class JsonReader {
   }
 
   error(field: string, expected: string): OtlpDecodeError {
-    return new OtlpDecodeError(`${this.rows.place}${field === '' ? '' : `.${field}`}: expected ${expected}`)
+    return new OtlpDecodeError(
+      `${this.rows.location}${field === '' ? '' : `.${field}`}: expected ${expected}`,
+    )
   }
 
   object(value: unknown, field: string): JsonObject {
@@ -190,10 +194,10 @@ export class JsonReader {
   anyValue(value: unknown, field: string, depth: number): string {
     const nested = depth > 0
     if (value === undefined || value === null) return emptyText(nested)
-    const holder = this.object(value, field)
+    const anyValue = this.object(value, field)
     let text = emptyText(nested)
-    for (const name in holder) {
-      const member = holder[name]
+    for (const name in anyValue) {
+      const member = anyValue[name]
       if (member !== null) text = this.#anyMember(name, member, field, depth) ?? text
     }
     return text
@@ -270,11 +274,11 @@ export function readJsonRequest(
   names: OuterNames,
   records: JsonRecordReader,
 ): void {
-  const { place } = reader.rows
+  const { location } = reader.rows
   const groups = reader.list(field(reader.object(request, ''), ...names.resources), names.resources[0])
   for (const group of groups) {
-    place.resource++
-    place.scope = -1
+    location.resource++
+    location.scope = -1
     readResourceGroup(reader, reader.object(group, ''), names, records)
   }
 }
@@ -294,12 +298,12 @@ function readResourceGroup(
   reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl', rows.resource.schemaUrl)
   rows.finishResource()
   for (const scopeGroup of reader.list(field(group, ...names.scopes), names.scopes[0])) {
-    rows.place.scope++
-    rows.place.record = -1
+    rows.location.scope++
+    rows.location.record = -1
     readScopeGroup(reader, reader.object(scopeGroup, ''), names, records)
-    rows.place.record = -1
+    rows.location.record = -1
   }
-  rows.place.scope = -1
+  rows.location.scope = -1
 }
 
 function readScopeGroup(
@@ -316,7 +320,7 @@ function readScopeGroup(
   reader.text(field(group, 'schemaUrl', 'schema_url') ?? '', 'schemaUrl', rows.scope.schemaUrl)
   rows.finishScope()
   for (const record of reader.list(field(group, ...names.records), names.records[0])) {
-    rows.place.record++
+    rows.location.record++
     records.readRecord(record)
   }
 }

@@ -13,13 +13,13 @@ const maxDigits = 40
 /**
  * Returns the body with those integers as marked texts.
  *
- * @param places start and end of each integer, in order
+ * @param positions start and end of each integer, in order
  */
-export function quoteLongIntegers(body: Buffer, places: readonly number[]): Buffer {
-  const quoted = Buffer.allocUnsafe(body.length + (places.length / 2) * (mark.length + 1))
+export function quoteLongIntegers(body: Buffer, positions: readonly number[]): Buffer {
+  const quoted = Buffer.allocUnsafe(body.length + (positions.length / 2) * (mark.length + 1))
   let [from, length] = [0, 0]
-  for (let i = 0; i < places.length; i += 2) {
-    const [start = 0, end = 0] = [places[i], places[i + 1]]
+  for (let i = 0; i < positions.length; i += 2) {
+    const [start = 0, end = 0] = [positions[i], positions[i + 1]]
     if (end - start > maxDigits) continue
     length += body.copy(quoted, length, from, start)
     length += mark.copy(quoted, length)

@@ -45,9 +45,9 @@ export class MetricJson {
     if (data !== null && kind !== null) this.#readCommon(data, kind)
     this.#out.finishMetric()
     if (data === null || kind === null) return
-    rows.place.kind = kind
+    rows.location.kind = kind
     this.#readPoints(data, kind)
-    rows.place.kind = ''
+    rows.location.kind = ''
   }
 
   #readCommon(data: JsonObject, kind: MetricDataKind): void {
@@ -63,15 +63,15 @@ export class MetricJson {
   }
 
   #readPoints(data: JsonObject, kind: MetricDataKind): void {
-    const { place } = this.#out.rows
-    place.point = -1
+    const { location } = this.#out.rows
+    location.point = -1
     for (const item of this.reader.list(field(data, 'dataPoints', 'data_points'), 'dataPoints')) {
-      place.point++
+      location.point++
       this.#out.point.clear(kind)
       this.#readPoint(this.reader.object(item, ''))
       this.#out.addPoint(kind)
     }
-    place.point = -1
+    location.point = -1
   }
 
   #readPoint(item: JsonObject): void {

@@ -36,12 +36,12 @@ export class MetricProto {
   readRecord(end: number): void {
     this.#readOwnFields(end)
     if (this.#kind === null) return
-    const { place } = this.#out.rows
-    place.kind = this.#kind
-    place.point = -1
+    const { location } = this.#out.rows
+    location.kind = this.#kind
+    location.point = -1
     this.#readData(this.#kind)
-    place.kind = ''
-    place.point = -1
+    location.kind = ''
+    location.point = -1
     this.reader.pos = end
   }
 
@@ -113,7 +113,7 @@ export class MetricProto {
         reader.skip(tag, end, 0)
         continue
       }
-      this.#out.rows.place.point++
+      this.#out.rows.location.point++
       this.#out.point.clear(kind)
       this.#readPoint(reader.enter(end), kind)
       this.#out.addPoint(kind)

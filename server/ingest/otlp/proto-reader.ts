@@ -70,7 +70,7 @@ export class ProtoReader {
   }
 
   error(what: string): OtlpDecodeError {
-    return new OtlpDecodeError(`${this.rows.place} at byte ${this.pos}: ${what}`)
+    return new OtlpDecodeError(`${this.rows.location} at byte ${this.pos}: ${what}`)
   }
 
   /** Reads the lower 32 bits of a varint. */

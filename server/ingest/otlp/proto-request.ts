@@ -18,20 +18,20 @@ export interface ProtoRecordReader {
  */
 export function readProtoRequest(reader: ProtoReader, records: ProtoRecordReader): void {
   const end = reader.body.length
-  const { place } = reader.rows
+  const { location } = reader.rows
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
     if (tag !== ((1 << 3) | 2)) {
       reader.skip(tag, end, 1 << 1)
       continue
     }
-    place.resource++
-    place.scope = -1
+    location.resource++
+    location.scope = -1
     readResourceGroup(reader, reader.enter(end), records)
   }
 }
 
 function readResourceGroup(reader: ProtoReader, end: number, records: ProtoRecordReader): void {
-  const { place, resource } = reader.rows
+  const { location, resource } = reader.rows
   const start = reader.pos
   resource.clear()
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
@@ -47,16 +47,16 @@ function readResourceGroup(reader: ProtoReader, end: number, records: ProtoRecor
       reader.skip(tag, end, 0)
       continue
     }
-    place.scope++
-    place.record = -1
+    location.scope++
+    location.record = -1
     readScopeGroup(reader, reader.enter(end), records)
-    place.record = -1
+    location.record = -1
   }
-  place.scope = -1
+  location.scope = -1
 }
 
 function readScopeGroup(reader: ProtoReader, end: number, records: ProtoRecordReader): void {
-  const { place, scope } = reader.rows
+  const { location, scope } = reader.rows
   const start = reader.pos
   scope.clear()
   for (let tag = reader.next(end); tag !== 0; tag = reader.next(end)) {
@@ -72,7 +72,7 @@ function readScopeGroup(reader: ProtoReader, end: number, records: ProtoRecordRe
       reader.skip(tag, end, 0)
       continue
     }
-    place.record++
+    location.record++
     records.readRecord(reader.enter(end))
   }
 }

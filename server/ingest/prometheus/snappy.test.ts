@@ -6,13 +6,13 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compress } from '../../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../../core/app-error.ts'
-import { unsnap, unsnappedLength } from './snappy.ts'
+import { snappyLength, uncompressSnappy } from './snappy.ts'
 
 const limit = 1 << 20
 
 function codeOf(compressed: Buffer, limitBytes = limit): string {
   try {
-    unsnap(compressed, limitBytes)
+    uncompressSnappy(compressed, limitBytes)
   } catch (error) {
     assert.ok(error instanceof AppError, String(error))
     return error.code
@@ -27,8 +27,8 @@ test('what another library compressed is uncompressed byte for byte', () => {
   fc.assert(
     fc.property(fc.oneof(fc.uint8Array({ maxLength: 5000 }), repetitive), (bytes) => {
       const compressed = compress(bytes)
-      assert.equal(unsnappedLength(compressed, limit), bytes.length)
-      assert.ok(unsnap(compressed, limit).equals(bytes))
+      assert.equal(snappyLength(compressed, limit), bytes.length)
+      assert.ok(uncompressSnappy(compressed, limit).equals(bytes))
     }),
     { numRuns: 200 },
   )
@@ -45,7 +45,7 @@ describe('every element of the format is read', () => {
     ['a copy with four bytes of offset', [6, 2 << 2, 97, 98, 99, (2 << 2) | 3, 3, 0, 0, 0], 'abcabc'],
   ]
   for (const [name, bytes, text] of cases) {
-    test(name, () => assert.equal(unsnap(Buffer.from(bytes), limit).toString(), text))
+    test(name, () => assert.equal(uncompressSnappy(Buffer.from(bytes), limit).toString(), text))
   }
 })
 
@@ -72,7 +72,7 @@ describe('what is not Snappy is refused', () => {
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const body = Buffer.from(bytes)
         const code = codeOf(body, 4096)
-        if (code === 'read') assert.equal(unsnap(body, 4096).length, unsnappedLength(body, 4096))
+        if (code === 'read') assert.equal(uncompressSnappy(body, 4096).length, snappyLength(body, 4096))
         else assert.ok(['bad_request', 'body_too_large'].includes(code))
       }),
       { numRuns: 2000 },

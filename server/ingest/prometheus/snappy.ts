@@ -11,18 +11,18 @@ const broken = () => new AppError('bad_request', { sentence: 'The body is not va
  * Returns the declared length of the uncompressed body. Throws `body_too_large` above the limit,
  * `bad_request` where there is none.
  */
-export function unsnappedLength(compressed: Buffer, limitBytes: number): number {
+export function snappyLength(compressed: Buffer, limitBytes: number): number {
   const { value } = readLength(compressed)
   if (value > limitBytes) throw new AppError('body_too_large')
   return value
 }
 
 /**
- * Returns the uncompressed body. Throws like {@link unsnappedLength}, and `bad_request` where the bytes are
+ * Returns the uncompressed body. Throws like {@link snappyLength}, and `bad_request` where the bytes are
  * not Snappy.
  */
-export function unsnap(compressed: Buffer, limitBytes: number): Buffer {
-  const into = Buffer.allocUnsafe(unsnappedLength(compressed, limitBytes))
+export function uncompressSnappy(compressed: Buffer, limitBytes: number): Buffer {
+  const into = Buffer.allocUnsafe(snappyLength(compressed, limitBytes))
   const written = expand(compressed, readLength(compressed).next, into)
   // With fewer bytes than declared, the rest would be old content of the memory.
   if (written !== into.length) throw broken()

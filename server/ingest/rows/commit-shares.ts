@@ -1,5 +1,5 @@
 // How much of the commits one organisation may use while others send too. An organisation that sends most of
-// what arrives would keep the engine at work without a break, on every core, and an insert, a chart and an
+// what arrives would keep the engine busy without a break, on every core, and an insert, a chart and an
 // erasure of its neighbours would take several times as long. So while others send, its commits are small,
 // and each is followed by a pause as long as the commit. Alone it has everything. docs/decisions/0040 has the
 // measurements.

@@ -2,16 +2,16 @@
 // must not send the same bytes again (OTLP/HTTP, "Failures"). A single invalid record is not an error: it is
 // counted as rejected and the rest of the request is stored (see faults.ts).
 
-/** The message is one sentence for the client: the place in the request, then what is wrong there. */
+/** The message is one sentence for the client: the location in the request, then what is wrong there. */
 export class OtlpDecodeError extends Error {
   override readonly name = 'OtlpDecodeError'
 }
 
 /**
- * The place of a reader in a request: five counters that are written while reading and become text only when
- * something is wrong. A counter is -1 outside its list.
+ * The location of a reader in a request: five counters that are written while reading and become text only
+ * when something is wrong. A counter is -1 outside its list.
  */
-export class Place {
+export class RecordLocation {
   resource = -1
   scope = -1
   record = -1

@@ -25,7 +25,7 @@ import {
   maxTextLength,
   noFault,
 } from './faults.ts'
-import { Place } from './otlp-decode-error.ts'
+import { RecordLocation } from './otlp-decode-error.ts'
 import { Uint64 } from './uint64.ts'
 
 /** The result of decoding one request. */
@@ -137,7 +137,7 @@ class OpenTable {
 /** What differs between the signals outside of records. */
 export interface SignalShape {
   readonly signal: Signal
-  /** Names of resources, scopes and records in OTLP/JSON, for the place in errors. */
+  /** Names of resources, scopes and records in OTLP/JSON, for the location in errors. */
   readonly names: readonly [string, string, string]
   /** Singular of what is counted, as in the reasons. */
   readonly noun: string
@@ -182,7 +182,7 @@ const endOfTime = new Uint64()
 endOfTime.setBigInt(endOfTimeNs)
 
 export class RowCollector {
-  readonly place: Place
+  readonly location: RecordLocation
   readonly resource = new Resource()
   readonly scope = new Scope()
   readonly body: Buffer
@@ -212,7 +212,7 @@ export class RowCollector {
   #rejected = 0
 
   constructor(shape: SignalShape, origin: RowOrigin) {
-    this.place = new Place(shape.names)
+    this.location = new RecordLocation(shape.names)
     this.body = origin.body
     this.#origin = origin
     this.#shape = shape

@@ -1,8 +1,9 @@
 // Writes the rows of the trace table. Timestamp is the span's start. Duration is its end minus its start in
-// nanoseconds, and 0 where the end is before the start: clocks go back, and the place of a span in its trace
-// matters more than its length. A span without valid ids of its own belongs to no trace and is refused; so is
-// one whose parent id has a wrong length. An id of zeros is no id. Ids in links are additional: an invalid
-// one becomes ''. Kinds and status codes that the specification doesn't define are `Unspecified` and `Unset`.
+// nanoseconds, and 0 where the end is before the start: clocks go back, and the position of a span in its
+// trace matters more than its length. A span without valid ids of its own belongs to no trace and is refused;
+// so is one whose parent id has a wrong length. An id of zeros is no id. Ids in links are additional: an
+// invalid one becomes ''. Kinds and status codes that the specification doesn't define are `Unspecified` and
+// `Unset`.
 
 import type { RowBinary } from '../../telemetry/row-binary.ts'
 import { IdCell, ListsCell, MapCell, TextCell } from './cells.ts'

@@ -418,7 +418,7 @@ describe('the buffer', () => {
     assert.equal(await count(refused), 10)
   })
 
-  test('an organisation that fills the buffer loses what it sent last to another organisation', async () => {
+  test('the newest rows of an organisation that fills the buffer give way to another organisation', async () => {
     const here = scene({ bufferBytes: 100_000 })
     const { clock, writer } = here
     const [flood, calm] = [newPlace(1), newPlace(2)]

@@ -36,7 +36,7 @@ interface WriterOptions {
   readonly commitDelayMs: number
   /** Limit of waiting rows and of those that are being committed, bytes of encoded rows. */
   readonly bufferBytes: number
-  /** Returns what the error of a failed commit tells about the disk; null where the disk is not the cause. */
+  /** Returns the fault of the disk behind a failed commit; null where the disk is not the cause. */
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 

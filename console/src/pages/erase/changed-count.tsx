@@ -1,4 +1,4 @@
-// The old and the new count side by side, where the telemetry has changed between the two.
+// The old and the new count, where the telemetry has changed between them.
 
 import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { Instant } from '../../ui/instant.tsx'

@@ -1,5 +1,5 @@
-// The last step: the typed word, and the button that says how many rows it erases. A refusal keeps
-// everything that was typed; a count that changed meanwhile is shown beside the old one and confirmed again.
+// The last step: the typed word, and the button with the number of rows that it erases. After a refusal all
+// input stays; a changed count is shown with the old one and must be confirmed again.
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
@@ -8,7 +8,7 @@ import type { DeletionPreview } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call, Refusal } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
-import { forgetAmounts } from '../../api/storage.ts'
+import { dropCachedAmounts } from '../../api/storage.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { Failure } from '../../ui/states.tsx'
 import { mistakeInWord, TypedWord } from '../../ui/typed-word.tsx'
@@ -91,7 +91,7 @@ function useErase(selection: Selection, onChanged: (preview: DeletionPreview) =>
       return call(deletionOperations.create, { body, headers: { 'idempotency-key': key } })
     },
     onSuccess: async ({ request_id: requestId }) => {
-      forgetAmounts(client)
+      dropCachedAmounts(client)
       await navigate({ to: '/$organisation/erasures/$requestId', params: { organisation, requestId } })
     },
     onError: (error) => {

@@ -1,5 +1,5 @@
-// The page on which an organisation erases its own telemetry: what, when and why on one page, what would go
-// beside it, and the word that confirms it. Nothing is erased but what was counted here.
+// The page on which an organisation erases its own telemetry: what, when and why, a preview of the count, and
+// the word that confirms it. Only the counted rows are erased.
 
 import { useState } from 'react'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
@@ -7,12 +7,12 @@ import { useMay } from '../../api/session.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Forbidden } from '../../ui/states.tsx'
 import { ConfirmStep } from './confirm-step.tsx'
+import { PreviewSummary } from './preview-summary.tsx'
 import { problemOf, selectionOf } from './selection.ts'
 import { usePreview } from './use-preview.ts'
 import { WhatStep } from './what-step.tsx'
 import { WhenStep } from './when-step.tsx'
 import { WhyStep } from './why-step.tsx'
-import { WouldGo } from './would-go.tsx'
 
 export function ErasePage() {
   const may = useMay(deletionOperations.create)
@@ -35,7 +35,7 @@ function EraseForm() {
       <WhatStep selection={selection} problem={problem} />
       <WhenStep selection={selection} />
       <WhyStep selection={selection} note={note} onNote={setNote} />
-      <WouldGo preview={preview} problem={problem} />
+      <PreviewSummary preview={preview} problem={problem} />
       <ConfirmStep selection={selection} note={note} preview={preview} problem={problem} />
     </div>
   )

@@ -1,5 +1,5 @@
-// What a person chose to erase, as the address has it: a link restores the whole form but the note, which may
-// be private, and the typed word. Bounds are sent to the service as they stand here.
+// The selection of an erasure, in the address: a link restores the whole form except the note, which may be
+// private, and the typed word. Bounds are sent to the service unchanged.
 
 import type { z } from 'zod'
 import {
@@ -46,7 +46,7 @@ function instantOf(text: string | undefined): string | null {
   return text === undefined || Number.isNaN(Date.parse(text)) ? null : text
 }
 
-/** What is missing or wrong before the service can count it; null where nothing is. */
+/** The missing or wrong input that prevents counting; null where there is none. */
 export function problemOf({ end, scope, start }: Selection): string | null {
   if (scope === 'all') return null
   if (end === null) return 'Choose where the range ends.'

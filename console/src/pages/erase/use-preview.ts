@@ -1,5 +1,5 @@
-// The count of what would be erased. It is made again a moment after the selection changed, and the one
-// before is aborted; it is shown until the service says that it is no longer valid.
+// The preview of an erasure. It is requested again shortly after the selection changed, and the previous
+// request is aborted. It is shown until the service reports that it is no longer valid.
 
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
@@ -18,7 +18,7 @@ export interface Preview {
   readonly isOld: boolean
   readonly error: Error | null
   readonly countAgain: () => void
-  /** Puts the count of a refused erasure in its place. */
+  /** Replaces it by the count of a refused erasure. */
   readonly replace: (preview: DeletionPreview) => void
 }
 

@@ -1,5 +1,5 @@
-// What is erased: a time range or everything, and of which signals. The chart selects whole UTC days, and the
-// fields beside it any instant; both are the same selection.
+// The step that selects a time range or everything, and the signals. The chart selects whole UTC days, and
+// the fields beside it any instant; both show the same selection.
 
 import { Checkbox, Radio } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
@@ -7,7 +7,7 @@ import { erasedQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
 import { BoundField } from '../../ui/bound-field.tsx'
-import { ChartPlace, DayBars } from '../../ui/chart/day-bars.tsx'
+import { ChartPlaceholder, DayBars } from '../../ui/chart/day-bars.tsx'
 import { erasedSpans } from '../../ui/chart/erased-spans.ts'
 import type { Span } from '../../ui/chart/scale.ts'
 import { dayAfter, dayStart, daysBetween, msPerDay, utcDayOf } from '../../ui/instants.ts'
@@ -89,7 +89,7 @@ function RangeFields({ problem, selection }: WhatStepProps) {
   )
 }
 
-/** Days of the chart: what a person remembers; older bounds are typed. */
+/** Days of the chart; older bounds are typed. */
 const shownDays = 120
 
 function RangeChart({ selection }: { readonly selection: Selection }) {
@@ -99,7 +99,7 @@ function RangeChart({ selection }: { readonly selection: Selection }) {
   if (storage.data === undefined || erased.isPending) {
     const { error } = storage
     return (
-      <ChartPlace
+      <ChartPlaceholder
         label="Counting what is stored"
         {...(error !== null && {
           failure: <Failure error={error} what="The chart could not be loaded; type the range" />,

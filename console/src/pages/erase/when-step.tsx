@@ -1,4 +1,4 @@
-// When it is removed, and whether late telemetry is refused.
+// The step that selects when it is removed, and whether late telemetry is refused.
 
 import { Checkbox, NativeSelect, Radio } from '@mantine/core'
 import { useAddress } from '../../ui/address.ts'

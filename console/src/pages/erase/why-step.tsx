@@ -1,5 +1,4 @@
-// Why it is erased: a reason, which the address keeps, and a note, which it does not, because it may be
-// private.
+// The step with the reason, which is in the address, and a note, which is not, because it may be private.
 
 import { NativeSelect, TextInput } from '@mantine/core'
 import { deletionReasons } from '../../../../contract/deletion/requests.ts'

@@ -1,5 +1,5 @@
-// The certificate of a completed erasure: checked in this browser against the published keys, and viewed,
-// printed or kept as a file.
+// The certificate of a completed erasure: checked in this browser against the published keys, and shown,
+// printed or downloaded.
 
 import { useQuery } from '@tanstack/react-query'
 import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'

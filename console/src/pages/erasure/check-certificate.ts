@@ -1,5 +1,5 @@
-// Checks the signature of a certificate in the browser, and that the signed statements are the ones that are
-// shown. Neither trusts the other fields of the response.
+// Checks the signature of a certificate in the browser, and that the signed statements equal the shown ones.
+// Neither check uses the other fields of the response.
 
 import canonicalize from 'canonicalize'
 import { type CertificateAnswer, certificateType } from '../../../../contract/deletion/certificate.ts'

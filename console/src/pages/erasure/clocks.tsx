@@ -1,5 +1,5 @@
-// The three clocks of an erasure and the backups, each with what it means. A clock that has not been reached
-// says what happens now.
+// The three clocks of an erasure and the backups, each with its meaning. A clock that has not been reached
+// shows the present work.
 
 import type { ReactNode } from 'react'
 import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
@@ -21,7 +21,7 @@ export function Clocks({ request }: { readonly request: DeletionRequest }) {
         nobody reads it
       </Clock>
       <Clock name="removed" state={stateOf(removed_at, hidden_at !== null)} at={removed_at} request={request}>
-        no file of the service holds it
+        no file of the service contains it
       </Clock>
       <Clock
         name="verified"
@@ -78,7 +78,7 @@ function Backups({ request: { backups_clear_by } }: { readonly request: Deletion
         {backups_clear_by === null ? 'clear' : `clear ${dayText(backups_clear_by, zone)}`}
       </div>
       <div className="muted">
-        {backups_clear_by === null ? 'no known backup holds a copy' : 'a backup holds a copy until then'}
+        {backups_clear_by === null ? 'no known backup has a copy' : 'a backup has a copy until then'}
       </div>
     </li>
   )

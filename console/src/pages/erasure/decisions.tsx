@@ -1,5 +1,5 @@
-// What a person may decide about a request now: cancel, retry, count again, approve, reject. An act that the
-// service would refuse is not offered, or says why.
+// The decisions that a person may make about a request now: cancel, retry, count again, approve, reject. An
+// act that the service would refuse is hidden, or disabled with its reason.
 
 import { TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -8,7 +8,7 @@ import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'
 import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
-import { forgetAmounts } from '../../api/storage.ts'
+import { dropCachedAmounts } from '../../api/storage.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { HoldLink } from '../../ui/hold-link.tsx'
 import { Instant } from '../../ui/instant.tsx'
@@ -52,7 +52,7 @@ function Act({ label, operation, request }: ActProps) {
   const client = useQueryClient()
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => call(operation, { params: { request_id: request.request_id } }),
-    onSettled: () => forgetAmounts(client),
+    onSettled: () => dropCachedAmounts(client),
   })
   return (
     <>
@@ -90,7 +90,7 @@ function Approval({ request }: RequestProps) {
   )
 }
 
-/** Counting everything is work for the service, so it is repeated seldom. */
+/** Counting everything is expensive for the service, so it is repeated seldom. */
 const recountMs = 60_000
 
 /** What it would erase if it was approved now, for the person who decides. */
@@ -98,7 +98,7 @@ function WouldErase({ request }: RequestProps) {
   const { range_end, range_start, request_id, scope, signals } = request
   const { data, error, refetch } = useQuery({
     queryKey: ['preview', 'request', request_id],
-    // Somebody decides by it: a hold may have been placed since it was counted.
+    // It must be current for the decision: a hold may have been placed since it was counted.
     refetchInterval: recountMs,
     queryFn: ({ signal }) =>
       call(deletionOperations.preview, {

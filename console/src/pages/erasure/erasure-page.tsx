@@ -1,5 +1,5 @@
-// One erasure: its three clocks and the backups, what it did step by step, what a person may decide now, and
-// its certificate. It follows the request until its end by itself.
+// One erasure: its three clocks and the backups, its steps, the possible decisions, and its certificate. The
+// page updates itself until the request has ended.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'

@@ -5,7 +5,7 @@ import type { DeletionRequest } from '../../../../contract/deletion/requests.ts'
 interface StatusText {
   readonly label: string
   readonly kind: 'ok' | 'work' | 'warn' | 'danger' | 'plain'
-  /** What it means to somebody who sees it for the first time. */
+  /** The explanation for a first-time reader. */
   readonly says: string
 }
 
@@ -23,7 +23,7 @@ export const statusTexts: Readonly<Record<DeletionRequest['status'], StatusText>
   held: {
     label: 'held',
     kind: 'warn',
-    says: 'A legal hold keeps a part of it. It goes on when the hold is released.',
+    says: 'A legal hold keeps a part of it. It continues when the hold is released.',
   },
   running: {
     label: 'running',

@@ -1,5 +1,6 @@
-// What both pages of evidence share: filters, entries page by page, and the check of the whole chain. A
-// filtered page of a long chain may be empty and still have a next one; then the search goes on by itself.
+// The common part of both pages of evidence: filters, entries page by page, and the check of the whole chain.
+// A filtered page of a long chain may be empty and still have a next one; then the search continues by
+// itself.
 
 import { Button } from '@mantine/core'
 import {

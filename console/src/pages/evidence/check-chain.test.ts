@@ -1,4 +1,4 @@
-// The browser's check of a chain, against exports of the service and everything that can be done to them.
+// The browser's check of a chain, against exports of the service and every kind of change to them.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,7 +1,7 @@
 // Checks an exported chain in the browser, without trusting the service that sent it: every line is exactly
 // the canonical text of its entry, every entry has the hash of the one before, and the last line is a
-// checkpoint, signed with a published key, over the number of entries and the last hash. Then nothing was
-// changed, removed, added or moved. It has no access to the page, so it runs in a worker.
+// checkpoint, signed with a published key, over the number of entries and the last hash. This proves that
+// nothing was changed, removed, added or moved. It has no access to the page, so it runs in a worker.
 
 import canonicalize from 'canonicalize'
 import { compactVerify, importJWK, type JWK } from 'jose'
@@ -118,14 +118,14 @@ async function checkEnd(
   { entries, head }: Walked,
   { chain, keys, tenantId }: ChainExpected,
 ): Promise<ChainCheck> {
-  const { keyId, told } = await readCheckpoint(jws, keys)
-  if (told.chain !== chain) throw new Broken('the checkpoint is of another chain')
-  if (told.tenant_id !== tenantId) throw new Broken('the checkpoint belongs to another organisation')
-  if (told.entries !== entries) {
-    throw new Broken(`the checkpoint counts ${String(told.entries)} entries, and ${entries} were sent`)
+  const { keyId, claims } = await readCheckpoint(jws, keys)
+  if (claims.chain !== chain) throw new Broken('the checkpoint is of another chain')
+  if (claims.tenant_id !== tenantId) throw new Broken('the checkpoint belongs to another organisation')
+  if (claims.entries !== entries) {
+    throw new Broken(`the checkpoint counts ${String(claims.entries)} entries, and ${entries} were sent`)
   }
-  if (told.head !== head) throw new Broken('the checkpoint ends at another hash than the last entry')
-  return { kind: 'valid', entries, head, keyId, at: String(told.at) }
+  if (claims.head !== head) throw new Broken('the checkpoint ends at another hash than the last entry')
+  return { kind: 'valid', entries, head, keyId, at: String(claims.at) }
 }
 
 async function readCheckpoint(jws: string, keys: readonly JWK[]) {
@@ -141,8 +141,8 @@ async function readCheckpoint(jws: string, keys: readonly JWK[]) {
     )
     if (protectedHeader.typ !== checkpointType)
       throw new Broken('the checkpoint is the signature of something else')
-    const told: Record<string, unknown> = JSON.parse(new TextDecoder().decode(payload))
-    return { keyId: protectedHeader.kid ?? '', told }
+    const claims: Record<string, unknown> = JSON.parse(new TextDecoder().decode(payload))
+    return { keyId: protectedHeader.kid ?? '', claims }
   } catch (error) {
     if (error instanceof Broken) throw error
     throw new Broken('the signature of the checkpoint is not valid')

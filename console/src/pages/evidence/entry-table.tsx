@@ -1,5 +1,5 @@
-// The entries of a chain, newest first: one line each, which opens to all its facts and hashes. Actor, action
-// and target set the filter of their column.
+// The entries of a chain, newest first: one line each, which expands to all its facts and hashes. Actor,
+// action and target set the filter of their column.
 
 import { Button } from '@mantine/core'
 import { Link } from '@tanstack/react-router'

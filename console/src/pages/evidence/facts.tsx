@@ -1,5 +1,5 @@
-// The facts of an entry: a change of settings as before and after, side by side, and everything else by name.
-// They are the service's own words about ids, counts and bounds; a page shows them as text and nothing else.
+// The facts of an entry: a change of settings as the values before and after, and everything else by name.
+// They are texts of the service about ids, counts and bounds; a page shows them only as text.
 
 import { Table } from '../../ui/table.tsx'
 import type { ChainEntry } from './entry.ts'

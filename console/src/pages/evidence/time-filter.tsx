@@ -1,5 +1,5 @@
-// The filter of a chain by time: how far back, or between two instants. It is in the address as the operation
-// takes it.
+// The filter of a chain by time: how far back, or between two instants. The address contains it in the form
+// of the operation.
 
 import { NativeSelect } from '@mantine/core'
 import { useState } from 'react'

@@ -1,5 +1,5 @@
 // Verifies the whole chain in this browser, with progress, and names the first line that is wrong. Where the
-// browser cannot, it says why and gives the command that can.
+// browser cannot verify, it shows the reason and the command to use instead.
 
 import { Button } from '@mantine/core'
 import { useEffect, useRef, useState } from 'react'
@@ -114,10 +114,10 @@ function StateLine({ state, total }: { readonly state: State; readonly total: nu
       </p>
     )
   }
-  return <Outcome check={state.check} />
+  return <CheckResult check={state.check} />
 }
 
-function Outcome({ check }: { readonly check: ChainCheck }) {
+function CheckResult({ check }: { readonly check: ChainCheck }) {
   if (check.kind === 'broken') {
     return (
       <p role="alert">

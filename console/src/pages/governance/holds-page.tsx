@@ -33,8 +33,8 @@ function Holds() {
   return (
     <>
       <p className="muted">
-        What a hold covers is not erased, by anybody. A deletion that meets a hold waits, and goes on when the
-        hold is released.
+        What a hold covers is not erased, by anybody. A deletion that meets a hold waits, and continues when
+        the hold is released.
       </p>
       {data === undefined ? (
         error === null ? (
@@ -112,7 +112,7 @@ function Release({ hold }: { readonly hold: LegalHold }) {
       >
         {isSure ? 'Release now' : 'Release …'}
       </ActButton>
-      {isSure && <div className="muted">Erasures that wait for it go on.</div>}
+      {isSure && <div className="muted">Erasures that wait for it continue.</div>}
       {error !== null && <div role="alert">{error.message}</div>}
     </>
   )

@@ -1,5 +1,5 @@
-// A change of the retention as a person types it: days by signal, empty for no limit. What becomes shorter
-// erases, and is counted before.
+// A change of the retention as a person types it: days by signal, empty for no limit. A shorter rule erases
+// rows, which are counted before.
 
 import type { Retention } from '../../../../contract/deletion/governance.ts'
 import { nowMs } from '../../clock.ts'
@@ -45,7 +45,7 @@ export function changesOf(typed: TypedDays, retention: Retention): Change[] {
   })
 }
 
-/** The end of what a rule of so many days erases now. */
+/** The end of the range that a rule of this many days erases now. */
 export function erasesBefore(days: number): string {
   return dayStart(dayAfter(utcDayOf(new Date(nowMs()).toISOString()), -days))
 }

@@ -1,4 +1,4 @@
-// Changes the retention. Where a rule becomes shorter, the rows that would go are counted by the service, and
+// Changes the retention. Where a rule becomes shorter, the service counts the rows that would be erased, and
 // the name of the organisation has to be typed.
 
 import { TextInput } from '@mantine/core'

@@ -1,5 +1,5 @@
-// How long each signal is kept, beside what that has done. A shorter rule erases at once, so it shows what
-// would go before it is saved, and asks for the same word as an erasure.
+// How long each signal is kept, with the effect so far. A shorter rule erases at once, so the page shows what
+// it would erase before it is saved, and asks for the same word as an erasure.
 
 import { useQuery } from '@tanstack/react-query'
 import { retentionOperations } from '../../../../contract/operations/governance.ts'
@@ -51,7 +51,7 @@ function Rules() {
   )
 }
 
-/** The rule, what is stored in truth, and the last erasure that the rule has requested. */
+/** The rule, the oldest stored row, and the last erasure that the rule has requested. */
 function RuleTable({ usage: { signals } }: { readonly usage: Usage }) {
   return (
     <Table

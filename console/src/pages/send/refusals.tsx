@@ -1,5 +1,5 @@
-// What was refused of the tokens of this organisation, with what each refusal means. A request without a
-// token, or with a wrong one, belongs to nobody, so the page says that it can't be here.
+// Refused requests with tokens of this organisation, and the meaning of each refusal. A request without a
+// valid token belongs to no organisation, so the page says that it is not listed.
 
 import { useQuery } from '@tanstack/react-query'
 import { usageOperations } from '../../../../contract/operations/usage.ts'

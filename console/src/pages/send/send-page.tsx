@@ -6,11 +6,11 @@ import { useAddress } from '../../ui/address.ts'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Scrolling } from '../../ui/scrolling.tsx'
 import { Refusals } from './refusals.tsx'
-import { places, type Sender, senders, snippetOf } from './snippets.ts'
+import { type Sender, senders, snippetHints, snippetOf } from './snippets.ts'
 import { TokenStep } from './token-step.tsx'
 import { Waiting } from './waiting.tsx'
 
-/** Stands in the snippets until there is a token. */
+/** The text in the snippets until there is a token. */
 const placeholder = 'INGEST_TOKEN'
 
 export function SendPage() {
@@ -42,7 +42,7 @@ function Snippet({ sender, token }: { readonly sender: Sender; readonly token: s
   const text = snippetOf(sender, window.location.origin, token)
   return (
     <>
-      <p>{places[sender]}</p>
+      <p>{snippetHints[sender]}</p>
       <Scrolling label="Snippet" className="snippet">
         <pre>
           <code>{text}</code>

@@ -1,10 +1,10 @@
-// What a person pastes to send telemetry here: each snippet is complete with this address and a token.
+// Snippets to paste into a sender: each is complete with this address and a token.
 
 export const senders = ['curl', 'SDK', 'Collector', 'Prometheus'] as const
 export type Sender = (typeof senders)[number]
 
 /** Where the snippet goes. */
-export const places: Readonly<Record<Sender, string>> = {
+export const snippetHints: Readonly<Record<Sender, string>> = {
   curl: 'In a terminal: sends one log record.',
   SDK: 'In the environment of a program with an OpenTelemetry SDK.',
   Collector: 'In the configuration of an OpenTelemetry Collector; name the exporter in your pipelines.',

@@ -1,5 +1,5 @@
 // A fresh token that may only send. Its secret is shown in the snippets of this page and nowhere else; it is
-// gone when the page is left, because the service stores only its hash.
+// lost when the page is left, because the service stores only its hash.
 
 import { useMutation } from '@tanstack/react-query'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'

@@ -1,5 +1,5 @@
-// Says what has arrived since the page was opened, by itself and after how long, and leads on when something
-// has.
+// Shows the rows that arrived since the page was opened, and after how long, and links to the next page when
+// there are some. It updates itself.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'

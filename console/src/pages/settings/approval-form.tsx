@@ -1,5 +1,5 @@
 // Changes which erasures need a second person. A stricter rule is in force at once, a looser one a day later,
-// so the form says which of both it would be.
+// so the form says which of both applies.
 
 import { Radio } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -70,7 +70,7 @@ function Effect({ before, rule }: { readonly before: ApprovalRule; readonly rule
   )
 }
 
-/** Where only one person can act, nothing is erased under a strict rule: said before it is saved. */
+/** Where only one person can act, nothing can be erased under a strict rule; the form says so before. */
 function Approvers() {
   const { data } = useQuery(possibleApproversQuery)
   if (data === undefined || data > 1) return null

@@ -1,5 +1,5 @@
-// Which erasures a second person must approve, in plain words: the rule in force, one that waits, and how the
-// service tells two people apart.
+// The rule for which erasures a second person must approve: the rule in force, a waiting one, and how the
+// service distinguishes two people.
 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -36,7 +36,7 @@ function Policy() {
       </p>
       {data.pending !== null && <Pending pending={data.pending} />}
       {mayChange ? (
-        // A rule that was saved is where the form goes on from.
+        // The form continues from the saved rule.
         <ApprovalForm key={`${data.approval} ${data.pending?.approval}`} policy={data} />
       ) : (
         <Notice title="Your role may read the rule, and not change it">

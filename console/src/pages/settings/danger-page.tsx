@@ -1,4 +1,4 @@
-// What can't be undone: erasing all telemetry, which the page Erase does, and removing the organisation.
+// The irreversible acts: erasing all telemetry, which the page Erase does, and removing the organisation.
 
 import { Link } from '@tanstack/react-router'
 import { deletionOperations } from '../../../../contract/operations/deletions.ts'

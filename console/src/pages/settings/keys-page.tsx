@@ -1,4 +1,4 @@
-// The public keys that verify certificates and checkpoints. Who keeps a copy can check them without the
+// The public keys that verify certificates and checkpoints. A person with a copy can check them without the
 // service.
 
 import { useQuery } from '@tanstack/react-query'

@@ -5,7 +5,7 @@ import { inherited, type Lifetime, lifetimeDays, otherDays, usualDays } from './
 
 interface LifetimeFieldProps {
   readonly value: Lifetime
-  /** What the service says of it. */
+  /** The error of the service about it. */
   readonly error: string | null
   readonly onChange: (lifetime: Lifetime) => void
 }

@@ -24,7 +24,7 @@ export function lifetimeDays({ choice, typed }: Lifetime): number | undefined | 
   return Number.isInteger(days) && days >= 1 && days <= daysMax ? days : null
 }
 
-/** What a replacement of the token lasts: as long as it did from its creation. */
+/** The lifetime of a replacement: that of the token since its creation. */
 export function lifetimeOf({ created_at, expires_at }: AccessToken): Lifetime {
   if (expires_at === null) return { choice: inherited, typed: '' }
   const days = String(Math.max(1, Math.round((Date.parse(expires_at) - Date.parse(created_at)) / msPerDay)))

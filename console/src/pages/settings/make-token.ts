@@ -39,7 +39,7 @@ export function useMakeToken(replaces: AccessToken | null, onMade: (token: NewTo
   })
 }
 
-/** What the service says of the lifetime; null where the error is about something else. */
+/** The error of the service about the lifetime; null where the error is about something else. */
 export function lifetimeProblem(error: Error | null): string | null {
   if (!(error instanceof Refusal)) return null
   return error.problems.find(({ loc }) => loc.at(-1) === 'expires_in_days')?.msg ?? null

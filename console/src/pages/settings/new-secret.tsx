@@ -1,5 +1,5 @@
-// The secret of a new token, shown once: it is in this part of the page and nowhere else, and gone when the
-// page is left. Where the token replaces another one, the old one is revoked here.
+// The secret of a new token, shown once: only this part of the page has it, and it is lost when the page is
+// left. Where the token replaces another one, the old one is revoked here.
 
 import { Button } from '@mantine/core'
 import { useEffect, useRef } from 'react'
@@ -20,7 +20,7 @@ export function NewSecret({ onDone, token: { made, replaces } }: NewSecretProps)
   useEffect(() => secret.current?.focus(), [])
   return (
     <Notice title={`The secret of ${made.name}, shown once`} kind="ok">
-      {/* It is where a person goes on, by keys and by eye. */}
+      {/* The focus moves here, because the person continues here. */}
       <section ref={secret} tabIndex={-1} className="secret" aria-label="Secret">
         <code>{made.token}</code>
       </section>

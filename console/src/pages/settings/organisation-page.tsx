@@ -1,5 +1,5 @@
-// What the organisation is: its name, its id, and who the reader is in it. Nothing here can be changed, and
-// the page says why.
+// The organisation: its name, its id, and the reader's token and role. Nothing here can be changed, and the
+// page says why.
 
 import { useQuery } from '@tanstack/react-query'
 import { tenancyOperations } from '../../../../contract/operations/tenancy.ts'

@@ -1,5 +1,5 @@
-// Revokes a token. It stops at once and for ever, so the page first lists what was made with it, which may
-// end too.
+// Revokes a token. It stops at once and for good, so the page first lists the tokens that were made with it,
+// which may end too.
 
 import { Button, Radio } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -74,7 +74,7 @@ function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
             value={withBelow ? 'end' : 'keep'}
             onChange={(value) => setWithBelow(value === 'end')}
           >
-            <Radio value="keep" label="keep them: they go on working" />
+            <Radio value="keep" label="keep them: they continue to work" />
             {mayEndAll ? (
               <Radio value="end" label="revoke them too: choose this where the secret has leaked" />
             ) : (

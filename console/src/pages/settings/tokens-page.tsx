@@ -1,5 +1,5 @@
-// Access tokens of the organisation: who holds what, since when, and what was made with it; a new one, its
-// replacement and its end. A secret is shown once, and never in the address.
+// Access tokens of the organisation: name, role, age and descendants of each; creating, replacing and
+// revoking them. A secret is shown once, and never in the address.
 
 import { Button, NativeSelect } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'

@@ -1,4 +1,4 @@
-// The selection of days as two fields beside the chart: another way than dragging, and exact where days are
+// The selection of days as two fields beside the chart: an alternative to dragging, and exact where days are
 // narrow. A day that is typed is applied when the field is left, or on Enter.
 
 import { TextInput } from '@mantine/core'

@@ -1,5 +1,5 @@
-// What is stored by service, most bytes first, with its growth; the amounts are of everything that is stored,
-// whatever range is shown.
+// Stored amounts by service, most bytes first, with growth; they cover everything that is stored,
+// independently of the shown range.
 
 import { nowMs } from '../../clock.ts'
 import { agoText } from '../../ui/instants.ts'

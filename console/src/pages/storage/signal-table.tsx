@@ -1,5 +1,5 @@
-// What is stored by signal, with the oldest row beside the rule that says how long rows are kept. A row that
-// the rule should have erased is marked: retention runs at night, and a legal hold keeps rows longer.
+// Stored amounts by signal, with the oldest row and the retention rule. A row that the rule should have
+// erased is marked: retention runs at night, and a legal hold keeps rows longer.
 
 import { nowMs } from '../../clock.ts'
 import { Instant } from '../../ui/instant.tsx'

@@ -1,5 +1,5 @@
 // The facts over the chart: how much and how it grows; below, the oldest row beside the retention rule, and
-// what the last nightly erasure did. They say what is stored, and not what a rule was asked to do.
+// what the last nightly erasure did. They are measured, and not derived from a rule.
 
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'

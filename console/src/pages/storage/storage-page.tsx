@@ -1,5 +1,5 @@
-// The page of what the organisation stores: how much, how it grows, how far back it reaches beside the
-// retention rule, and what was erased. Days are selected here and erased on the page Erase.
+// The page of stored telemetry: amounts, growth, the oldest row and the retention rule, and erased ranges.
+// Days are selected here and erased on the page Erase.
 
 import { SegmentedControl } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'

@@ -1,5 +1,5 @@
-// What is stored by UTC day, from the responses of the service: days without telemetry are zero, and the
-// range is the part of the chosen one in which there may be some.
+// Stored amounts by UTC day, from the responses of the service: days without telemetry are zero, and the
+// range is the part of the chosen one that may have telemetry.
 
 import type { z } from 'zod'
 import type { ServiceStorage, StorageUsage } from '../../../../contract/organisation/usage.ts'
@@ -14,7 +14,7 @@ const isoOf = (ms: number) => new Date(ms).toISOString()
 
 /**
  * Returns the first and the last UTC day of the range, from a week before the oldest row on, so that a reader
- * sees that there is no more.
+ * sees that nothing is older.
  */
 export function usageBounds(usage: Usage, startMs: number, endMs: number): [first: string, last: string] {
   const oldestMs = usage.oldest === null ? startMs : Date.parse(usage.oldest)
@@ -58,7 +58,7 @@ export function seriesBySignal({ signals }: Usage, days: readonly string[], unit
 const servicesShown = 5
 const colourOfOthers = 6
 
-/** The services with the most bytes, and all others as one. A service keeps its colour while it can. */
+/** The services with the most bytes, and all others as one. A service keeps its colour where possible. */
 export function seriesByService(
   usage: ServiceUsage,
   bySignal: readonly DaySeries[],

@@ -1,6 +1,6 @@
 // The drawing of stacked daily bars: axis, bars, erased time, selection and the values under the pointer. It
-// keeps its height while it has no width yet, so that nothing moves. Where several days share a pixel, the
-// greatest of them is drawn; every day is still under the pointer, in the table and in the reach of the keys.
+// has its height before its width is known, so that nothing moves. Where several days share a pixel, the
+// greatest of them is drawn; every day can still be reached by pointer, by keys and in the table.
 
 import { memo, type PointerEvent, useId, useState } from 'react'
 import { shortDayText } from '../instants.ts'

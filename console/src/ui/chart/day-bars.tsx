@@ -1,6 +1,6 @@
 // A bar per UTC day, stacked by series, from which days are selected: by dragging, by two clicks, by keys,
-// and by whatever fields stand beside it. Erased time is hatched and links to its request. The same numbers
-// are a table; the address has which of both is shown. Before its numbers are known it has the same height.
+// and by fields beside it. Erased time is hatched and links to its request. The same numbers are available as
+// a table; the address says which of both is shown. Before its numbers are known it has the same height.
 
 import { Button, Skeleton } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
@@ -71,14 +71,14 @@ function ViewButton({ isTable, onChange }: { isTable: boolean; onChange: (isTabl
   )
 }
 
-interface ChartPlaceProps {
+interface ChartPlaceholderProps {
   readonly label: string
   /** Why there is no chart; absent while its numbers are being read. */
   readonly failure?: ReactNode
 }
 
-/** The place of a chart without its numbers: nothing below it moves when it is drawn, or can't be. */
-export function ChartPlace({ failure, label }: ChartPlaceProps) {
+/** A placeholder with the size of the chart, so that nothing below it moves when it is drawn, or can't be. */
+export function ChartPlaceholder({ failure, label }: ChartPlaceholderProps) {
   const isSlow = useIsSlow()
   if (failure !== undefined) {
     return (
@@ -103,7 +103,7 @@ function ErasedLine({ children }: { readonly children?: ReactNode }) {
   return <p className="erased-links">{children}</p>
 }
 
-/** Where the place of the erased time has one line, and where it has two. */
+/** Where the strip of erased time has one line, and where it has two. */
 const narrow = '(max-width: 767px)'
 
 /** Erased time in words, each linked to its request; more than these are in the table. */

@@ -1,5 +1,5 @@
-// What a chart of days shows, whichever form it has: series with a value for each day, erased time, and a
-// selection of days.
+// The data of a chart of days, in either form: series with a value for each day, erased time, and a selection
+// of days.
 
 import type { Span } from './scale.ts'
 

@@ -1,4 +1,4 @@
-// The arithmetic of bar charts: round steps of the axis, places of bars, and the bar under a pointer.
+// The arithmetic of bar charts: round steps of the axis, positions of bars, and the bar under a pointer.
 
 /** Returns some three to five round values from zero to at least `max`. */
 export function axisSteps(max: number): number[] {

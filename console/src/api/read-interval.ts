@@ -1,5 +1,5 @@
-// How often what a page follows is read again. A query that is read again forgets its refusal, so one that
-// was refused is left alone for as long as the service asks, and for as long as a person needs to read it.
+// The interval of queries that a page reads repeatedly. Reading again removes the shown refusal, so after a
+// refusal the interval is as long as the service asks, and long enough for a person to read it.
 
 import { Refusal } from './client.ts'
 
@@ -11,7 +11,7 @@ interface Read {
 }
 
 /** Returns the interval of a query that is read every `ms`: longer while its last response is a refusal. */
-export function every(ms: number): (query: Read) => number {
+export function readEvery(ms: number): (query: Read) => number {
   return ({ state: { error } }) =>
     error instanceof Refusal ? Math.max(ms, refusedMs, (error.retryAfterSeconds ?? 0) * 1_000) : ms
 }

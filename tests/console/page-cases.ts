@@ -8,7 +8,7 @@ import { sendSample } from '../scenario/telemetry.ts'
 
 const msPerDay = 86_400_000
 
-export interface Sight {
+export interface PageCase {
   /** Of the address, behind the organisation. */
   readonly path: string
   /** The path of the HTTP request that it waits for; null where it reads nothing. */
@@ -21,7 +21,7 @@ export interface Sight {
 }
 
 /** Sends, erases, holds and asks, so that something also waits for a second person. Returns the pages. */
-export async function fillPages(service: Service, tenant: Tenant): Promise<readonly Sight[]> {
+export async function fillPages(service: Service, tenant: Tenant): Promise<readonly PageCase[]> {
   const as = `${tenant}/owner` as const
   const nowMs = systemClock.nowMs()
   const before = (days: number) => new Date(nowMs - days * msPerDay).toISOString()
@@ -39,35 +39,42 @@ export async function fillPages(service: Service, tenant: Tenant): Promise<reado
     const { status, text } = await service.send(method, path, { as, json })
     assert.ok(status < 300, `${path}: ${text}`)
   }
-  return sightsOf(requestId, `from=${before(2.5)}&to=${before(0)}`)
+  return casesOf(requestId, `from=${before(2.5)}&to=${before(0)}`)
 }
 
 /** @param selected the address of a range with telemetry, on the page Erase */
-function sightsOf(requestId: string, selected: string): readonly Sight[] {
+function casesOf(requestId: string, selected: string): readonly PageCase[] {
   const storage = '/usage/storage'
-  const sight = (path: string, reads: string | null, loaded: string, texts: Partial<Sight> = {}): Sight => ({
+  const pageCase = (
+    path: string,
+    reads: string | null,
+    loaded: string,
+    texts: Partial<PageCase> = {},
+  ): PageCase => ({
     ...{ path, reads, loaded, empty: null, forbidden: `Your role does not permit` },
     ...texts,
   })
   return [
-    sight('storage', storage, 'By service', {
+    pageCase('storage', storage, 'By service', {
       empty: 'No telemetry has arrived',
       forbidden: 'Erasing is for',
     }),
-    sight(`erase?${selected}`, `${storage}/deletions/preview`, 'A second owner or admin must approve it', {
+    pageCase(`erase?${selected}`, `${storage}/deletions/preview`, 'A second owner or admin must approve it', {
       empty: 'Nothing that can be read is stored',
     }),
-    sight('erasures', `${storage}/deletions`, 'These are all.', { empty: 'Nothing was ever erased' }),
-    sight(`erasures/${requestId}`, `${storage}/deletions/${requestId}`, 'checked in this browser'),
-    sight('retention', `${storage}/retention`, '400 UTC days', { forbidden: 'Your role may read the rules' }),
-    sight('holds', `${storage}/holds`, '2026-17', { empty: 'No legal hold was ever placed' }),
-    sight('ledger', '/ledger', 'These are all.', { empty: 'No entry yet' }),
-    sight('audit', '/audit-log', 'These are all.'),
-    sight('send', '/usage/refusals', 'Nothing was refused since'),
-    sight('settings', '/organisation', 'You type it to confirm an erasure.', { forbidden: null }),
-    sight('settings/tokens', '/tokens', 'These are all.'),
-    sight('settings/approval', `${storage}/deletion-policy`, 'Who is a second person'),
-    sight('settings/keys', '/.well-known/jwks.json', 'Copy as a JWK Set', { forbidden: null }),
-    sight('settings/danger', null, 'Choose everything on the page Erase'),
+    pageCase('erasures', `${storage}/deletions`, 'These are all.', { empty: 'Nothing was ever erased' }),
+    pageCase(`erasures/${requestId}`, `${storage}/deletions/${requestId}`, 'checked in this browser'),
+    pageCase('retention', `${storage}/retention`, '400 UTC days', {
+      forbidden: 'Your role may read the rules',
+    }),
+    pageCase('holds', `${storage}/holds`, '2026-17', { empty: 'No legal hold was ever placed' }),
+    pageCase('ledger', '/ledger', 'These are all.', { empty: 'No entry yet' }),
+    pageCase('audit', '/audit-log', 'These are all.'),
+    pageCase('send', '/usage/refusals', 'Nothing was refused since'),
+    pageCase('settings', '/organisation', 'You type it to confirm an erasure.', { forbidden: null }),
+    pageCase('settings/tokens', '/tokens', 'These are all.'),
+    pageCase('settings/approval', `${storage}/deletion-policy`, 'Who is a second person'),
+    pageCase('settings/keys', '/.well-known/jwks.json', 'Copy as a JWK Set', { forbidden: null }),
+    pageCase('settings/danger', null, 'Choose everything on the page Erase'),
   ]
 }

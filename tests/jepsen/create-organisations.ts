@@ -16,7 +16,10 @@ import type { Organisation } from './public-calls.ts'
 const actor = operatorActor('jepsen')
 
 /** Pairs of organisations; those of a pair share a placement. */
-export async function found(env: Readonly<Record<string, string>>, pairs: number): Promise<Organisation[]> {
+export async function createOrganisations(
+  env: Readonly<Record<string, string>>,
+  pairs: number,
+): Promise<Organisation[]> {
   const config = readConfig(env)
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const organisations: Organisation[] = []

@@ -1,5 +1,5 @@
 // What a simulated service runs on: a clock that the test moves, an engine that the test can disconnect, and
-// the points at which its erasures fail or pause. After the end of a life nothing of it continues, as if the
+// the points at which its erasures fail or pause. After its end nothing of it continues, as if the
 // process had ended: its clock never wakes it, and none of its statements reaches the engine.
 
 import { readdir } from 'node:fs/promises'
@@ -57,7 +57,7 @@ export class SimulatedClock implements Clock {
 }
 
 /** One start of the service, until it is ended. */
-export class Life {
+export class ServiceRun {
   readonly #clock: Clock
   readonly #running = new Set<Promise<unknown>>()
   #isOver = false
@@ -75,7 +75,7 @@ export class Life {
     }
   }
 
-  /** The engine during this life. Whoever opened it closes it. */
+  /** The engine during this run. The code that opened it closes it. */
   engine(real: LocalEngine): LocalEngine {
     const engine: TelemetryEngine = {
       select: (statement, limits) => this.#while(() => real.select(statement, limits)),

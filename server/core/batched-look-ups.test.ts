@@ -1,13 +1,13 @@
-// Look-ups that are gathered: few of them, and none that began before its question.
+// Batched look-ups: there are few, and none began before its question.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Gathered } from './gathered.ts'
+import { BatchedLookUps } from './batched-look-ups.ts'
 
 /** Look-ups that wait until they are ended, in the order in which they began. */
-function heldLookUps() {
+function delayedLookUps() {
   const begun: { keys: readonly string[]; end: (value: string) => void; fail: () => void }[] = []
-  const gathered = new Gathered<string>((keys) => {
+  const batched = new BatchedLookUps<string>((keys) => {
     const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, string>>()
     begun.push({
       keys,
@@ -16,13 +16,13 @@ function heldLookUps() {
     })
     return promise
   })
-  return { begun, gathered }
+  return { begun, batched }
 }
 
 test('a question is looked up at once, and those that come meanwhile together after it', async () => {
-  const { begun, gathered } = heldLookUps()
-  const first = gathered.get('a')
-  const later = ['a', 'b', 'b', 'unknown'].map((key) => gathered.get(key))
+  const { begun, batched } = delayedLookUps()
+  const first = batched.get('a')
+  const later = ['a', 'b', 'b', 'unknown'].map((key) => batched.get(key))
   assert.deepEqual(
     begun.map(({ keys }) => keys),
     [['a']],
@@ -42,20 +42,20 @@ test('a question is looked up at once, and those that come meanwhile together af
 })
 
 test('a key that is requested while a look-up fails is in the next look-up', async () => {
-  const { begun, gathered } = heldLookUps()
-  const [first, second] = [gathered.get('a'), gathered.get('b')]
+  const { begun, batched } = delayedLookUps()
+  const [first, second] = [batched.get('a'), batched.get('b')]
   begun[0]?.fail()
   await assert.rejects(first, /went away/)
   begun[1]?.end('value')
   assert.equal(await second, 'value')
-  const third = gathered.get('c')
+  const third = batched.get('c')
   begun[2]?.end('again')
   assert.equal(await third, 'again')
 })
 
 test('many keys are looked up in several turns', async () => {
-  const { begun, gathered } = heldLookUps()
-  const all = Array.from({ length: 1_002 }, (_, at) => gathered.get(`key ${at}`))
+  const { begun, batched } = delayedLookUps()
+  const all = Array.from({ length: 1_002 }, (_, at) => batched.get(`key ${at}`))
   for (let at = 0; at < 4; at++) {
     begun[at]?.end('value')
     await all[Math.min(at * 500, 1_001)]

@@ -1,5 +1,5 @@
-// From samples to a verdict: what the honest organisation measured without and with the attack, and which
-// bars were missed. Nothing here measures.
+// Compares the samples of the honest organisation without and with the attack, and returns which bars were
+// missed. Nothing here measures.
 
 import { quantile } from '../samples.ts'
 import { type Activity, activities, ownErasure, type Sample } from './honest.ts'
@@ -13,7 +13,7 @@ interface Latency {
 type Latencies = Readonly<Record<Activity, Latency>>
 
 /** The measurements of one attack. */
-export interface Outcome {
+export interface AttackEffect {
   readonly attack: string
   readonly calm: Latencies
   readonly attacked: Latencies
@@ -78,19 +78,19 @@ export function recoveredSinceMs(charts: readonly Sample[], bar: number, inARow:
 }
 
 /** Every missed bar as text; empty where all are met. */
-export function missedBars(outcome: Outcome): string[] {
+export function missedBars(effect: AttackEffect): string[] {
   const missed = activities.flatMap((activity) => {
-    const [{ p99Ms: calm }, { p99Ms }] = [outcome.calm[activity], outcome.attacked[activity]]
+    const [{ p99Ms: calm }, { p99Ms }] = [effect.calm[activity], effect.attacked[activity]]
     // A chart without a response is not a quick one.
     if (p99Ms === null) return calm === null ? [] : [`${activity}: no response`]
     return p99Ms > barMs(calm) ? [`${activity} ${seconds(p99Ms)}`] : []
   })
-  const refused = Object.values(outcome.refusals).reduce((sum, times) => sum + times, 0)
+  const refused = Object.values(effect.refusals).reduce((sum, times) => sum + times, 0)
   if (refused > 0) missed.push(`${refused} refused`)
-  if (outcome.peakMb > memoryBarMb) missed.push(`${outcome.peakMb} MB`)
-  if (outcome.recoverySeconds === null) missed.push('no recovery')
-  else if (outcome.recoverySeconds > recoveryBarSeconds) missed.push(`recovery ${outcome.recoverySeconds} s`)
-  if (outcome.hasDied) missed.push('died')
+  if (effect.peakMb > memoryBarMb) missed.push(`${effect.peakMb} MB`)
+  if (effect.recoverySeconds === null) missed.push('no recovery')
+  else if (effect.recoverySeconds > recoveryBarSeconds) missed.push(`recovery ${effect.recoverySeconds} s`)
+  if (effect.hasDied) missed.push('died')
   return missed
 }
 

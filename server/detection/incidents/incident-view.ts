@@ -1,5 +1,6 @@
-// How an incident is told: its title, its state, its timeline and its wire form. Everything comes from its
-// anomalies, its origin and the deploys around it, so what an erasure takes from those is not told. No I/O.
+// The view of an incident: its title, its state, its timeline and its wire form. Everything is computed from
+// its anomalies, its origin and the deploys around it, so that nothing shows what an erasure has removed from
+// those. No I/O.
 
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import {
@@ -22,7 +23,7 @@ const titleMax = 200
 const namesMax = 60
 const symptomsMax = 3
 
-export interface ToldIncident {
+export interface ViewedIncident {
   readonly group: IncidentGroup
   /** Likeliest first; at least one. */
   readonly candidates: readonly [IncidentOrigin, ...IncidentOrigin[]]
@@ -30,7 +31,7 @@ export interface ToldIncident {
 }
 
 /** One item of the list. */
-export function toIncident({ candidates, group }: ToldIncident, nowNs: Ns): Incident {
+export function toIncident({ candidates, group }: ViewedIncident, nowNs: Ns): Incident {
   const { members } = group
   const [origin] = candidates
   const [first] = members
@@ -56,14 +57,14 @@ export function toIncident({ candidates, group }: ToldIncident, nowNs: Ns): Inci
   }
 }
 
-export function toIncidentWithMembers(told: ToldIncident, nowNs: Ns): IncidentWithMembers {
-  const incident = toIncident(told, nowNs)
-  const { members } = told.group
+export function toIncidentWithMembers(viewed: ViewedIncident, nowNs: Ns): IncidentWithMembers {
+  const incident = toIncident(viewed, nowNs)
+  const { members } = viewed.group
   return {
     ...incident,
-    candidates: [...told.candidates],
-    members: members.slice(0, membersMax).map((member) => toMember(member, told.group)),
-    timeline: timelineOf(told, incident),
+    candidates: [...viewed.candidates],
+    members: members.slice(0, membersMax).map((member) => toMember(member, viewed.group)),
+    timeline: timelineOf(viewed, incident),
   }
 }
 
@@ -129,7 +130,7 @@ function shortened(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1)}…`
 }
 
-function timelineOf({ deploys, group }: ToldIncident, incident: Incident): IncidentEvent[] {
+function timelineOf({ deploys, group }: ViewedIncident, incident: Incident): IncidentEvent[] {
   const events: IncidentEvent[] = deploys.map(({ atNs, service, version }) => ({
     at: formatInstant(atNs),
     kind: 'deploy',
@@ -170,8 +171,10 @@ function timelineOf({ deploys, group }: ToldIncident, incident: Incident): Incid
 
 /** When the first anomaly that alarms was recorded; the same for as long as that anomaly is there. */
 function toldAtOf(all: readonly Anomaly[]): string | null {
-  const told = all.filter(({ muted }) => !muted).map(({ created_at }) => created_at)
-  return told.length === 0 ? null : told.reduce((one, other) => (later(one, other) === one ? other : one))
+  const alarming = all.filter(({ muted }) => !muted).map(({ created_at }) => created_at)
+  return alarming.length === 0
+    ? null
+    : alarming.reduce((one, other) => (later(one, other) === one ? other : one))
 }
 
 function changedAtOf({ feedback, updated_at }: Anomaly): string {

@@ -5,7 +5,7 @@
 /** Keys of one look-up at most. */
 const keysMax = 500
 
-export class Gathered<V> {
+export class BatchedLookUps<V> {
   readonly #lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>
   readonly #waiting = new Map<string, PromiseWithResolvers<V | undefined>>()
   #isRunning = false

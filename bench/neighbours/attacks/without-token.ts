@@ -21,7 +21,7 @@ const openApi = requestHead('GET', '/openapi.json', {})
 /** A path near the maximum length that Node accepts in a request head. */
 const longPath = `/${'a/'.repeat(5_000)}`
 
-export const attacksOfNobody: readonly Attack[] = [
+export const attacksWithoutToken: readonly Attack[] = [
   {
     name: 'openapi-pipelined',
     does: 'Ten sockets request /openapi.json 400 times in one write and close, again and again.',

@@ -1,4 +1,4 @@
-// The pages that rail, command palette and keys lead to.
+// The pages in the rail, the command palette and the keys.
 
 import type { Operation } from '../../../contract/operation.ts'
 import { auditOperations } from '../../../contract/operations/audit.ts'
@@ -7,22 +7,22 @@ import { holdOperations, retentionOperations } from '../../../contract/operation
 import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import { usageOperations } from '../../../contract/operations/usage.ts'
 
-export interface Place {
+export interface PageLink {
   readonly to: `/$organisation/${'storage' | 'erase' | 'erasures' | 'retention' | 'holds' | 'ledger' | 'audit' | 'send' | 'settings'}`
   readonly label: string
   readonly says: string
   /** Pressed after `g`. */
   readonly key: string
-  /** Whoever may not call it is told so on the page. */
+  /** For a role that may not call it, the page says so. */
   readonly operation: Operation
 }
 
-/** Whether the page at this address shows the time range of the bar; the others have bounds of their own. */
+/** Whether the page at this address shows the time range of the bar; the others have their own bounds. */
 export function hasTimeRange(pathname: string): boolean {
   return pathname.endsWith('/storage')
 }
 
-export const places: readonly Place[] = [
+export const pageLinks: readonly PageLink[] = [
   {
     to: '/$organisation/storage',
     label: 'Storage',
@@ -88,8 +88,8 @@ export const places: readonly Place[] = [
   },
 ]
 
-/** Parts of a page that the palette leads to as well. */
-export const deepPlaces = [
+/** Parts of a page that are also in the palette. */
+export const settingsLinks = [
   { to: '/$organisation/settings/tokens', label: 'Access tokens', says: 'settings: create, replace, revoke' },
   { to: '/$organisation/settings/approval', label: 'Approval', says: 'settings: what needs a second person' },
   { to: '/$organisation/settings/keys', label: 'Signing keys', says: 'settings: what verifies certificates' },

@@ -3,6 +3,6 @@
 import { parseSource, type SourceFile } from './source-file.ts'
 
 /** Parses a small set of files by path. */
-export function house(files: Readonly<Record<string, string>>): SourceFile[] {
+export function parseSources(files: Readonly<Record<string, string>>): SourceFile[] {
   return Object.entries(files).map(([path, text]) => parseSource(path, text))
 }

@@ -1,5 +1,5 @@
-// What would go, counted by the service: rows, bytes and services, what goes with them, what stays, and who
-// else must agree. It keeps its place while it is counted again.
+// The preview of an erasure, counted by the service: rows, bytes and services, what is erased with them, what
+// stays, and who else must approve. Its size does not change while it is counted again.
 
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
@@ -13,17 +13,17 @@ import { Table } from '../../ui/table.tsx'
 import { bytesText, countOf, countText } from '../../ui/units.ts'
 import type { Preview } from './use-preview.ts'
 
-interface WouldGoProps {
+interface PreviewSummaryProps {
   readonly preview: Preview
   readonly problem: string | null
 }
 
-export function WouldGo({ preview, problem }: WouldGoProps) {
+export function PreviewSummary({ preview, problem }: PreviewSummaryProps) {
   const { countAgain, data, error, isOld } = preview
   return (
-    <section aria-labelledby="would-go" aria-live="polite" aria-busy={isOld}>
-      <h2 id="would-go">4 What would go</h2>
-      <div className="would-go">
+    <section aria-labelledby="preview-summary" aria-live="polite" aria-busy={isOld}>
+      <h2 id="preview-summary">4 What would go</h2>
+      <div className="preview-summary">
         {problem !== null ? (
           <p className="muted">{problem}</p>
         ) : error !== null ? (
@@ -34,7 +34,7 @@ export function WouldGo({ preview, problem }: WouldGoProps) {
           <div className={isOld ? 'dimmed' : ''}>
             <Counted preview={data} />
             <p className="muted">
-              Counted <Instant at={data.created_at} />, holds until <Instant at={data.expires_at} />{' '}
+              Counted <Instant at={data.created_at} />, valid until <Instant at={data.expires_at} />{' '}
               <Button variant="subtle" size="compact-sm" onClick={countAgain}>
                 Count again
               </Button>
@@ -109,7 +109,7 @@ function servicesText(services: readonly string[], total: number): string {
   return more > 0 ? `${named} and ${more} more` : named || '–'
 }
 
-/** What goes with the rows, and what stays, in plain words. */
+/** Says what is erased with the rows, and what stays. */
 function consequences({ derived, held }: DeletionPreview): ReactNode[] {
   const { anomalies, anomalies_learned_from } = derived
   const lines: ReactNode[] = []
