@@ -76,8 +76,8 @@ export class SurvivorCopy {
   }
 
   /**
-   * Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile; always where it
-   * is at most `fewRows`.
+   * Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile: a small share
+   * or `fewRows`.
    */
   async copyAhead(table: ErasedTable, fewRows: number): Promise<boolean> {
     const parts = await this.#keepUnchanged(table)

@@ -300,7 +300,7 @@ test('a hold that another process places after a step has read the holds ends th
   const active = scene.holds.active.bind(scene.holds)
   let reads = 0
   scene.faults.runAt('planned', () => {
-    // From here the first reader of the holds looks for whole partitions, and the second is the step that acts.
+    // From here the first reader of the holds looks for whole partitions; the second is the step that acts.
     scene.holds.active = async (tenantId) => {
       const seen = await active(tenantId)
       if (++reads === 2) await place()
