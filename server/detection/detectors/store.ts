@@ -48,6 +48,8 @@ export interface DueDetector {
   readonly tenantId: string
   readonly placement: number
   readonly id: string
+  /** Since when, milliseconds since 1970. */
+  readonly dueAtMs: number
 }
 
 export interface AnomalyPage {
@@ -227,7 +229,7 @@ export class DetectionStore {
     const due = this.#control
       .selectFrom('detectors')
       .innerJoin('organisations', 'organisations.tenant_id', 'detectors.tenant_id')
-      .select(['detectors.tenant_id as tenantId', 'placement', 'id', 'next_run_at_ms'])
+      .select(['detectors.tenant_id as tenantId', 'placement', 'id', 'next_run_at_ms as dueAtMs'])
       .select(({ fn }) =>
         fn
           .agg<number>('row_number')
@@ -238,9 +240,9 @@ export class DetectionStore {
       .where('next_run_at_ms', '<=', nowMs)
     const rows = await this.#control
       .selectFrom(due.as('due'))
-      .select(['tenantId', 'placement', 'id'])
+      .select(['tenantId', 'placement', 'id', 'dueAtMs'])
       .where('nth', '<=', ofOne)
-      .orderBy('next_run_at_ms')
+      .orderBy('dueAtMs')
       .orderBy('id')
       .limit(limit)
       .execute()

@@ -399,6 +399,32 @@ test("a thousand due detectors of one organisation do not delay another's, also 
   assert.deepEqual([ran('acme'), ran('globex')], [1001, 2])
 })
 
+test("during a long turn of one organisation another's detectors run whenever they are due", {
+  timeout: 60_000,
+}, async () => {
+  await createDetector()
+  const order: string[] = []
+  const isOver = Promise.withResolvers<void>()
+  const longForAcme = {
+    runBatch: async (place: TenantPlace, ids: readonly string[]) => {
+      order.push(place.tenantId)
+      if (place.tenantId === 'acme') await isOver.promise
+      return runner.runBatch(place, ids)
+    },
+  }
+  const deps = { store, runner: longForAcme, clock, logger }
+  const round = runDueDetectors(deps, new AbortController().signal)
+  await clock.advance(1000)
+  await createDetector(globex, { schedule_minutes: 1 })
+  for (let tries = 0; order.length < 3 && tries < 10_000; tries++) {
+    if (clock.waiting > 0) await clock.advance(minuteMs)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.deepEqual(order.slice(0, 3), ['acme', 'globex', 'globex'])
+  isOver.resolve()
+  assert.equal(await round, 2, 'detectors, one of which ran more than once')
+})
+
 test('a round logs a failure, and does not log a detector that is deleted or running already', async () => {
   const [failing, busy, healthy] = [await createDetector(), await createDetector(), await createDetector()]
   const failingRunner = {

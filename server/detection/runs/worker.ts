@@ -1,6 +1,7 @@
 // The loop that runs due detectors. A round runs until no detector is due. Organisations take turns; in each
 // turn the detectors of one organisation run as a batch, the longest overdue first. So a thousand detectors
-// of one organisation delay the first of another by one turn at most. A detector whose runs were missed
+// of one organisation delay the first of another by one turn at most, and by none where fewer than four
+// organisations have a turn: during a long turn the round looks for what has become due. A detector whose runs were missed
 // while the service was down is run once, not once per missed run. The failure of one detector is logged and
 // does not affect the others.
 
@@ -53,15 +54,16 @@ export function createDetectionWorker(options: DetectionWorkerOptions): Periodic
 
 type RoundOptions = Pick<DetectionWorkerOptions, 'store' | 'runner' | 'clock' | 'logger'>
 
-/** Runs one round. Returns how many detectors were run; each is tried at most once. */
+/** Runs one round. Returns how many detectors were run; each is tried once for each time that it is due. */
 export async function runDueDetectors(options: RoundOptions, signal: AbortSignal): Promise<number> {
   const turns = new TurnQueue(options)
   const work = async (): Promise<void> => {
     while (!signal.aborted) {
       const turn = await turns.next()
-      if (turn === null) return
-      await runSome(options, turn, signal)
-      turns.end(turn)
+      if (turn !== null) {
+        await runSome(options, turn, signal)
+        turns.end(turn)
+      } else if (!(await turns.mayContinue(signal))) return
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work))
@@ -75,12 +77,14 @@ export async function runDueDetectors(options: RoundOptions, signal: AbortSignal
  */
 class TurnQueue {
   readonly #options: RoundOptions
-  readonly #tried = new Set<string>()
+  /** When each detector that was tried had been due. */
+  readonly #tried = new Map<string, number>()
   readonly #ranBy = new Map<string, number>()
   readonly #running = new Set<string>()
   #listed: DueDetector[] = []
   #listedAtMs: number | null = null
   #listing: Promise<void> = Promise.resolve()
+  #turnEnded = Promise.withResolvers<void>()
 
   constructor(options: RoundOptions) {
     this.#options = options
@@ -105,7 +109,7 @@ class TurnQueue {
     const turn = this.#waiting()
       .filter((one) => one.tenantId === tenantId)
       .slice(0, turnSize)
-    for (const { id } of turn) this.#tried.add(id)
+    for (const { dueAtMs, id } of turn) this.#tried.set(id, dueAtMs)
     this.#ranBy.set(tenantId, ran(tenantId) + turn.length)
     this.#running.add(tenantId)
     return turn
@@ -113,13 +117,30 @@ class TurnQueue {
 
   end([first]: readonly DueDetector[]): void {
     if (first !== undefined) this.#running.delete(first.tenantId)
+    this.#turnEnded.resolve()
+    this.#turnEnded = Promise.withResolvers<void>()
+  }
+
+  /**
+   * Waits until a turn has ended or the list is old, after which something may be due. Returns false where
+   * the round is over.
+   */
+  async mayContinue(signal: AbortSignal): Promise<boolean> {
+    if (this.#running.size === 0 || this.#tried.size >= roundSize) return false
+    const waited = new AbortController()
+    const isOld = this.#options.clock.sleep(everyMs, AbortSignal.any([signal, waited.signal]))
+    await Promise.race([this.#turnEnded.promise, isOld])
+    waited.abort()
+    return true
   }
 
   /**
    * Due detectors that were not tried, of organisations without a turn at present; the longest overdue first.
    */
   #waiting(): DueDetector[] {
-    return this.#listed.filter(({ id, tenantId }) => !this.#tried.has(id) && !this.#running.has(tenantId))
+    return this.#listed.filter(
+      ({ dueAtMs, id, tenantId }) => this.#tried.get(id) !== dueAtMs && !this.#running.has(tenantId),
+    )
   }
 
   async #refreshList(): Promise<void> {
