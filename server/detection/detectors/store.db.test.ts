@@ -319,8 +319,8 @@ test('enabled detectors are due when their time has come, the longest overdue fi
   const later = await create()
   await create(acme, { enabled: false })
   assert.deepEqual(await store.dueDetectors(clock.nowMs(), 9), [
-    { tenantId: 'globex', placement: 1, id: late.id },
-    { tenantId: 'acme', placement: 0, id: later.id },
+    { tenantId: 'globex', placement: 1, id: late.id, dueAtMs: clock.nowMs() - 1000 },
+    { tenantId: 'acme', placement: 0, id: later.id, dueAtMs: clock.nowMs() },
   ])
   await record(late, [])
   assert.deepEqual(
