@@ -1,9 +1,9 @@
 // The loop that runs due detectors. A round runs until no detector is due. Organisations take turns; in each
 // turn the detectors of one organisation run as a batch, the longest overdue first. So a thousand detectors
-// of one organisation delay the first of another by one turn at most, and by none where fewer than four
-// organisations have a turn: during a long turn the round looks for what has become due. A detector whose runs were missed
-// while the service was down is run once, not once per missed run. The failure of one detector is logged and
-// does not affect the others.
+// of one organisation delay the first of another by one turn at most, and not at all where fewer than four
+// organisations have a turn: during a long turn the round looks for what has become due. A detector whose
+// runs were missed while the service was down is run once, not once per missed run. The failure of one
+// detector is logged and does not affect the others.
 
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
