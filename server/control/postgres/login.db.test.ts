@@ -53,6 +53,18 @@ test('the message for clients names neither the role nor the database', async ()
   await control.destroy()
 })
 
+test('a role that may not ask for the timeline of the server can use the database', async () => {
+  const role = 'lethe_without_timeline'
+  const administer = (text: string) => sql.raw(text).execute(plane.control)
+  await administer(`create role ${role} login`)
+  await administer('revoke execute on function pg_walfile_name(pg_lsn) from public')
+  const control = openPostgres({ ...server, user: role })
+  const { rows: found } = await sql`select session_user::text as user`.execute(control)
+  assert.deepEqual(found, [{ user: role }])
+  await control.destroy()
+  await administer(`drop role ${role}`)
+})
+
 test('each problem with the address of a control plane is named at the start', async () => {
   const cases = [
     [{ database: 'nowhere', password }, /database "nowhere" does not exist/],

@@ -3,7 +3,7 @@
 // closed and never used again. Every wait has a limit.
 
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import { type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg'
+import { type ClientBase, DatabaseError, Pool, type PoolClient, type PoolConfig } from 'pg'
 import { AppError } from '../../core/app-error.ts'
 import { Failover } from '../failover.ts'
 import { ControlFigures } from '../figures.ts'
@@ -55,14 +55,16 @@ const sessionStatement = `select set_config('extra_float_digits', '1', false),
 const timelineStatement = `select case when not pg_is_in_recovery()
   then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline`
 
-/** Returns null also from a server that is like PostgreSQL and has another log. */
+/** Errors of a server that is like PostgreSQL and has another log, or lets nobody ask for it. */
+const noTimelineCodes = new Set(['0A000', '42501', '42883'])
+
 async function readTimeline(client: ClientBase): Promise<string | null> {
   try {
     const { rows } = await client.query<{ timeline: string | null }>(timelineStatement)
     return rows[0]?.timeline ?? null
   } catch (error) {
-    if (endsConnection(error)) throw error
-    return null
+    if (error instanceof DatabaseError && noTimelineCodes.has(error.code ?? '')) return null
+    throw error
   }
 }
 
