@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { restoreBackup } from '../../server/backup/restore.ts'
+import { waitFor } from '../wait-for.ts'
 import {
   acme,
   ask,
@@ -256,8 +257,10 @@ describe('a backup', () => {
     )
     await service.standing
     const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
-    while ((await lethe(dirs, 'backup', 'list')).out === '')
-      await new Promise((resolve) => setImmediate(resolve))
+    await waitFor(
+      () => lethe(dirs, 'backup', 'list'),
+      ({ out }) => out !== '',
+    )
     await service.kill()
     await command.saying
     const again = await serveReady(dirs)

@@ -72,8 +72,10 @@ async function serve(env: Record<string, string | undefined>, starter: keyof typ
 }
 
 async function ready(address: string): Promise<void> {
-  for (let tries = 0; tries < 10_000; tries++) if ((await fetch(`${address}/readyz`)).status === 200) return
-  assert.fail('The service did not become ready.')
+  await waitFor(
+    async () => (await fetch(`${address}/readyz`)).status,
+    (status) => status === 200,
+  )
 }
 
 async function me(

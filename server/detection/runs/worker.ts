@@ -59,11 +59,10 @@ export async function runDueDetectors(options: RoundOptions, signal: AbortSignal
   const turns = new TurnQueue(options)
   const work = async (): Promise<void> => {
     while (!signal.aborted) {
-      const turn = await turns.next()
-      if (turn !== null) {
-        await runSome(options, turn, signal)
-        turns.end(turn)
-      } else if (!(await turns.mayContinue(signal))) return
+      const turn = await turns.next(signal)
+      if (turn === null) return
+      await runSome(options, turn, signal)
+      turns.end(turn)
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work))
@@ -94,11 +93,22 @@ class TurnQueue {
     return this.#tried.size
   }
 
-  /** Due detectors of one organisation; null where none is due or the round has run enough. */
-  async next(): Promise<readonly DueDetector[] | null> {
-    if (this.#tried.size >= roundSize) return null
-    this.#listing = this.#listing.then(() => this.#refreshList())
-    await this.#listing
+  /**
+   * Due detectors of one organisation. Where none is due, waits for as long as another turn is in progress;
+   * then, or where the round has run enough, null.
+   */
+  async next(signal: AbortSignal): Promise<readonly DueDetector[] | null> {
+    while (this.#tried.size < roundSize) {
+      this.#listing = this.#listing.then(() => this.#refreshList())
+      await this.#listing
+      const turn = this.#begin()
+      if (turn !== null || this.#running.size === 0 || signal.aborted) return turn
+      await this.#change(signal)
+    }
+    return null
+  }
+
+  #begin(): readonly DueDetector[] | null {
     const ran = (tenantId: string) => this.#ranBy.get(tenantId) ?? 0
     const first = this.#waiting().reduce<DueDetector | null>(
       (best, one) => (best === null || ran(one.tenantId) < ran(best.tenantId) ? one : best),
@@ -121,17 +131,12 @@ class TurnQueue {
     this.#turnEnded = Promise.withResolvers<void>()
   }
 
-  /**
-   * Waits until a turn has ended or the list is old, after which something may be due. Returns false where
-   * the round is over.
-   */
-  async mayContinue(signal: AbortSignal): Promise<boolean> {
-    if (this.#running.size === 0 || this.#tried.size >= roundSize) return false
+  /** Waits until a turn has ended or the list is old: then something may be due. */
+  async #change(signal: AbortSignal): Promise<void> {
     const waited = new AbortController()
     const isOld = this.#options.clock.sleep(everyMs, AbortSignal.any([signal, waited.signal]))
     await Promise.race([this.#turnEnded.promise, isOld])
     waited.abort()
-    return true
   }
 
   /**
