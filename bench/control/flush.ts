@@ -118,20 +118,22 @@ function allTheTime(pauseMs: number, run: () => Promise<unknown>): () => Promise
 }
 
 /** One organisation's anomalies, as a page of the list. */
-const readAllTheTime = (control: Control) =>
-  allTheTime(0, () =>
+function readAllTheTime(control: Control): () => Promise<Waits> {
+  return allTheTime(0, () =>
     control.selectFrom('anomalies').select('id').where('tenant_id', '=', 'org-1').limit(50).execute(),
   )
+}
 
 /** One anomaly, as a detector that follows it. */
-const writeAllTheTime = (control: Control) =>
-  allTheTime(writePauseMs, () =>
+function writeAllTheTime(control: Control): () => Promise<Waits> {
+  return allTheTime(writePauseMs, () =>
     control
       .updateTable('anomalies')
       .set({ updated_at_ms: 1 })
       .where('id', '=', `ano_${'1'.padStart(22, '0')}`)
       .execute(),
   )
+}
 
 async function measure(control: Control, anomalies: number): Promise<void> {
   const [flushMs, tableMs, logBytes]: [number[], number[], number[]] = [[], [], []]
@@ -172,8 +174,13 @@ async function measure(control: Control, anomalies: number): Promise<void> {
   })
 }
 
-const longestOf = (waits: readonly Waits[]) => rounded(Math.max(...waits.map(({ longestMs }) => longestMs)))
-const refusedOf = (waits: readonly Waits[]) => waits.reduce((sum, { refused }) => sum + refused, 0)
+function longestOf(waits: readonly Waits[]): number {
+  return rounded(Math.max(...waits.map(({ longestMs }) => longestMs)))
+}
+
+function refusedOf(waits: readonly Waits[]): number {
+  return waits.reduce((sum, { refused }) => sum + refused, 0)
+}
 
 /** Returns whether the flush succeeded; another use of the tables may keep it from that. */
 async function flushed(control: Control): Promise<boolean> {
