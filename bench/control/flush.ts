@@ -1,7 +1,7 @@
 // What it costs to remove erased anomalies from the files of PostgreSQL, by how many anomalies there are: how
-// long the flush of an erasure takes, and how long those who read and write anomalies all the time have to
-// wait meanwhile. All are beside one reading of the whole table, which depends on the same machine. PostgreSQL
-// is Debian's, on the same disk, reached by a socket.
+// long the flush of an erasure takes, and how long those who read and write anomalies all the time wait
+// meanwhile. All are beside one reading of the whole table, which depends on the same machine. PostgreSQL is
+// Debian's, on the same disk, reached by a socket.
 //
 //   npm run bench -- control/flush [--anomalies 10000,100000,1000000] [--organisations 10000] [--rounds 3]
 //     [--root /tmp]

@@ -1,5 +1,5 @@
-// What PostgreSQL knows of a table besides its rows, as text: for a copy that takes the place of the table and
-// must be equal in everything. Objects that a copy could not have are named too, as a reason not to copy.
+// What PostgreSQL knows of a table besides its rows, as text: for a copy that takes the place of the table
+// and must be equal in everything. Objects that a copy could not have are a reason not to copy.
 
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Control } from '../database.ts'
