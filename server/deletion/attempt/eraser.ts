@@ -205,7 +205,7 @@ class TableEraser<Step extends PartitionStep> {
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])
     await table.promiseSwap()
     await failpoint('swap promised')
-    await table.makeSwap()
+    await table.makeSwap(partitionId)
     await fences.publish([{ kind: 'closed', placement, isClosed: false }])
     await failpoint('partition replaced')
     return selected === own ? 'dropped' : 'rewritten'
