@@ -71,8 +71,8 @@ async function waitUntilGone(
   signal: AbortSignal,
 ): Promise<void> {
   let waiting = withParts(await deadParts(deps, names, place))
-  for (const table of waiting.keys()) await clearNow(deps.engine, table)
   for (let poll = 0; waiting.size > 0; poll++) {
+    for (const table of waiting.keys()) await clearNow(deps.engine, table)
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     const dead = await deadParts(deps, [...waiting.keys()], place)
     const left = [...waiting].map(([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)])
@@ -85,7 +85,7 @@ async function waitUntilGone(
 
 /**
  * The engine removes replaced parts in rounds, a second apart. Dropping a partition, also one that does not
- * exist, makes it remove all it can at once.
+ * exist, makes it remove at once all that no statement uses at that moment.
  */
 async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
