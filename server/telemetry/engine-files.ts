@@ -20,8 +20,9 @@ export interface LocalEngineFiles {
    */
   tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Returns the names of everything in the folders of the tables' parts, also of detached parts, by table. The
-   * name of a detached part starts with the reason and `_`. Throws EngineError where there is no such table.
+   * Returns the names of everything in the folders of the tables' parts, also of detached parts, by table.
+   * The name of a detached part starts with the reason and `_`. Throws EngineError where there is no such
+   * table.
    */
   partNames(tables: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>
   /** Syncs the folders of the tables' parts, so that parts that were removed from them stay removed. */

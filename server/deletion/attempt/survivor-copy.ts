@@ -191,9 +191,9 @@ export class SurvivorCopy {
 }
 
 /**
- * Returns the engine with the settings by which each insert is synced: the copy must be on the disk before the
- * original leaves it. In the text that creates the copy, because changing the settings of a table that exists
- * takes the engine longer than creating it.
+ * Returns the engine with the settings by which each insert is synced: the copy must be on the disk before
+ * the original leaves it. In the text that creates the copy, because changing the settings of a table that
+ * exists takes the engine longer than creating it.
  */
 function syncedEngine(text: string): string {
   const [keys, settings = ''] = text.split(' SETTINGS ')
