@@ -1,5 +1,6 @@
 // The files in deploy/ for systemd and containers: their settings exist, their commands do what the launcher
-// expects, and systemd accepts the unit. No container is built here.
+// expects, and systemd accepts the unit. tests/scenario/image.test.ts starts the service from what the image
+// copies. No container is built here.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -116,14 +117,6 @@ test('the launcher accepts the stamp that the image writes, and installs nothing
   assert.equal(spawnSync('sh', ['-c', command], { cwd: folder }).status, 0)
   const expected = createHash('sha256').update(read('package-lock.json')).digest('hex')
   assert.equal(readFileSync(join(folder, 'node_modules', '.lethe-installed'), 'utf8'), expected)
-})
-
-test('the image builds the console with a function that exists', async () => {
-  const path = /import\('\/opt\/lethe\/(\S+)'\)/.exec(image)?.[1]
-  assert.equal(path, 'server/http/console/console-build.ts')
-  const { buildConsole } = await import('../server/http/console/console-build.ts')
-  assert.equal(typeof buildConsole, 'function')
-  assert.match(image, /const \{ buildConsole \} = /)
 })
 
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0

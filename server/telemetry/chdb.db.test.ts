@@ -267,11 +267,12 @@ test('rows are returned as objects, 64-bit integers as text, and texts unchanged
 test('every telemetry table exists and has a folder; other tables have none', async () => {
   const folder = newFolder()
   await withEngine(folder, async (engine) => {
-    for (const { name } of tables) {
-      assert.ok((await engine.files.tableFolder(name)).startsWith(folder), name)
-    }
-    await assert.rejects(engine.files.tableFolder('no_such_table'), EngineError)
-    await assert.rejects(engine.files.partNames('no_such_table'), EngineError, 'never an empty list')
+    const names = tables.map(({ name }) => name)
+    const folders = await engine.files.tableFolders(names)
+    assert.deepEqual([...folders.keys()], names)
+    for (const [name, path] of folders) assert.ok(path.startsWith(folder), name)
+    await assert.rejects(engine.files.tableFolders(['otel_logs', 'no_such_table']), EngineError)
+    await assert.rejects(engine.files.partNames(['no_such_table']), EngineError, 'never an empty list')
   })
 })
 
@@ -294,7 +295,10 @@ test('an idle session that has read a partition keeps none of its files after th
     await insertRows(engine, place, batchOf('otel_logs', [monday]))
     // Each reader has read the table before its partition is dropped.
     await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
-    const parts = async () => (await engine.files.partNames('otel_logs')).filter((name) => /^\d+-/.test(name))
+    const parts = async () => {
+      const names = (await engine.files.partNames(['otel_logs'])).get('otel_logs')
+      return names?.filter((name) => /^\d+-/.test(name)) ?? assert.fail('no such table')
+    }
     assert.equal((await parts()).length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))
     // The command drops the partition; the engine removes its files when another partition, which does not

@@ -7,7 +7,7 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
 import { EngineError, type TelemetryEngine } from './engine.ts'
-import { raw, sql } from './sql.ts'
+import { Bound, raw, sql } from './sql.ts'
 
 export interface LocalEngineFiles {
   /**
@@ -16,16 +16,17 @@ export interface LocalEngineFiles {
    */
   sync(): Promise<void>
   /**
-   * Returns the folder that contains the parts of a table. Throws EngineError where there is no such table.
+   * Returns the folder that contains the parts, by table. Throws EngineError where there is no such table.
    */
-  tableFolder(table: string): Promise<string>
+  tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Returns the names of everything in the folder of a table's parts, also of detached parts. The name of a
-   * detached part starts with the reason and `_`.
+   * Returns the names of everything in the folders of the tables' parts, also of detached parts, by table.
+   * The name of a detached part starts with the reason and `_`. Throws EngineError where there is no such
+   * table.
    */
-  partNames(table: string): Promise<string[]>
-  /** Syncs the folders of a table's parts, so that parts that were removed from them stay removed. */
-  syncFolders(table: string): Promise<void>
+  partNames(tables: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>
+  /** Syncs the folders of the tables' parts, so that parts that were removed from them stay removed. */
+  syncFolders(tables: readonly string[]): Promise<void>
   /**
    * Copies all tables to `path` below the backup folder, as of one moment for each table. `id` names the copy
    * among those that the engine lists. Throws EngineError, after the engine has ended the copy, when `signal`
@@ -57,23 +58,33 @@ export class EngineFolder implements LocalEngineFiles {
     this.sync = sync
   }
 
-  async tableFolder(table: string): Promise<string> {
-    const [row] = await this.#engine.select<{ data_paths: string[] }>(
-      sql`select data_paths from system.tables where database = currentDatabase() and name = ${table}`,
+  async tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.#engine.select<{ name: string; data_paths: string[] }>(
+      sql`select name, data_paths from system.tables
+        where database = currentDatabase() and name in ${new Bound('Array(String)', tables)}`,
     )
-    const path = row?.data_paths[0]
-    if (path === undefined)
-      throw new EngineError(`The telemetry engine has no folder of a table ${table}`, {})
-    return path
+    const found = new Map(rows.map(({ name, data_paths }) => [name, data_paths[0]]))
+    return new Map(
+      tables.map((table) => {
+        const path = found.get(table)
+        if (path === undefined)
+          throw new EngineError(`The telemetry engine has no folder of a table ${table}`, {})
+        return [table, path]
+      }),
+    )
   }
 
-  async partNames(table: string): Promise<string[]> {
-    const names = await Promise.all((await this.#folders(table)).map((folder) => readdir(folder)))
-    return names.flat()
+  async partNames(tables: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+    const named = [...(await this.tableFolders(tables))].map(async ([table, folder]) => {
+      const names = await Promise.all(withDetached(folder).map((path) => readdir(path)))
+      return [table, names.flat()] as const
+    })
+    return new Map(await Promise.all(named))
   }
 
-  async syncFolders(table: string): Promise<void> {
-    for (const folder of await this.#folders(table)) {
+  async syncFolders(tables: readonly string[]): Promise<void> {
+    const folders = [...(await this.tableFolders(tables)).values()].flatMap(withDetached)
+    for (const folder of folders) {
       const handle = await open(folder, 'r')
       try {
         await handle.sync()
@@ -105,11 +116,6 @@ export class EngineFolder implements LocalEngineFiles {
     await this.#engine.command(raw(`RESTORE DATABASE default FROM File('${checkedName(path)}')`))
   }
 
-  async #folders(table: string): Promise<string[]> {
-    const path = await this.tableFolder(table)
-    return [path, join(path, 'detached')]
-  }
-
   async #findCopy(id: string): Promise<RunningCopy> {
     const [copy] = await this.#engine.select<RunningCopy>(
       sql`SELECT status, error, query_id FROM system.backups WHERE id = ${id}`,
@@ -124,6 +130,9 @@ interface RunningCopy {
   readonly error: string
   readonly query_id: string
 }
+
+/** Returns the folder of a table and that of its detached parts. */
+const withDetached = (folder: string) => [folder, join(folder, 'detached')]
 
 /** The name becomes part of a statement that can't have bound values. */
 function checkedName(name: string): string {

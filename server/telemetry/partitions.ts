@@ -11,6 +11,9 @@ export interface PartitionSize {
   readonly bytes: number
 }
 
+/** Sizes by `<table> <partition id>`. */
+export type PartitionSizes = ReadonlyMap<string, PartitionSize>
+
 /** The partition id of a row, as an expression for statements that can't use the engine's own column. */
 export function partitionIdOf(timeColumn: string, placement: number): Sql {
   return sql`concat(${`${placement}-`}, formatDateTime(toMonday(${raw(timeColumn)}), '%Y%m%d'))`
@@ -19,10 +22,7 @@ export function partitionIdOf(timeColumn: string, placement: number): Sql {
 /**
  * Returns the sizes by `<table> <partition id>` of every partition of a placement, in all telemetry tables.
  */
-export async function partitionSizes(
-  engine: TelemetryEngine,
-  placement: number,
-): Promise<ReadonlyMap<string, PartitionSize>> {
+export async function partitionSizes(engine: TelemetryEngine, placement: number): Promise<PartitionSizes> {
   const found = await engine.select<{ key: string; total: string; bytes: string }>(
     sql`SELECT concat(table, ' ', partition_id) AS key, toString(sum(rows)) AS total, toString(sum(bytes_on_disk)) AS bytes
 FROM system.parts

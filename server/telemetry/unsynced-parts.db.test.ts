@@ -69,7 +69,7 @@ async function said(engine: TelemetryEngine): Promise<string[]> {
 }
 
 async function detached({ files }: LocalEngine): Promise<string[]> {
-  const path = await files.tableFolder('otel_logs')
+  const [path = assert.fail('no folder')] = (await files.tableFolders(['otel_logs'])).values()
   return readdirSync(join(path, 'detached'))
 }
 

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { waitFor } from '../wait-for.ts'
 
-const launcher = fileURLToPath(new URL('../../scripts/lethe.mjs', import.meta.url))
+const launcherHere = fileURLToPath(new URL('../../scripts/lethe.mjs', import.meta.url))
 
 /** What the service prints when it has started. The token is null at every start but the first. */
 interface Started {
@@ -39,9 +39,13 @@ export interface SupervisedService {
   readonly outputEnded: Promise<unknown>
 }
 
-/** Starts the service with settings by their environment variables, and waits until it is ready. */
+/**
+ * Starts the service with settings by their environment variables, and waits until it is ready. `launcher` is
+ * scripts/lethe.mjs, of this clone or of a copy.
+ */
 export async function superviseService(
   settings: Readonly<Record<string, string>>,
+  launcher = launcherHere,
 ): Promise<SupervisedService> {
   const supervisor = spawn(process.execPath, [launcher, 'serve', '--json'], {
     env: { ...process.env, LETHE_PORT: '0', LETHE_ENGINE_MEMORY_MB: '1024', ...settings },

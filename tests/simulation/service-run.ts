@@ -168,12 +168,12 @@ export class Failpoints {
 /** Side tables, and parts that no longer belong to a table but are still listed or on disk. */
 export async function remainsIn(engine: LocalEngine): Promise<string[]> {
   const remains = (await sideTables(engine)).map(({ name }) => name)
-  for (const { name } of tables) {
+  const folders = await engine.files.tableFolders(tables.map(({ name }) => name))
+  for (const [name, folder] of folders) {
     const listed = await engine.select<{ name: string; active: number }>(
       sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${name}`,
     )
     const active = new Set(listed.filter((part) => part.active === 1).map((part) => part.name))
-    const folder = await engine.files.tableFolder(name)
     const onDisk = (await readdir(folder)).filter((entry) => /\d_\d/.test(entry))
     const detached = await readdir(join(folder, 'detached'))
     const dead = new Set([...listed.map((part) => part.name), ...onDisk].filter((part) => !active.has(part)))

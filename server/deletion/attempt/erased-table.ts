@@ -116,9 +116,10 @@ export class ErasedTable {
     this.#isPromised = true
   }
 
-  async makeSwap(): Promise<void> {
+  /** Makes the promised swap of the partition that was copied. */
+  async makeSwap(partitionId: string): Promise<void> {
     this.requireLock()
-    await makeSwap(this.#engine, this.#swapName)
+    await makeSwap(this.#engine, this.#swapName, checkedId(partitionId))
   }
 
   /** Throws ErasureStopped where the lock was lost. */

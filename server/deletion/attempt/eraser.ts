@@ -7,6 +7,7 @@
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
 import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
@@ -44,6 +45,8 @@ export type ErasureAction = 'none' | 'dropped' | 'rewritten'
 interface PartitionStep {
   readonly store: string
   readonly partitionId: string
+  /** Selected rows, as they were planned. */
+  readonly rows: number
 }
 
 /** Records what happens to the partitions. */
@@ -66,8 +69,8 @@ interface ErasureRecord<Step extends PartitionStep> {
  * there.
  *
  * Nobody can commit to the placement while it is locked, so a lock covers only what depends on the rows of
- * that moment: what is counted before to find whole partitions is counted again under it, and survivors are
- * counted and copied before, as far as they are the same under it.
+ * that moment: partitions that were planned as whole are counted again under it, and survivors of large ones
+ * are counted and copied before, as far as they are the same under it.
  */
 export async function erasePartitions<Step extends PartitionStep>(
   deps: EraserDeps,
@@ -77,9 +80,10 @@ export async function erasePartitions<Step extends PartitionStep>(
   record: ErasureRecord<Step>,
   signal: AbortSignal,
 ): Promise<void> {
+  const sizes = await partitionSizes(deps.engine, place.placement)
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
     if (signal.aborted) throw new ErasureStopped(signal)
-    const eraser = new TableEraser(deps, place, selection, store, record)
+    const eraser = new TableEraser(deps, place, selection, store, record, sizes)
     const dropped = await eraser.dropWhole(ofStore)
     for (const step of ofStore) {
       if (dropped.includes(step)) continue
@@ -105,8 +109,7 @@ class TableEraser<Step extends PartitionStep> {
   readonly #selection: DeletionSelection
   readonly #store: string
   readonly #record: ErasureRecord<Step>
-  /** What the partitions had when they were counted last, without a lock. */
-  #counts: ReadonlyMap<string, SurvivalCounts> = new Map()
+  readonly #sizes: PartitionSizes
 
   constructor(
     deps: EraserDeps,
@@ -114,34 +117,38 @@ class TableEraser<Step extends PartitionStep> {
     selection: DeletionSelection,
     store: string,
     record: ErasureRecord<Step>,
+    sizes: PartitionSizes,
   ) {
     this.#deps = deps
     this.#place = place
     this.#selection = selection
     this.#store = store
     this.#record = record
+    this.#sizes = sizes
   }
 
   /**
-   * Drops the partitions that have only selected rows, and returns them. Counting partitions together costs
-   * little more than counting one. A crash may leave some dropped and some not.
+   * Drops the partitions that have only selected rows, and returns them. Only those are counted of which the
+   * plan has every row; the others are counted one by one. A crash may leave some dropped and some not.
    */
   async dropWhole(steps: readonly Step[]): Promise<readonly Step[]> {
-    const { activeHolds, attempt, failpoint, inTurn } = this.#deps
-    const whole = await inTurn(async () => {
-      const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
-      this.#counts = await countsOf(table, steps)
-      return [...wholeIn(this.#counts, steps).keys()]
-    })
+    const { failpoint, inTurn } = this.#deps
+    const whole = steps.filter((step) => step.rows === this.#rowsIn(step))
     if (whole.length === 0) return []
     const dropped = await inTurn(() => this.#locked((table, holds) => this.#drop(table, whole, holds)))
     if (dropped.length > 0) await failpoint('step recorded')
     return dropped
   }
 
+  /** Returns the rows of all organisations in the partition, counted without a lock. */
+  #rowsIn({ partitionId, store }: Step): number {
+    return this.#sizes.get(`${store} ${partitionId}`)?.rows ?? 0
+  }
+
   async #drop(table: ErasedTable, steps: readonly Step[], holds: readonly ActiveHold[]): Promise<Step[]> {
     const { failpoint } = this.#deps
-    const rowsOf = wholeIn(await countsOf(table, steps), steps)
+    const counts = await table.counts(steps.map(({ partitionId }) => partitionId))
+    const rowsOf = wholeIn(counts, steps)
     if (rowsOf.size === 0) return []
     await this.#record.begin(rowsOf, holds)
     await failpoint('before partition step')
@@ -156,10 +163,9 @@ class TableEraser<Step extends PartitionStep> {
   async erase(step: Step): Promise<void> {
     const { attempt, engine, fewRows = usualFewRows, inTurn } = this.#deps
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
-    const { total } = this.#counts.get(step.partitionId) ?? noRows
     await inTurn(async () => {
       await copy.create(attempt)
-      if (total > fewRows) await this.#copyAhead(copy, fewRows)
+      if (this.#rowsIn(step) > fewRows) await this.#copyAhead(copy, fewRows)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)
         await this.#record.done([step], action)
@@ -205,7 +211,7 @@ class TableEraser<Step extends PartitionStep> {
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])
     await table.promiseSwap()
     await failpoint('swap promised')
-    await table.makeSwap()
+    await table.makeSwap(partitionId)
     await fences.publish([{ kind: 'closed', placement, isClosed: false }])
     await failpoint('partition replaced')
     return selected === own ? 'dropped' : 'rewritten'
@@ -230,13 +236,6 @@ class TableEraser<Step extends PartitionStep> {
     const target = { ...this.#selection, held: holds }
     return new ErasedTable(this.#deps.engine, this.#place, target, this.#store, lock)
   }
-}
-
-function countsOf(
-  table: ErasedTable,
-  steps: readonly PartitionStep[],
-): Promise<ReadonlyMap<string, SurvivalCounts>> {
-  return table.counts(steps.map(({ partitionId }) => partitionId))
 }
 
 /** Returns the steps whose partitions have only selected rows, with the number of these. */

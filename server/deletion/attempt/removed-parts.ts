@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import { type Signal, tablesOf } from '../../telemetry/schema/tables.ts'
-import { raw, sql } from '../../telemetry/sql.ts'
+import { Bound, raw, sql } from '../../telemetry/sql.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
 interface RemovalDeps {
@@ -61,7 +61,7 @@ export async function waitUntilRemoved(
 ): Promise<void> {
   const names = tablesOf(signals).map(({ name }) => name)
   await waitUntilGone(deps, place, names, signal)
-  for (const name of names) await deps.files?.syncFolders(name)
+  await deps.files?.syncFolders(names)
 }
 
 async function waitUntilGone(
@@ -70,19 +70,14 @@ async function waitUntilGone(
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  let waiting: { readonly table: string; readonly parts: ReadonlySet<string> }[] = []
-  for (const table of names) waiting.push({ table, parts: await deadParts(deps, table, place) })
-  waiting = waiting.filter(({ parts }) => parts.size > 0)
-  for (const { table } of waiting) await clearNow(deps.engine, table)
-  for (let poll = 0; waiting.length > 0; poll++) {
+  let waiting = withParts(await deadParts(deps, names, place))
+  for (let poll = 0; waiting.size > 0; poll++) {
+    for (const table of waiting.keys()) await clearNow(deps.engine, table)
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
-    const left = []
-    for (const { table, parts } of waiting) {
-      const dead = await deadParts(deps, table, place)
-      left.push({ table, parts: parts.intersection(dead) })
-    }
-    waiting = left.filter(({ parts }) => parts.size > 0)
-    if (waiting.length === 0) return
+    const dead = await deadParts(deps, [...waiting.keys()], place)
+    const left = [...waiting].map(([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)])
+    waiting = withParts(new Map(left as [string, ReadonlySet<string>][]))
+    if (waiting.size === 0) return
     if (signal.aborted) throw new ErasureStopped(signal)
     await deps.clock.sleep(removalPollMs, signal)
   }
@@ -90,38 +85,51 @@ async function waitUntilGone(
 
 /**
  * The engine removes replaced parts in rounds, a second apart. Dropping a partition, also one that does not
- * exist, makes it remove all it can at once.
+ * exist, makes it remove at once all that no statement uses at that moment.
  */
 async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
 }
 
+/** Names of parts by table. */
+type PartsByTable = ReadonlyMap<string, ReadonlySet<string>>
+
+const none: ReadonlySet<string> = new Set()
+
+function withParts(parts: PartsByTable): PartsByTable {
+  return new Map([...parts].filter(([, names]) => names.size > 0))
+}
+
 /**
- * Returns parts of the placement that are no longer part of the table but still listed or on disk. A merge in
- * progress writes into a folder of its own, for minutes if it is large. While all its sources are still part
- * of the table, that folder has nothing that a count of the table would not find, so it is left out.
+ * Returns parts of the placement that are no longer part of their table but still listed or on disk. A merge
+ * in progress writes into a folder of its own, for minutes if it is large. While all its sources are still
+ * part of the table, that folder has nothing that a count of the table would not find, so it is left out.
  */
 async function deadParts(
   { engine, files }: RemovalDeps,
-  table: string,
+  tables: readonly string[],
   place: TenantPlace,
-): Promise<Set<string>> {
+): Promise<PartsByTable> {
+  const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', tables)}`
   // Read first: sources that are part of the table afterwards were so when the merge was listed.
-  const merges = await engine.select<{ result: string; sources: string[] }>(
-    sql`SELECT result_part_name AS result, source_part_names AS sources FROM system.merges
-      WHERE database = currentDatabase() AND table = ${table}`,
+  const merges = await engine.select<{ of: string; result: string; sources: string[] }>(
+    sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
   )
-  const onDisk = (await files?.partNames(table)) ?? []
-  const listed = await engine.select<{ name: string; active: number }>(
-    sql`SELECT name, active FROM system.parts WHERE database = currentDatabase() AND table = ${table} AND startsWith(partition_id, ${`${place.placement}-`})`,
+  const onDisk = await files?.partNames(tables)
+  const listed = await engine.select<{ of: string; name: string; active: number }>(
+    sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
   )
-  const active = new Set(listed.filter((part) => part.active === 1).map(({ name }) => name))
   const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
-  const dead = [...listed.map(({ name }) => name), ...onDisk.filter((entry) => ownPart.test(entry))]
-  const harmless = new Set(
-    merges
-      .filter(({ sources }) => sources.every((name) => active.has(name)))
-      .map(({ result }) => `tmp_merge_${result}`),
+  return new Map(
+    tables.map((table) => {
+      const ofTable = listed.filter(({ of }) => of === table)
+      const active = new Set(ofTable.filter((part) => part.active === 1).map(({ name }) => name))
+      const found = (onDisk?.get(table) ?? []).filter((entry) => ownPart.test(entry))
+      const harmless = merges
+        .filter(({ of, sources }) => of === table && sources.every((name) => active.has(name)))
+        .map(({ result }) => `tmp_merge_${result}`)
+      const dead = new Set([...ofTable.map(({ name }) => name), ...found])
+      return [table, dead.difference(active).difference(new Set(harmless))]
+    }),
   )
-  return new Set(dead.filter((name) => !active.has(name) && !harmless.has(name)))
 }

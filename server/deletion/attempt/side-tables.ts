@@ -63,16 +63,17 @@ async function recoverSwap(
   const placement = partsOf(name).placement
   await fences.publish([{ kind: 'closed', placement, isClosed: true }])
   try {
-    await locks.writes.exclusively([placement], () => makeSwap(engine, name))
+    await locks.writes.exclusively([placement], async () =>
+      makeSwap(engine, name, await swapPartition(engine, name)),
+    )
   } catch (error) {
     failed.set(placement, error)
   }
 }
 
-/** Makes a promised swap, also one that was made before, and drops its side table. */
-export async function makeSwap(engine: TelemetryEngine, name: string): Promise<void> {
+/** Makes the promised swap of a partition, also one that was made before, and drops its side table. */
+export async function makeSwap(engine: TelemetryEngine, name: string, partitionId: string): Promise<void> {
   const { table } = partsOf(name)
-  const partitionId = await swapPartition(engine, name)
   await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
 }

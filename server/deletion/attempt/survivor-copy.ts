@@ -60,13 +60,19 @@ export class SurvivorCopy {
 
   async create(attempt: PlacementLock): Promise<void> {
     requireLock(attempt)
-    await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table}`))
-    // The copy must be on the disk before the original leaves it.
-    await this.#engine.command(
-      raw(`ALTER TABLE ${this.#name} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`),
-    )
+    const engine = syncedEngine(await this.#engineText())
+    await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table} ENGINE = ${engine}`))
     // A piece, or a try that failed, can be removed only while no part of the copy has rows of another one.
     await this.#engine.command(raw(`SYSTEM STOP MERGES ${this.#name}`))
+  }
+
+  /** Returns the engine of the table, its keys and its settings, as text. */
+  async #engineText(): Promise<string> {
+    const [found] = await this.#engine.select<{ text: string }>(
+      sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${this.#table}`,
+    )
+    if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${this.#table}`)
+    return found.text
   }
 
   /** Drops it where no swap needed it. */
@@ -161,9 +167,10 @@ export class SurvivorCopy {
     await this.#engine.command(raw(`ALTER TABLE ${this.#name} ${drops.join(', ')}`))
   }
 
+  /** Counts only the partition that will be replaced: the engine swaps no other rows in. */
   async #copiedRows(): Promise<number> {
     const [copied] = await this.#engine.select<{ rows: string }>(
-      sql`SELECT count() AS rows FROM ${raw(this.#name)}`,
+      sql`SELECT count() AS rows FROM ${raw(this.#name)} WHERE _partition_id = ${this.#partitionId}`,
     )
     return Number(copied?.rows)
   }
@@ -181,6 +188,17 @@ export class SurvivorCopy {
     )
     return parts.map(({ name, rows }) => ({ name, rows: Number(rows) }))
   }
+}
+
+/**
+ * Returns the engine with the settings by which each insert is synced: the copy must be on the disk before
+ * the original leaves it. In the text that creates the copy, because changing the settings of a table that
+ * exists takes the engine longer than creating it.
+ */
+function syncedEngine(text: string): string {
+  const [keys, settings = ''] = text.split(' SETTINGS ')
+  const others = settings.split(', ').filter((setting) => setting !== '' && !setting.startsWith('fsync_'))
+  return `${keys} SETTINGS ${[...others, 'fsync_after_insert = 1', 'fsync_part_directory = 1'].join(', ')}`
 }
 
 /** Returns the pieces that still have exactly the rows that they had. */

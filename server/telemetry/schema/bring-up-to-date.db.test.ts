@@ -16,7 +16,7 @@ import { raw, render, type Sql, sql } from '../sql.ts'
 import { TenantReader } from '../tenant-reader.ts'
 import { mapColumnExpression } from './attribute-pairs.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
-import { foundColumns } from './column-text.ts'
+import { type FoundColumn, foundColumns } from './column-text.ts'
 import { createSchema } from './create-schema.ts'
 import { exporterDatabase } from './exporter-views.ts'
 import { type OlderBuild, olderBuilds, olderValue } from './older-tables-fixture.ts'
@@ -85,7 +85,7 @@ async function makeOlder(
       raw(`INSERT INTO ${name} (${names}) SELECT ${values} FROM ${source} WHERE ${older.timeColumn} ${part}`),
     )
   const maps = mapsOf(tableSpec(older.name)).map((map) => map.name)
-  const kinds = new Map((await foundColumns(engine, name)).map((column) => [column.name, column.kind]))
+  const kinds = new Map((await columnsOf(engine, name)).map((column) => [column.name, column.kind]))
   for (const map of maps) assert.equal(kinds.get(map), isStoringMaps(build) ? '' : 'ALIAS')
   assert.deepEqual(await mapsOnDisk(engine, name, older), isStoringMaps(build) ? maps.sort() : [])
 }
@@ -235,7 +235,9 @@ async function assertNoMapsOnDisk(engine: LocalEngine, name: string, table: Tabl
       sql`SELECT name AS part FROM system.parts WHERE table = ${name} AND active`,
     )
     const names = new Set(active.map(({ part }) => part))
-    const parts = (await engine.files.partNames(name)).filter((entry) => /^\d+-\d{8}_/.test(entry))
+    const parts = ((await engine.files.partNames([name])).get(name) ?? []).filter((entry) =>
+      /^\d+-\d{8}_/.test(entry),
+    )
     assert.ok(parts.length > 0)
     return parts.every((part) => names.has(part))
   })
@@ -317,7 +319,7 @@ for (const build of olderBuilds) {
         }
         const whole = await storedRows(engine, swapped.name, swapped)
         assert.deepEqual(await storedRows(engine, swapTable, swapped), whole.slice(1))
-        assert.deepEqual(await foundColumns(engine, swapTable), await foundColumns(engine, swapped.name))
+        assert.deepEqual(await columnsOf(engine, swapTable), await columnsOf(engine, swapped.name))
         const changed = await definitionsOf(engine)
         const { failing, said } = failingEngine(engine, 0, false)
         await createSchema(failing, { syncFiles: false })
@@ -416,15 +418,19 @@ test('maps that a table computed are removed without a change to any part', asyn
         )
       const before = await filesOf()
       assert.equal(before.length, 2)
-      await bringUpToDate(engine, { ...table, name: name as TableName })
+      await bringUpToDate(engine, { ...table, name: name as TableName }, await foundColumns(engine))
       assert.deepEqual(await filesOf(), before)
       assert.deepEqual(
-        (await foundColumns(engine, name)).map((column) => column.name),
+        (await columnsOf(engine, name)).map((column) => column.name),
         [...placeColumns, ...table.columns].map((column) => column.name),
       )
     }
   })
 })
+
+async function columnsOf(engine: TelemetryEngine, table: string): Promise<readonly FoundColumn[]> {
+  return (await foundColumns(engine)).get(table) ?? assert.fail(`no table ${table}`)
+}
 
 /** A table of an earlier build whose change was interrupted. */
 interface Case {
@@ -450,11 +456,12 @@ async function cutShort(
   const name = `case_${number}_${like}`
   await makeOlder(engine, { build, older }, name, like)
   const { failing, said, begun } = failingEngine(engine, changes, isNextBegun)
-  const error = await bringUpToDate(failing, { ...table, name: name as TableName }).catch(
+  const spec = { ...table, name: name as TableName }
+  const error = await bringUpToDate(failing, spec, await foundColumns(engine)).catch(
     (thrown: Error) => thrown,
   )
-  if (error !== undefined) assert.equal(error.message, 'The process ended')
-  return { name, table, said, begun, isDone: error === undefined }
+  if (error instanceof Error) assert.equal(error.message, 'The process ended')
+  return { name, table, said, begun, isDone: !(error instanceof Error) }
 }
 
 async function assertMadeUpFor(engine: LocalEngine, cases: readonly Case[]): Promise<void> {

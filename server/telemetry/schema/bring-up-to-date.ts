@@ -6,25 +6,32 @@
 // columns can be swapped.
 
 import type { TelemetryEngine } from '../engine.ts'
-import { raw, sql } from '../sql.ts'
+import { raw } from '../sql.ts'
 import { type MapColumn, pairColumnExpression } from './attribute-pairs.ts'
-import { columnText, type FoundColumn, foundColumns } from './column-text.ts'
+import { columnText, type FoundColumn, type FoundColumns } from './column-text.ts'
 import type { ColumnSpec, TableSpec } from './tables.ts'
 
 /**
  * Brings a table and its side tables up to date; does nothing where they are. Waits until texts of pairs are
- * written, which reads the whole table.
+ * written, which reads the whole table. Returns whether anything was changed.
+ *
+ * @param found the columns of all tables
  */
-export async function bringUpToDate(engine: TelemetryEngine, spec: TableSpec): Promise<void> {
-  const tables = await engine.select<{ name: string }>(
-    sql`select name from system.tables where database = currentDatabase() and (name = ${spec.name} or endsWith(name, ${`_${spec.name}`}))`,
-  )
-  for (const { name } of tables) {
-    const table = new OlderTable(engine, name, await foundColumns(engine, name))
+export async function bringUpToDate(
+  engine: TelemetryEngine,
+  spec: TableSpec,
+  found: FoundColumns,
+): Promise<boolean> {
+  let isChanged = false
+  for (const [name, columns] of found) {
+    if (name !== spec.name && !name.endsWith(`_${spec.name}`)) continue
+    const table = new OlderTable(engine, name, columns)
     const fallbacks = spec.columns.filter(({ fallback }) => fallback !== undefined)
     await table.makePairs(spec.columns.flatMap(pairColumnsOf), fallbacks)
     await table.addFallbacks(fallbacks)
+    isChanged ||= table.isChanged
   }
+  return isChanged
 }
 
 interface PairColumn extends ColumnSpec {
@@ -40,11 +47,16 @@ class OlderTable {
   readonly #engine: TelemetryEngine
   readonly #name: string
   readonly #kinds: ReadonlyMap<string, FoundColumn['kind']>
+  #isChanged = false
 
   constructor(engine: TelemetryEngine, name: string, columns: readonly FoundColumn[]) {
     this.#engine = engine
     this.#name = name
     this.#kinds = new Map(columns.map((column) => [column.name, column.kind]))
+  }
+
+  get isChanged(): boolean {
+    return this.#isChanged
   }
 
   /**
@@ -80,6 +92,7 @@ class OlderTable {
 
   async #alter(steps: readonly string[]): Promise<void> {
     if (steps.length === 0) return
+    this.#isChanged = true
     await this.#engine.command(
       raw(`ALTER TABLE ${this.#name} ${steps.join(', ')} SETTINGS mutations_sync = 2`),
     )

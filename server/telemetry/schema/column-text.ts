@@ -19,10 +19,17 @@ export interface FoundColumn {
   readonly kind: '' | 'DEFAULT' | 'ALIAS' | 'MATERIALIZED' | 'EPHEMERAL'
 }
 
-/** Returns the columns of a table of any name, in their order; none where the table doesn't exist. */
-export function foundColumns(engine: TelemetryEngine, table: string): Promise<FoundColumn[]> {
-  return engine.select<FoundColumn>(
-    sql`select name, type, default_kind as kind from system.columns where database = currentDatabase() and table = ${table} order by position`,
+/** Columns in their order, by table. */
+export type FoundColumns = ReadonlyMap<string, readonly FoundColumn[]>
+
+/** Returns the columns of every table that exists. */
+export async function foundColumns(engine: TelemetryEngine): Promise<FoundColumns> {
+  const found = await engine.select<FoundColumn & { of: string }>(
+    sql`select table as of, name, type, default_kind as kind from system.columns where database = currentDatabase() order by table, position`,
+  )
+  const ofTable = Map.groupBy(found, ({ of }) => of)
+  return new Map(
+    [...ofTable].map(([of, columns]) => [of, columns.map(({ kind, name, type }) => ({ name, type, kind }))]),
   )
 }
 

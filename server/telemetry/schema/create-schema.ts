@@ -20,15 +20,38 @@ interface SchemaOptions {
  * that differs.
  */
 export async function createSchema(engine: TelemetryEngine, options: SchemaOptions): Promise<void> {
+  // What the engine has is read for all tables at once: these statements take most of a start.
+  let found = await foundTables(engine)
+  const missing = tables.filter(({ name }) => !found.has(name))
+  for (const table of missing) await engine.command(raw(createTableText(table)))
+  if (missing.length > 0) found = await foundTables(engine)
+  // First, because these settings ensure that rewritten data is on the disk before its sources are removed.
+  for (const table of tables) await settleSettings(engine, table, found.get(table.name), options)
+  let columns = await foundColumns(engine)
+  let isChanged = false
+  for (const table of tables) isChanged = (await bringUpToDate(engine, table, columns)) || isChanged
+  if (isChanged) [found, columns] = [await foundTables(engine), await foundColumns(engine)]
   for (const table of tables) {
-    await engine.command(raw(createTableText(table)))
-    // First, because these settings ensure that rewritten data is on the disk before its sources are removed.
-    await settleSettings(engine, table, options)
-    await bringUpToDate(engine, table)
-    await assertColumns(engine, table)
-    await assertKeys(engine, table)
+    assertColumns(table, columns.get(table.name) ?? [])
+    assertKeys(table, found.get(table.name))
   }
   await createViews(engine, tables)
+}
+
+/** A table as the engine reports it. */
+interface FoundTable {
+  readonly name: string
+  /** The engine of the table with its keys and settings, as text. */
+  readonly own: string
+  readonly partition_key: string
+  readonly sorting_key: string
+}
+
+async function foundTables(engine: TelemetryEngine): Promise<ReadonlyMap<string, FoundTable>> {
+  const found = await engine.select<FoundTable>(
+    sql`select name, engine_full as own, partition_key, sorting_key from system.tables where database = currentDatabase()`,
+  )
+  return new Map(found.map((table) => [table.name, table]))
 }
 
 /**
@@ -110,6 +133,7 @@ const brokenPartSettings = {
 async function settleSettings(
   engine: TelemetryEngine,
   table: TableSpec,
+  found: FoundTable | undefined,
   { syncFiles }: SchemaOptions,
 ): Promise<void> {
   const sync = syncFiles ? 1 : 0
@@ -119,9 +143,6 @@ async function settleSettings(
     fsync_after_insert: sync,
     fsync_part_directory: sync,
   }
-  const [found] = await engine.select<{ own: string }>(
-    sql`select engine_full as own from system.tables where database = currentDatabase() and name = ${table.name}`,
-  )
   const own = new Set(found?.own.split(/ SETTINGS |, /))
   const missing = Object.entries(wanted)
     .map(([name, value]) => `${name} = ${value}`)
@@ -130,8 +151,7 @@ async function settleSettings(
   await engine.command(raw(`ALTER TABLE ${table.name} MODIFY SETTING ${missing.join(', ')}`))
 }
 
-async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise<void> {
-  const found = await foundColumns(engine, table.name)
+function assertColumns(table: TableSpec, found: readonly FoundColumn[]): void {
   const expected = [...placeColumns, ...table.columns].map(expectedColumn)
   for (let i = 0; i < Math.max(expected.length, found.length); i++) {
     const [should, there] = [textOf(expected[i]), textOf(found[i])]
@@ -142,10 +162,7 @@ async function assertColumns(engine: TelemetryEngine, table: TableSpec): Promise
 const textOf = (column: FoundColumn | undefined) =>
   column === undefined ? 'nothing' : [column.name, column.type, column.kind.toLowerCase()].join(' ').trim()
 
-async function assertKeys(engine: TelemetryEngine, table: TableSpec): Promise<void> {
-  const [found] = await engine.select<{ partition_key: string; sorting_key: string }>(
-    sql`select partition_key, sorting_key from system.tables where database = currentDatabase() and name = ${table.name}`,
-  )
+function assertKeys(table: TableSpec, found: FoundTable | undefined): void {
   if (found?.partition_key !== partitionKey(table)) {
     throw drift(table, `should be partitioned by ${partitionKey(table)} but is by ${found?.partition_key}`)
   }
