@@ -198,10 +198,10 @@ export const benches: readonly Bench[] = [
   {
     name: 'control/flush',
     measures:
-      'what it costs to remove erased anomalies from the files of PostgreSQL, and how long a reader waits meanwhile',
+      'what it costs to remove erased anomalies from the files of PostgreSQL, and how long readers and writers wait meanwhile',
     reading:
-      'A control plane of 10,000 organisations with five detectors each. One organisation’s anomalies are deleted, then the three derived tables are written anew, as at the end of an erasure ([0041](decisions/0041-erased-on-postgresql.md)), while a client reads anomalies all the time. ' +
-      'The longest wait of that client is of all rounds; a read that waits for five seconds is refused as busy. PostgreSQL is on the same disk, without other work.',
+      'A control plane of 10,000 organisations with five detectors each. One organisation’s anomalies are deleted, then the three derived tables are written anew, as at the end of an erasure ([0041](decisions/0041-erased-on-postgresql.md)), while one client reads anomalies all the time and another one changes one 100 times a second. ' +
+      'The longest waits are of all rounds; a statement that waits for five seconds is refused as busy. PostgreSQL is on the same disk, without other work.',
     minutes: 3,
     args: [],
     smallest: '--anomalies 1000 --organisations 100 --rounds 1',

@@ -1,12 +1,13 @@
 // What it costs to remove erased anomalies from the files of PostgreSQL, by how many anomalies there are: how
-// long the flush of an erasure takes, and how long somebody who reads anomalies all the time has to wait
-// meanwhile. Both are beside one reading of the whole table, which depends on the same machine. PostgreSQL
-// is Debian's, on the same disk, reached by a socket.
+// long the flush of an erasure takes, and how long those who read and write anomalies all the time wait
+// meanwhile. All are beside one reading of the whole table, which depends on the same machine. PostgreSQL is
+// Debian's, on the same disk, reached by a socket.
 //
 //   npm run bench -- control/flush [--anomalies 10000,100000,1000000] [--organisations 10000] [--rounds 3]
 //     [--root /tmp]
 
 import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type RawBuilder, sql } from 'kysely'
 import { readConfig } from '../../server/config.ts'
@@ -29,6 +30,9 @@ const { values: options } = parseArgs({
   },
 })
 const [organisations, rounds] = [Number(options.organisations), Number(options.rounds)]
+
+/** Between writes: detectors write for a small part of their time. */
+const writePauseMs = 10
 
 /** Rows of a statement, which may take 30 s. */
 const insertedAtOnce = 50_000
@@ -84,38 +88,56 @@ async function insertAnomalies(control: Control, from: number, to: number): Prom
     from generate_series(${sql.lit(from)}, ${sql.lit(to - 1)}) n`.execute(control)
 }
 
-interface Reads {
+interface Waits {
   readonly longestMs: number
-  /** Reads that waited for as long as a statement may, and were refused as busy. */
+  /** Statements that waited for as long as they may, and were refused as busy. */
   readonly refused: number
 }
 
-/** Reads one organisation's anomalies until the function that is returned is called. */
-function readAllTheTime(control: Control): () => Promise<Reads> {
+/** Runs a statement again and again, with pauses, until the function that is returned is called. */
+function allTheTime(pauseMs: number, run: () => Promise<unknown>): () => Promise<Waits> {
   let isOver = false
   let refused = 0
   const ms: number[] = []
-  const reading = (async () => {
+  const running = (async () => {
     while (!isOver) {
       const startMs = performance.now()
-      const read = control.selectFrom('anomalies').select('id').where('tenant_id', '=', 'org-1').limit(50)
-      await read.execute().catch((error: unknown) => {
+      await run().catch((error: unknown) => {
         if (!(error instanceof AppError && error.code === 'overloaded')) throw error
         refused++
       })
       ms.push(performance.now() - startMs)
+      if (pauseMs > 0) await sleep(pauseMs)
     }
   })()
   return async () => {
     isOver = true
-    await reading
+    await running
     return { longestMs: Math.max(...ms), refused }
   }
 }
 
+/** One organisation's anomalies, as a page of the list. */
+function readAllTheTime(control: Control): () => Promise<Waits> {
+  return allTheTime(0, () =>
+    control.selectFrom('anomalies').select('id').where('tenant_id', '=', 'org-1').limit(50).execute(),
+  )
+}
+
+/** One anomaly, as a detector that follows it. */
+function writeAllTheTime(control: Control): () => Promise<Waits> {
+  return allTheTime(writePauseMs, () =>
+    control
+      .updateTable('anomalies')
+      .set({ updated_at_ms: 1 })
+      .where('id', '=', `ano_${'1'.padStart(22, '0')}`)
+      .execute(),
+  )
+}
+
 async function measure(control: Control, anomalies: number): Promise<void> {
   const [flushMs, tableMs, logBytes]: [number[], number[], number[]] = [[], [], []]
-  const reads: Reads[] = []
+  const [reads, writes]: [Waits[], Waits[]] = [[], []]
   let repeated = 0
   for (let round = 0; round < rounds; round++) {
     tableMs.push(await timed(() => sql`select count(*), max(reason) from anomalies`.execute(control)))
@@ -123,7 +145,7 @@ async function measure(control: Control, anomalies: number): Promise<void> {
       .deleteFrom('anomalies')
       .where('tenant_id', '=', `org-${round + 2}`)
       .execute()
-    const stop = readAllTheTime(control)
+    const [stopReading, stopWriting] = [readAllTheTime(control), writeAllTheTime(control)]
     const before = await logPosition(control)
     flushMs.push(
       await timed(async () => {
@@ -131,7 +153,8 @@ async function measure(control: Control, anomalies: number): Promise<void> {
       }),
     )
     logBytes.push((await logPosition(control)) - before)
-    reads.push(await stop())
+    reads.push(await stopReading())
+    writes.push(await stopWriting())
   }
   const table = quantile(tableMs, 0.5)
   report('Removing erased anomalies from the files', {
@@ -142,11 +165,21 @@ async function measure(control: Control, anomalies: number): Promise<void> {
     'flush p50 ms': rounded(quantile(flushMs, 0.5)),
     'flush max ms': rounded(Math.max(...flushMs)),
     'reading the table = 1': rounded(quantile(flushMs, 0.5) / table, 1),
-    'longest wait of a reader ms': rounded(Math.max(...reads.map(({ longestMs }) => longestMs))),
-    'reads refused': reads.reduce((sum, { refused }) => sum + refused, 0),
+    'longest wait of a reader ms': longestOf(reads),
+    'reads refused': refusedOf(reads),
+    'longest wait of a writer ms': longestOf(writes),
+    'writes refused': refusedOf(writes),
     'log written MB': rounded(quantile(logBytes, 0.5) / 1e6, 1),
     'flushes repeated': repeated,
   })
+}
+
+function longestOf(waits: readonly Waits[]): number {
+  return rounded(Math.max(...waits.map(({ longestMs }) => longestMs)))
+}
+
+function refusedOf(waits: readonly Waits[]): number {
+  return waits.reduce((sum, { refused }) => sum + refused, 0)
 }
 
 /** Returns whether the flush succeeded; another use of the tables may keep it from that. */

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import type { Control, ControlTransaction, Database } from './database.ts'
+import { derivedCopies } from './derived-tables.ts'
 
 /** The tables that are copied: all but the mark of a move, which says something of one database. */
 type ControlTable = Exclude<keyof Database, 'control_moves'>
@@ -166,7 +167,11 @@ export async function dropTables(trx: ControlTransaction): Promise<void> {
   const present = (await trx.introspection.getTables({ withInternalKyselyTables: true })).map(
     ({ name }) => name,
   )
-  const known = [...controlTables.toReversed(), 'control_moves', 'kysely_migration', 'kysely_migration_lock']
+  const known = [
+    ...derivedCopies,
+    ...controlTables.toReversed(),
+    ...['control_moves', 'kysely_migration', 'kysely_migration_lock'],
+  ]
   for (const table of known.filter((name) => present.includes(name))) {
     await sql`drop table ${sql.table(table)}`.execute(trx)
   }

@@ -1,7 +1,6 @@
 // Implements control/dialect.ts for PostgreSQL. Transactions are READ COMMITTED: a statement sees what others
 // have committed before it began. A transaction that decides by what it reads takes a lock first.
 
-import { createHash } from 'node:crypto'
 import {
   CompiledQuery,
   type Kysely,
@@ -11,10 +10,12 @@ import {
   sql,
 } from 'kysely'
 import type { ControlTransaction } from '../database.ts'
+import { derivedCopies } from '../derived-tables.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import type { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
 import { flushErased, notReached, rewriteAll } from './erased-rows.ts'
+import { lockNumber } from './lock-number.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
 import { isConflict } from './refusals.ts'
 import { jsonTextOf, postgresSchema } from './schema.ts'
@@ -37,7 +38,10 @@ const dialect: ControlDialect = {
   async lockAll(trx) {
     await sql`set local statement_timeout = 0`.execute(trx)
     await sql`set local idle_in_transaction_session_timeout = 0`.execute(trx)
-    const tables = (await trx.introspection.getTables()).map(({ name }) => sql.table(name))
+    // A copy of a table would be gone once the locks are granted; its table is locked.
+    const tables = (await trx.introspection.getTables())
+      .filter(({ name }) => !derivedCopies.includes(name))
+      .map(({ name }) => sql.table(name))
     await sql`lock table ${sql.join(tables)} in exclusive mode`.execute(trx)
   },
 
@@ -47,7 +51,7 @@ const dialect: ControlDialect = {
     return control.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(read)
   },
 
-  flushErased,
+  flushErased: (control, tables) => flushErased(control, tables),
 
   notReached,
 
@@ -75,11 +79,6 @@ const dialect: ControlDialect = {
 
 /** Locks that a transaction has, so that none is asked for twice. */
 const locksTaken = new WeakMap<ControlTransaction, Set<string>>()
-
-/** 64 bits of a hash: the same number in every process, and two names have two numbers. */
-function lockNumber(name: string): string {
-  return createHash('sha256').update(`lethe ${name}`).digest().readBigInt64BE().toString()
-}
 
 const run = (connection: Pick<Kysely<unknown>, 'executeQuery'>, text: string) =>
   connection.executeQuery(CompiledQuery.raw(text))

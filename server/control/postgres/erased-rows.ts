@@ -3,12 +3,15 @@
 // contain values too, and PostgreSQL replaces them only where it finds newer ones, so it collects none for
 // columns with telemetry. The copies in `notReached` are not reached; certificates name them.
 
-import { CompiledQuery, type Kysely, sql } from 'kysely'
+import { CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
 import type { Control } from '../database.ts'
 import { derivedTables } from '../derived-tables.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
+import { lockNumber } from './lock-number.ts'
 import { beginUpkeep, endUpkeep } from './pool.ts'
+import { type AtStep, dropCopy, NotCopied, rewriteByCopy } from './table-copy.ts'
+import { canBeReplaced } from './table-description.ts'
 
 export const notReached: readonly string[] = [
   'The write-ahead log of the control plane’s PostgreSQL server until the server has overwritten it, and archives of that log.',
@@ -20,13 +23,27 @@ export const notReached: readonly string[] = [
 /** How long rewriting a table waits for its readers, and then they for it, milliseconds. */
 const rewriteLockMs = 1_000
 
+interface Rewriting {
+  /**
+   * Derived tables of this size are copied; VACUUM FULL rewrites smaller ones, so fast that readers can wait.
+   */
+  readonly copiedFromBytes: number
+  readonly at: AtStep
+}
+
+const usualRewriting: Rewriting = { copiedFromBytes: 16 * 2 ** 20, at: async () => {} }
+
 /**
- * Rewrites the tables, each of which needs the table alone for that time. Rewriting keeps rows that an
- * older transaction or snapshot may still read, and reports no error, so each table is checked after it.
+ * Rewrites the tables. VACUUM FULL needs the table alone for that time. It keeps rows that an older
+ * transaction or snapshot may still read, and reports no error, so each table is checked after it.
  */
-export async function flushErased(control: Control, tables: readonly string[]): Promise<void> {
+export async function flushErased(
+  control: Control,
+  tables: readonly string[],
+  rewriting = usualRewriting,
+): Promise<void> {
   try {
-    await withUpkeep(control, (connection) => flush(connection, tables))
+    await withUpkeep(control, (connection) => flush(connection, tables, rewriting))
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'overloaded')) throw error
     throw new ErasedBytesKept(
@@ -45,21 +62,64 @@ export async function rewriteAll(control: Control): Promise<void> {
   )
 }
 
-async function flush(connection: Control, tables: readonly string[]): Promise<void> {
+/** One process at a time fills and removes copies. */
+const flushLock = sql.lit(lockNumber('erased flush'))
+
+async function flush(connection: Control, tables: readonly string[], rewriting: Rewriting): Promise<void> {
   await run(connection, `set lock_timeout = ${rewriteLockMs}`)
   try {
-    await requireOwned(connection, tables)
-    const derived = tables.filter((table) => derivedTables.includes(table))
-    const others = tables.filter((table) => !derivedTables.includes(table))
-    await keepNoStatistics(connection, derived)
-    await forgetStatistics(connection, derived)
-    const xid = await newTransactionId(connection)
-    for (const table of derived) await rewriteTable(connection, table, 'full', xid)
-    for (const table of others) await rewriteTable(connection, table, 'full, analyze', xid)
-    if (others.length > 0 && (await ownsDatabase(connection))) await run(connection, rewriteStatistics)
+    await sql`select pg_advisory_lock(${flushLock}::bigint)`.execute(connection)
+    try {
+      await flushAlone(connection, tables, rewriting)
+    } finally {
+      await sql`select pg_advisory_unlock(${flushLock}::bigint)`.execute(connection)
+    }
   } finally {
     await run(connection, 'reset lock_timeout')
   }
+}
+
+async function flushAlone(
+  connection: Control,
+  tables: readonly string[],
+  rewriting: Rewriting,
+): Promise<void> {
+  for (const table of derivedTables) await dropCopy(connection, table)
+  await requireOwned(connection, tables)
+  const derived = tables.filter((table) => derivedTables.includes(table))
+  const others = tables.filter((table) => !derivedTables.includes(table))
+  await keepNoStatistics(connection, derived)
+  await forgetStatistics(connection, derived)
+  const xid = await newTransactionId(connection)
+  for (const table of derived) await rewriteDerived(connection, table, xid, rewriting)
+  for (const table of others) await rewriteTable(connection, table, 'full, analyze', xid)
+  if (others.length > 0 && (await ownsDatabase(connection))) await run(connection, rewriteStatistics)
+}
+
+async function rewriteDerived(
+  connection: Control,
+  table: string,
+  xid: string,
+  { at, copiedFromBytes }: Rewriting,
+): Promise<void> {
+  if ((await sizeOf(connection, table)) >= copiedFromBytes && (await canBeReplaced(connection, table))) {
+    const untilUnseen = (since: string) => untilUnread(connection, table, since)
+    try {
+      // Otherwise the copying would be in vain.
+      await untilUnseen(xid)
+      await rewriteByCopy(connection, table, untilUnseen, at)
+      return await assertRewritten(connection, table, xid)
+    } catch (error) {
+      if (!(error instanceof NotCopied)) throw error
+    }
+  }
+  await rewriteTable(connection, table, 'full', xid)
+}
+
+async function sizeOf(connection: Control, table: string): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    select pg_total_relation_size(${table}::text::regclass) as bytes`.execute(connection)
+  return rows[0]?.bytes ?? 0
 }
 
 async function rewriteTable(connection: Control, table: string, options: string, xid: string): Promise<void> {
@@ -198,15 +258,31 @@ async function newTransactionId(connection: Control): Promise<string> {
   const { rows } = await sql<{ xid: string }>`select pg_current_xact_id()::text as xid`.execute(connection)
   const [begun] = rows
   if (begun === undefined) throw new Error('The control plane gives no number of a transaction.')
+  await hasSoon(connection, sql`pg_snapshot_xmin(pg_current_snapshot()) > ${begun.xid}::text::xid8`)
+  return begun.xid
+}
+
+/**
+ * Waits until no client of the database has a snapshot from before the end of the transaction `xid`, nor an
+ * older transaction keeps new snapshots from being later. Throws where that takes longer than two seconds.
+ */
+async function untilUnread(connection: Control, table: string, xid: string): Promise<void> {
+  // Automatic vacuuming has no role, and reads no rows of another table.
+  const isUnread = sql`not exists (
+    select from pg_stat_activity
+    where datname = current_database() and usesysid is not null and pid <> pg_backend_pid()
+      and age(backend_xmin) >= age(${xid}::text::xid8::xid)
+  ) and pg_snapshot_xmin(pg_current_snapshot()) > ${xid}::text::xid8`
+  if (!(await hasSoon(connection, isUnread))) throw keptInTable(table)
+}
+
+async function hasSoon(connection: Control, condition: RawBuilder<unknown>): Promise<boolean> {
   for (let tries = 0; tries < endedTries; tries++) {
-    const oldest = await sql<{ is_later: number }>`
-      select pg_snapshot_xmin(pg_current_snapshot()) > ${begun.xid}::text::xid8 as is_later`.execute(
-      connection,
-    )
-    if (oldest.rows[0]?.is_later === 1) break
+    const { rows } = await sql<{ holds: number }>`select (${condition}) as holds`.execute(connection)
+    if (rows[0]?.holds === 1) return true
     await sql`select pg_sleep(${endedPause})`.execute(connection)
   }
-  return begun.xid
+  return false
 }
 
 /**
@@ -219,11 +295,13 @@ async function assertRewritten(connection: Control, table: string, xid: string):
     select bool_and(age(file.relfrozenxid) <= age(${xid}::text::xid8::xid)) as is_clean
     from pg_class as owner join pg_class as file on file.oid in (owner.oid, owner.reltoastrelid)
     where owner.oid = ${table}::text::regclass`.execute(connection)
-  if (rows[0]?.is_clean !== 1) {
-    throw new ErasedBytesKept(
-      `The table ${table} of PostgreSQL may still contain erased rows: a transaction or snapshot that is older than the erasure keeps them, such as of a dump`,
-    )
-  }
+  if (rows[0]?.is_clean !== 1) throw keptInTable(table)
+}
+
+function keptInTable(table: string): ErasedBytesKept {
+  return new ErasedBytesKept(
+    `The table ${table} of PostgreSQL may still contain erased rows: a transaction or snapshot that is older than the erasure keeps them, such as of a dump`,
+  )
 }
 
 /** Runs `work` on a connection whose statements may take as long as they need. */
