@@ -1,8 +1,9 @@
 // Debian's Chromium, for tests of the console. An error in its console, a violated policy and a file of
 // another origin fail the test that caused it. Tests that need it are skipped where it is not installed.
-// Screenshots are for people: `LETHE_SCREENSHOTS=1` writes one of every page and state, and without it none
-// is taken. The tests of a file share pages: a new one costs four seconds of a core, because it starts a
-// process that compiles the console again. A page is used again without cookies and stored data.
+// Screenshots are for people: `LETHE_SCREENSHOTS=1` writes them of every page and state, in the look of the
+// test and on a wide page in both colour schemes; without it none is taken. The tests of a file share pages:
+// a new one costs four seconds of a core, because it starts a process that compiles the console again. A page
+// is used again without cookies and stored data.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -61,11 +62,28 @@ export const flowSchemes = (scheme: Scheme) => schemes.filter((one) => hasScreen
 /** What 400 % zoom leaves of 1,280 px: nothing may be cut off. */
 export const zoomedWidth = widths.wide / 4
 
+/** Every page and state is drawn in these too where screenshots are made, so that they can be compared. */
+const wideLooks = schemes.map((scheme) => ({ scheme, width: widths.wide }))
+
 /** Returns a path in the folder that git ignores. */
 function screenshotPath(name: string): string {
   const folder = join(root, 'screenshots')
   mkdirSync(folder, { recursive: true })
   return join(folder, `${name}.png`)
+}
+
+/** Names of the screenshots that this process has written. */
+const taken = new Set<string>()
+const shotName = (name: string, { scheme, width }: Look) => `${name}-${scheme}-${width}`
+
+/** The look of the test and the wide ones, without those that this name has a screenshot of. */
+function looksToTake(name: string, shown: Look): Look[] {
+  return [shown, ...wideLooks].filter((look) => {
+    const shot = shotName(name, look)
+    if (taken.has(shot)) return false
+    taken.add(shot)
+    return true
+  })
 }
 
 /**
@@ -87,7 +105,10 @@ export interface Visitor {
   readonly context: BrowserContext
   /** Shows the same page in another scheme and at another width. */
   look(look: Look): Promise<void>
-  /** Writes a screenshot to the folder that git ignores, where screenshots are wanted. */
+  /**
+   * Writes screenshots to the folder that git ignores, where they are wanted: as the page is shown, and on a
+   * wide page in both colour schemes.
+   */
   shoot(name: string): Promise<void>
   /** Returns how much of the page has moved without an input: the score of Cumulative Layout Shift. */
   layoutShift(): Promise<number>
@@ -185,25 +206,30 @@ export async function visit(
   }
   page.on('console', onConsole).on('pageerror', onError).on('request', onRequest)
   let shown: Look = { scheme, width }
+  const show = async (look: Look) => {
+    shown = look
+    await page.emulateMedia({ colorScheme: look.scheme })
+    await page.setViewportSize({ width: look.width, height: 900 })
+    await page.locator(`html[data-mantine-color-scheme=${look.scheme}]`).waitFor()
+    // A chart measures its space again, and then the page does not scroll sideways.
+    // Asked from here, because the policy of the page permits no polling inside it.
+    await waitFor(
+      () => page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+      (hidden) => Number(hidden) <= 0,
+    )
+  }
   return {
     page,
     context,
-    async look(look) {
-      shown = look
-      await page.emulateMedia({ colorScheme: look.scheme })
-      await page.setViewportSize({ width: look.width, height: 900 })
-      await page.locator(`html[data-mantine-color-scheme=${look.scheme}]`).waitFor()
-      // A chart measures its space again, and then the page does not scroll sideways.
-      // Asked from here, because the policy of the page permits no polling inside it.
-      await waitFor(
-        () => page.evaluate('document.documentElement.scrollWidth - innerWidth'),
-        (hidden) => Number(hidden) <= 0,
-      )
-    },
+    look: show,
     async shoot(name) {
       if (!hasScreenshots) return
-      const path = screenshotPath(`${name}-${shown.scheme}-${shown.width}`)
-      await page.screenshot({ path, fullPage: true })
+      const before = shown
+      for (const look of looksToTake(name, before)) {
+        await show(look)
+        await page.screenshot({ path: screenshotPath(shotName(name, look)), fullPage: true })
+      }
+      await show(before)
     },
     async layoutShift() {
       const sum: unknown = await page.evaluate(`new Promise((resolve) => {

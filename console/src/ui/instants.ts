@@ -124,6 +124,8 @@ export function daysApart(first: string, second: string): number {
   return Math.round((Date.parse(dayStart(second)) - Date.parse(dayStart(first))) / msPerDay)
 }
 
+const daysOfMonth = Array.from({ length: 32 }, (_, day) => two(day))
+
 /** UTC days from the first to the last, both included. */
 export function daysBetween(first: string, last: string): string[] {
   const count = Math.max(0, daysApart(first, last) + 1)
@@ -137,7 +139,7 @@ export function daysBetween(first: string, last: string): string[] {
     const month = date.toISOString().slice(0, 8)
     const lastOfMonth = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate()
     const end = Math.min(lastOfMonth, date.getUTCDate() + count - days.length - 1)
-    for (let day = date.getUTCDate(); day <= end; day++) days.push(`${month}${two(day)}`)
+    for (let day = date.getUTCDate(); day <= end; day++) days.push(month + daysOfMonth[day])
   }
   return days
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { axisSteps, indexAt, peaksIn, spanOf } from './chart/scale.ts'
-import { bytesText, countOf, durationText, shareText, shortCountText } from './units.ts'
+import { bytesText, countOf, countText, durationText, shareText, shortCountText } from './units.ts'
 
 test('bytes have three digits in units of 1000, and never 1000 of a unit', () => {
   const shown = [0, 999, 1_000, 9_996, 99_960, 999_499, 999_600, 1_970_000, 812_345_678].map(bytesText)
@@ -24,6 +24,14 @@ test('bytes have three digits in units of 1000, and never 1000 of a unit', () =>
 
 test('counts, shares and durations have the right word', () => {
   assert.deepEqual([countOf(1, 'row'), countOf(1_204_331, 'row')], ['1 row', '1,204,331 rows'])
+  assert.deepEqual([0, 999, 1_000, 100_000, 12_345_678, -1_000].map(countText), [
+    '0',
+    '999',
+    '1,000',
+    '100,000',
+    '12,345,678',
+    '-1,000',
+  ])
   assert.deepEqual([shareText(1, 1_000), shareText(41, 100), shareText(0, 0)], ['<1 %', '41 %', '0 %'])
   assert.deepEqual([317, 1_000, 216_000_000, 90_000].map(durationText), [
     '317 ms',

@@ -1,8 +1,8 @@
 // The first run: what to paste into a sender, what has arrived, and what was refused and why.
 
-import { SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 import { useAddress } from '../../ui/address.ts'
+import { Choice } from '../../ui/choice.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Scrolling } from '../../ui/scrolling.tsx'
 import { Refusals } from './refusals.tsx'
@@ -23,10 +23,10 @@ export function SendPage() {
       <TokenStep token={token} onToken={setToken} />
       <section className="section">
         <div className="row">
-          <SegmentedControl
-            aria-label="Sender"
+          <Choice
+            label="Sender"
             value={sender}
-            data={[...senders]}
+            options={senders.map((one) => ({ value: one, text: one }))}
             onChange={(value) => change({ sender: value })}
           />
         </div>

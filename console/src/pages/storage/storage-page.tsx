@@ -1,7 +1,6 @@
 // The page of stored telemetry: amounts, growth, the oldest row and the retention rule, and erased ranges.
 // Days are selected here and erased on the page Erase.
 
-import { SegmentedControl } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
@@ -12,6 +11,7 @@ import { useMay, useMe } from '../../api/session.ts'
 import { erasedQuery, servicesQuery, storageQuery } from '../../api/storage.ts'
 import { nowMs } from '../../clock.ts'
 import { useAddress } from '../../ui/address.ts'
+import { Choice } from '../../ui/choice.tsx'
 import { daysBetween } from '../../ui/instants.ts'
 import { Failure, Forbidden, Loading, Notice } from '../../ui/states.tsx'
 import { boundMs, rangeOf } from '../../ui/time-range.ts'
@@ -98,7 +98,11 @@ function Views({ usage }: { readonly usage: Usage }) {
           onRetry={() => void services.refetch()}
         />
       ) : (
-        services.isLoading && <Loading height={300} label="Counting the services" />
+        services.isLoading && (
+          <div className="section">
+            <Loading height={300} label="Counting the services" />
+          </div>
+        )
       )}
     </>
   )
@@ -145,18 +149,21 @@ function ViewSwitches() {
   const [{ by, unit }, change] = useAddress()
   return (
     <div className="row">
-      <SegmentedControl
-        aria-label="What the chart counts"
+      <Choice
+        label="What the chart counts"
         value={unit === 'rows' ? 'rows' : 'bytes'}
-        data={['bytes', 'rows']}
+        options={[
+          { value: 'bytes', text: 'bytes' },
+          { value: 'rows', text: 'rows' },
+        ]}
         onChange={(value) => change({ unit: value === 'rows' ? 'rows' : undefined })}
       />
-      <SegmentedControl
-        aria-label="How the chart is divided"
+      <Choice
+        label="How the chart is divided"
         value={by === 'service' ? 'service' : 'signal'}
-        data={[
-          { value: 'signal', label: 'by signal' },
-          { value: 'service', label: 'by service' },
+        options={[
+          { value: 'signal', text: 'by signal' },
+          { value: 'service', text: 'by service' },
         ]}
         onChange={(value) => change({ by: value === 'service' ? 'service' : undefined })}
       />

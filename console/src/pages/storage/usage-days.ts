@@ -32,15 +32,20 @@ interface StoredDay {
 
 /**
  * Adds what is stored to its day. The lists are read beside each other, because a map of the days of decades
- * takes longer than the drawing. An earlier day, as where the next signal begins, starts again.
+ * takes longer than the drawing. Most days follow the one before, and need one comparison. An earlier day, as
+ * where the next signal begins, starts again.
  */
 function valuesOf(stored: readonly StoredDay[], days: readonly string[], unit: Unit): number[] {
-  const values = days.map(() => 0)
+  const values = new Array<number>(days.length).fill(0)
   let at = 0
   for (const one of stored) {
-    if (one.day <= (days[at - 1] ?? '')) at = 0
-    while (at < days.length && (days[at] ?? '') < one.day) at += 1
-    if (days[at] === one.day) values[at] = (values[at] ?? 0) + one[unit]
+    if (days[at] !== one.day) {
+      if (one.day <= (days[at - 1] ?? '')) at = 0
+      while (at < days.length && (days[at] ?? '') < one.day) at += 1
+      if (days[at] !== one.day) continue
+    }
+    values[at] = (values[at] ?? 0) + one[unit]
+    at += 1
   }
   return values
 }

@@ -4,6 +4,7 @@
 
 import { memo, type PointerEvent, useId, useState } from 'react'
 import { shortDayText } from '../instants.ts'
+import { barsPath } from './bars-path.ts'
 import type { DayBarsProps, DaySeries, ErasedSpan } from './day-chart.ts'
 import { axisSteps, indexAt, labelEvery, peaksIn, spanOf } from './scale.ts'
 
@@ -139,24 +140,21 @@ interface BarsProps {
 const Bars = memo(({ highest, plotWidth, series, totals }: BarsProps) => {
   const peaks = peaksIn(totals, Math.floor(plotWidth))
   const step = plotWidth / peaks.length
-  const gap = step > 6 ? Math.min(4, step * 0.2) : 0
   const below = peaks.map(() => 0)
   return series.map(({ colour, key, values }) => {
-    const bars = peaks.map((day, i) => {
-      const [value, from] = [values[day] ?? 0, below[i] ?? 0]
-      if (value === 0) return ''
-      below[i] = from + value
-      const barTop = yOf(from + value, highest)
-      const barHeight = Math.max(0.5, yOf(from, highest) - barTop)
-      const width = step - gap
-      return `M${pixels(left + i * step + gap / 2)} ${pixels(barTop)}h${pixels(width)}v${pixels(barHeight)}h${pixels(-width)}z`
-    })
-    return <path key={key} data-colour={colour} d={bars.join('')} />
+    const tops: number[] = []
+    const bottoms: number[] = []
+    for (const [i, day] of peaks.entries()) {
+      const from = below[i] ?? 0
+      const to = from + (values[day] ?? 0)
+      below[i] = to
+      const y = yOf(to, highest)
+      tops.push(y)
+      bottoms.push(to === from ? y : Math.max(y + 0.5, yOf(from, highest)))
+    }
+    return <path key={key} data-colour={colour} d={barsPath(tops, bottoms, left, step)} />
   })
 })
-
-/** A hundredth of a pixel is finer than any screen, and keeps the path short. */
-const pixels = (value: number) => Math.round(value * 100) / 100
 
 /** Hatched days; a bar may stand in them, where telemetry came later or only a part was erased. */
 function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; readonly step: number }) {
@@ -165,7 +163,8 @@ function Erased({ erased, step }: { readonly erased: readonly ErasedSpan[]; read
     <>
       <defs>
         <pattern id={id} width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-          <line className="hatch-line" x1="0" y1="0" x2="0" y2="6" />
+          <line className="hatch-edge" x1="3" y1="0" x2="3" y2="6" />
+          <line className="hatch-line" x1="3" y1="0" x2="3" y2="6" />
         </pattern>
       </defs>
       {erased.map(({ first, last, requestId }) => (

@@ -2,6 +2,7 @@
 // and not two frames later.
 
 import { type RefCallback, useCallback, useState } from 'react'
+import { flushSync } from 'react-dom'
 
 interface Measured {
   /** For the element. */
@@ -13,12 +14,13 @@ interface Measured {
 /** Returns the width of the element with this `ref`, also when it changes. The element has no padding. */
 export function useWidth(): Measured {
   const [width, setWidth] = useState(0)
-  // React applies what a ref sets before it lets the browser paint.
   const ref = useCallback((element: HTMLElement | null) => {
     if (element === null) return
-    const measure = () => setWidth(element.getBoundingClientRect().width)
-    measure()
-    const observer = new ResizeObserver(measure)
+    // The browser tells the width between layout and paint, so it need not lay out the page once more for
+    // it. What is set is applied at once, and so is painted in the same frame.
+    const observer = new ResizeObserver(([entry]) => {
+      flushSync(() => setWidth(entry?.contentRect.width ?? 0))
+    })
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
