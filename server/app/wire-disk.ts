@@ -8,6 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
+import { faultyPathOf } from '../core/storage-fault.ts'
 import { DiskWatch, type WatchedDisk } from '../disk/disk-watch.ts'
 import { Reserve } from '../disk/reserve.ts'
 
@@ -55,9 +56,11 @@ function deviceOf(folder: string): number {
 export async function startError(disk: DiskWatch, { dataDir }: Config, cause: unknown): Promise<unknown> {
   const fault = await disk.faultBehind(cause)
   if (fault === null) return cause
+  // Backups and control plane may be on another disk than the telemetry.
+  const place = faultyPathOf(cause) ?? dataDir
   const sentence =
     fault === 'full'
-      ? `The service can't start, because the disk of ${dataDir} is full and the reserve is used up. Free some megabytes there and start it again.`
-      : `The service can't start, because the disk of ${dataDir} refuses writes: it is read-only or returns errors. The system's log names the cause.`
+      ? `The service can't start, because the disk of ${place} is full and the reserve is used up. Free some megabytes there and start it again.`
+      : `The service can't start, because the disk of ${place} refuses writes: it is read-only or returns errors. The system's log names the cause.`
   return new AppError(fault === 'full' ? 'storage_full' : 'storage_unavailable', { sentence, cause })
 }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from './app-error.ts'
-import { storageFaultOf } from './storage-fault.ts'
+import { faultyPathOf, storageFaultOf } from './storage-fault.ts'
 
 const withFields = (fields: Record<string, unknown>, cause?: unknown) =>
   Object.assign(new Error('it failed', { cause }), fields)
@@ -38,4 +38,11 @@ test('a value that is not an error, and an error that is its own cause, have no 
   const circular = new Error('round')
   circular.cause = circular
   assert.equal(storageFaultOf(circular), null)
+})
+
+test('the file whose disk is at fault is named, and not one of an error around it', () => {
+  const full = withFields({ code: 'EROFS', path: '/backups/erasures.ndjson' })
+  assert.equal(faultyPathOf(withFields({ path: '/data' }, full)), '/backups/erasures.ndjson')
+  assert.equal(faultyPathOf(withFields({ code: 'ENOENT', path: '/data' })), null)
+  assert.equal(faultyPathOf(withFields({ code: 'ERR_SQLITE_ERROR', errcode: 13 })), null)
 })

@@ -36,10 +36,20 @@ const causesMax = 8
 
 /** Returns the fault that an error or one of its causes names; null where none does. */
 export function storageFaultOf(error: unknown): StorageFault | null {
+  return faultyIn(error)?.fault ?? null
+}
+
+/** Returns the path of the file whose disk is at fault; null where the error has none. */
+export function faultyPathOf(error: unknown): string | null {
+  const cause = faultyIn(error)?.cause
+  return cause !== undefined && 'path' in cause && typeof cause.path === 'string' ? cause.path : null
+}
+
+function faultyIn(error: unknown): { readonly fault: StorageFault; readonly cause: Error } | null {
   let at: unknown = error
   for (let depth = 0; depth < causesMax && at instanceof Error; depth++) {
-    const found = faultNamedBy(at)
-    if (found !== null) return found
+    const fault = faultNamedBy(at)
+    if (fault !== null) return { fault, cause: at }
     at = at.cause
   }
   return null
