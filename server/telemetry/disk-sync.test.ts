@@ -3,10 +3,20 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { closeSync, constants, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
+import { waitFor } from '../../tests/wait-for.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 
 let folder = ''
@@ -70,7 +80,13 @@ test('many calls, one after another and at once, all resolve, and the time advan
 test('a sync that fails rejects and leaves the time unchanged, and the next call syncs again', async () => {
   await disk.sync()
   const syncs = join(folder, 'syncs')
+  // The time is renamed into place after the sync; while that goes on, the folder might not be removed.
+  await waitFor(
+    () => syncedUntilNs(syncs),
+    (time) => time !== null,
+  )
   rmSync(syncs, { recursive: true })
+  assert.ok(!existsSync(syncs))
   await assert.rejects(disk.sync(), /could not be synced/)
   assert.equal(await syncedUntilNs(syncs), null)
   mkdirSync(syncs)

@@ -1,7 +1,10 @@
 // A run of random requests against a service. A second organisation has canaries in its telemetry and names.
 // Tokens that requests revoke are created again, so that every role keeps sending.
 
+import { LegalHold } from '../../contract/deletion/governance.ts'
+import { holdOperations } from '../../contract/operations/governance.ts'
 import type { Role } from '../../contract/role.ts'
+import { pageOf } from '../../contract/values/fields.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import type { Service, Who } from '../scenario/service.ts'
@@ -11,6 +14,8 @@ import { Known } from './known.ts'
 import { Document, type Operation, operationsOf } from './operations.ts'
 import { type Request, Requests, type Sender } from './requests.ts'
 
+const Holds = pageOf(LegalHold)
+
 const tenantId = 'acme'
 
 /** In telemetry and names of the other organisation; no response to this one may contain it. */
@@ -18,6 +23,12 @@ const canary = 'canary-of-globex-9f31'
 
 /** Operations that would end the run, because they erase everything including tokens. */
 const leftOut = new Set(['postOrganisationRemove'])
+
+/**
+ * After so many requests the legal holds of the organisation are released: requests place many, and while one
+ * is in force hardly any erasure completes.
+ */
+const holdRequests = 200
 
 /** A request without a response for this long is a fault. */
 const answerMs = 60_000
@@ -43,6 +54,7 @@ export class FuzzRun {
   readonly #answers: Answers
   readonly #known: Known
   readonly #secrets = new Map<Sender, string>()
+  #steps = 0
 
   private constructor(service: Service, document: Document, operations: readonly Operation[], seed: number) {
     const chance = new Chance(seed)
@@ -65,6 +77,7 @@ export class FuzzRun {
   }
 
   async step(): Promise<void> {
+    if (++this.#steps % holdRequests === 0) await this.#releaseHolds()
     const request = this.#requests.next()
     let answer: Awaited<ReturnType<FuzzRun['ask']>>
     try {
@@ -87,6 +100,16 @@ export class FuzzRun {
     if (etag !== null) this.#known.keep('etag', etag)
     if (/application\/json/.test(headers.get('content-type') ?? '') && text !== '')
       this.#known.learn(request.operation.path, JSON.parse(text))
+  }
+
+  async #releaseHolds(): Promise<void> {
+    const asOwner = (method: string, path: string) =>
+      this.ask({ method, path, operation: null, sender: 'owner', headers: {}, body: null })
+    const { status, text } = await asOwner('GET', `${holdOperations.list.path}?active=true`)
+    // The token of the owner may have been revoked; it is created again at its next request.
+    if (status !== 200) return
+    const { items } = Holds.parse(JSON.parse(text))
+    for (const { hold_id } of items) await asOwner('POST', `${holdOperations.list.path}/${hold_id}/release`)
   }
 
   async ask({ body, headers, method, path, sender }: Request) {
