@@ -75,8 +75,10 @@ async function waitUntilGone(
     for (const table of waiting.keys()) await clearNow(deps.engine, table)
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     const dead = await deadParts(deps, [...waiting.keys()], place)
-    const left = [...waiting].map(([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)])
-    waiting = withParts(new Map(left as [string, ReadonlySet<string>][]))
+    const left = [...waiting].map(
+      ([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)] as const,
+    )
+    waiting = withParts(new Map(left))
     if (waiting.size === 0) return
     if (signal.aborted) throw new ErasureStopped(signal)
     await deps.clock.sleep(removalPollMs, signal)
