@@ -12,7 +12,7 @@ import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-lock
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
-import { SurvivorCopy } from './survivor-copy.ts'
+import { copyEngineOf, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
@@ -110,6 +110,8 @@ class TableEraser<Step extends PartitionStep> {
   readonly #store: string
   readonly #record: ErasureRecord<Step>
   readonly #sizes: PartitionSizes
+  /** Read when the first partition is copied, and the same for all. */
+  #copyEngine: string | null = null
 
   constructor(
     deps: EraserDeps,
@@ -164,7 +166,8 @@ class TableEraser<Step extends PartitionStep> {
     const { attempt, engine, fewRows = usualFewRows, inTurn } = this.#deps
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
     await inTurn(async () => {
-      await copy.create(attempt)
+      this.#copyEngine ??= await copyEngineOf(engine, this.#store)
+      await copy.create(attempt, this.#copyEngine)
       if (this.#rowsIn(step) > fewRows) await this.#copyAhead(copy, fewRows)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)

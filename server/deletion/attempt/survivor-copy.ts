@@ -58,21 +58,12 @@ export class SurvivorCopy {
     this.#name = copyName(placement, table)
   }
 
-  async create(attempt: PlacementLock): Promise<void> {
+  /** @param engine the engine of the copy: {@link copyEngineOf} its table */
+  async create(attempt: PlacementLock, engine: string): Promise<void> {
     requireLock(attempt)
-    const engine = syncedEngine(await this.#engineText())
     await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table} ENGINE = ${engine}`))
     // A piece, or a try that failed, can be removed only while no part of the copy has rows of another one.
     await this.#engine.command(raw(`SYSTEM STOP MERGES ${this.#name}`))
-  }
-
-  /** Returns the engine of the table, its keys and its settings, as text. */
-  async #engineText(): Promise<string> {
-    const [found] = await this.#engine.select<{ text: string }>(
-      sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${this.#table}`,
-    )
-    if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${this.#table}`)
-    return found.text
   }
 
   /** Drops it where no swap needed it. */
@@ -191,12 +182,16 @@ export class SurvivorCopy {
 }
 
 /**
- * Returns the engine with the settings by which each insert is synced: the copy must be on the disk before
- * the original leaves it. In the text that creates the copy, because changing the settings of a table that
- * exists takes the engine longer than creating it.
+ * Returns the engine of a copy of the table, as text: its keys and settings, and the settings by which each
+ * insert is synced, because the copy must be on the disk before the original leaves it. They are in the text
+ * that creates the copy, because changing the settings of a table that exists takes longer than creating it.
  */
-function syncedEngine(text: string): string {
-  const [keys, settings = ''] = text.split(' SETTINGS ')
+export async function copyEngineOf(engine: TelemetryEngine, table: string): Promise<string> {
+  const [found] = await engine.select<{ text: string }>(
+    sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${table}`,
+  )
+  if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
+  const [keys, settings = ''] = found.text.split(' SETTINGS ')
   const others = settings.split(', ').filter((setting) => setting !== '' && !setting.startsWith('fsync_'))
   return `${keys} SETTINGS ${[...others, 'fsync_after_insert = 1', 'fsync_part_directory = 1'].join(', ')}`
 }
