@@ -10,7 +10,7 @@
 // contains rows too: every flush removes copies first. Rows that are deleted while the copy is filled may be
 // in its files; the flush of their erasure begins later and rewrites the table again.
 
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
 import type { Control, ControlTransaction } from '../database.ts'
 import { copyNameOf } from '../derived-tables.ts'
@@ -183,7 +183,7 @@ async function replaceWhenFree(connection: Control, copy: Copy, at: AtStep): Pro
 
 async function replace(trx: ControlTransaction, copy: Copy, at: AtStep): Promise<void> {
   const [table, name] = [sql.table(copy.table), sql.table(copy.name)]
-  await run(trx, `set local lock_timeout = ${writersMs}`)
+  await sql.raw(`set local lock_timeout = ${writersMs}`).execute(trx)
   await sql`lock table ${table} in share row exclusive mode`.execute(trx)
   await applyChanges(trx, copy)
   const before = await describeTable(trx, copy.table)
@@ -191,7 +191,7 @@ async function replace(trx: ControlTransaction, copy: Copy, at: AtStep): Promise
     select pg_get_triggerdef(oid) as definition from pg_trigger
     where tgrelid = ${copy.table}::text::regclass and not tgisinternal order by oid`.execute(trx)
   await at('writers wait')
-  await run(trx, `set local lock_timeout = ${readersMs}`)
+  await sql.raw(`set local lock_timeout = ${readersMs}`).execute(trx)
   await sql`lock table ${table} in access exclusive mode`.execute(trx)
   await sql`drop table ${table}`.execute(trx)
   await sql`alter table ${name} rename to ${sql.id(copy.table)}`.execute(trx)
@@ -199,7 +199,7 @@ async function replace(trx: ControlTransaction, copy: Copy, at: AtStep): Promise
   for (const index of copy.indexes) {
     await sql`alter index ${sql.id(copyNameOf(index))} rename to ${sql.id(index)}`.execute(trx)
   }
-  for (const { definition } of triggers) await run(trx, definition)
+  for (const { definition } of triggers) await sql.raw(definition).execute(trx)
   assertEqual(before, await describeTable(trx, copy.table))
   await at('replaced')
 }
@@ -244,5 +244,3 @@ function assertEqual(expected: readonly string[], found: readonly string[]): voi
   const differing = [...new Set(expected).symmetricDifference(new Set(found))]
   if (differing.length > 0) throw new NotCopied(`A copy would differ from its table: ${differing.join(' ')}`)
 }
-
-const run = (trx: ControlTransaction, text: string) => trx.executeQuery(CompiledQuery.raw(text))
