@@ -58,7 +58,7 @@ function textOf(compared: Comparison, stepMinutes: number, format: Format): stri
       return `, on average of ${span} ${format(Math.abs(measured))} ${where} this time of ${days(count)}, expected at most ${format(most)}`
     }
     case 'changes':
-      return `, changes by ${format(measured)} over ${formatMinutes(compared.over * stepMinutes)}, expected ${range} from ${days(count)}`
+      return `${changingText(compared.means, stepMinutes)} by ${format(measured)} over ${formatMinutes(compared.over * stepMinutes)}, expected ${range} from ${days(count)}`
   }
 }
 
@@ -73,6 +73,11 @@ function measuredText(
   if (kind === 'step') return `, step of ${format(measured)} within ${span}`
   if (kind === 'spread') return `, standard deviation ${format(measured)} over ${span}`
   return ''
+}
+
+/** Of single values, or of means over `means` values. */
+function changingText(means: number | undefined, stepMinutes: number): string {
+  return means === undefined ? ', changes' : `, means of ${formatMinutes(means * stepMinutes)} change`
 }
 
 function days(count: number): string {

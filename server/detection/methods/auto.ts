@@ -1,5 +1,5 @@
 // The default method: simple measurements (looks) of the newest values, each calibrated by its own past
-// (scoring/rarity.ts), in four views. No method or parameter has to be chosen, and no single look has to be
+// (scoring/rarity.ts), in six views. No method or parameter has to be chosen, and no single look has to be
 // right.
 // - One value (scoring/deviations.ts): its distance from this time of the day, from the last minutes, from
 //   the forecast of both, and from all values seen. The score is their mean.
@@ -9,18 +9,22 @@
 //   mean, because most looks are zero most of the time.
 // - The last hours (scoring/recent-course.ts): far from this time of the day for hours, or varying more or
 //   less than usual. Also the quadratic mean.
+// - The slope (same file): it changes more or less than usual. Also the quadratic mean.
+// - All of these: the quadratic mean of their scores in units of their edges, because an incident that moves
+//   several views a little is as rare as one that moves one view much.
 // Each view has an edge of its own, learnt from its own past for the alarm budget (scoring/learnt-edge.ts).
 // Confirmed anomalies do not use the budget.
 //
 // `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is the
 // part of it that was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and
-// the score keeps it open. Values of an episode are not learnt as usual, so a past outage does not hide the
+// the score keeps it open. What is usual for this time and was outside the edge at the same time of the week
+// before does not open an episode again, unless a person confirmed that one. Values of an episode are not learnt as usual, so a past outage does not hide the
 // next one; where a tenth of all values is outside the edge, such values are usual for the series and are
 // learnt. Nothing here depends on a particular series, label or unit. A score above the edge has a
 // comparison: what the view with the largest score compared the value with.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { Reported } from '../scoring/alert-once.ts'
+import { Reported, ReportedWeekly } from '../scoring/alert-once.ts'
 import type { Comparison } from '../scoring/comparison.ts'
 import { Deviations, deviationNames } from '../scoring/deviations.ts'
 import { LearntEdge } from '../scoring/learnt-edge.ts'
@@ -41,11 +45,16 @@ const singleFloor = { base: 0.58, perDigit: 0.69 }
 const lastingFloor = { base: 0.75, perDigit: 0.2 }
 const noveltyFloor = { base: 0.71, perDigit: 0.39 }
 const courseFloor = { base: 1.05, perDigit: 0.36 }
+const slopeFloor = { base: 1.13, perDigit: 0.39 }
+/** The score of all views is in units of their edges. */
+const allFloor = { base: 0.75, perDigit: 0 }
+/** One view that is far outside must not decide alone: the others have their own edge for that. */
+const mostOfOne = 2
 /**
  * Shares of the alarm budget. Their sum is above 1, because several views notice the same rare deviation.
  * Each gets less of a large budget: only one view notices a small deviation.
  */
-const [singleShare, lastingShare, noveltyShare, courseShare] = [1, 0.4, 0.6, 0.4]
+const [singleShare, lastingShare, noveltyShare, otherShare] = [1, 0.4, 0.6, 0.4]
 const budgetExponent = 0.8
 /**
  * Half-life of the reported score of one value or four; short, so that a spike after another one is reported.
@@ -54,6 +63,9 @@ const singleMemoryPoints = 8
 const lastingValues = 4
 /** The looks at one value that also count for the novelty view. */
 const seldom = [deviationNames.indexOf('season'), deviationNames.indexOf('gap')]
+/** The look at this time of the day and of the week; up to these digits, one in ten, a value is usual for it. */
+const seasonLook = deviationNames.indexOf('season')
+const usualDigits = 1
 /** In wider buckets four values span hours, whose mean the last view uses. */
 const widestForLasting = 15
 /** Only the first values of an incident are learnt: its length must not make its values usual. */
@@ -101,7 +113,12 @@ class AutoScorer implements Scorer {
   private readonly novelty: View
   private readonly recent: RecentCourse
   private readonly course: View
+  private readonly slope: View
+  /** The views that `all` is the mean of. */
+  private readonly parts: readonly View[]
+  private readonly all: View
   private readonly views: readonly View[]
+  private readonly weekly: ReportedWeekly
   private values = 0
   private outside = 0
   private outsideShare = 0
@@ -110,6 +127,7 @@ class AutoScorer implements Scorer {
   /** Minutes since 1970: of the newest value, and of the value that opened the last episode. */
   private minute = Number.NaN
   private openedMinute = Number.NaN
+  private openedLocally = Number.NaN
   private peak = 0
   private calm = 0
 
@@ -130,10 +148,13 @@ class AutoScorer implements Scorer {
       params.memory_points,
     )
     this.recent = new RecentCourse(stepMinutes)
-    this.course = new View(new LearntEdge({ ...budget(courseShare), ...courseFloor }), params.memory_points)
-    const { course, single, lasting, novelty } = this
-    this.views =
-      stepMinutes > widestForLasting ? [single, novelty, course] : [single, novelty, course, lasting]
+    this.course = new View(new LearntEdge({ ...budget(otherShare), ...courseFloor }), params.memory_points)
+    this.slope = new View(new LearntEdge({ ...budget(otherShare), ...slopeFloor }), params.memory_points)
+    this.all = new View(new LearntEdge({ ...budget(otherShare), ...allFloor }), params.memory_points)
+    const { all, course, single, slope, lasting, novelty } = this
+    this.parts = [single, novelty, course, ...(stepMinutes > widestForLasting ? [] : [lasting]), slope]
+    this.views = [...this.parts, all]
+    this.weekly = new ReportedWeekly(stepMinutes)
   }
 
   score(piece: Series): Scored {
@@ -159,7 +180,19 @@ class AutoScorer implements Scorer {
 
   /** Judges and learns the next value; null while warming up. */
   private judge(value: number, minute: number): Judged | null {
-    const { course, deviations, single, lasting, lastSingles, novelties, novelty, recent, views } = this
+    const {
+      all,
+      course,
+      deviations,
+      single,
+      lasting,
+      lastSingles,
+      novelties,
+      novelty,
+      recent,
+      slope,
+      views,
+    } = this
     deviations.compare(minute, value)
     novelties.compare(value)
     recent.compare(minute, value, deviations.fromSeason, deviations.floor)
@@ -169,19 +202,36 @@ class AutoScorer implements Scorer {
     lasting.judge(meanOf(lastSingles))
     novelty.judge(isWarm ? noveltyOf(novelties, deviations) : 0)
     course.judge(isWarm ? quadraticMeanOf(recent.digits) : 0)
+    slope.judge(isWarm ? quadraticMeanOf(recent.slopeDigits) : 0)
+    all.judge(isWarm ? this.scoreOfAll() : 0)
     const score = Math.max(...views.map((view) => view.score / view.edge.edge))
     const leading = views.reduce((a, b) => (b.unreported / b.edge.edge > a.unreported / a.edge.edge ? b : a))
-    const unreported = leading.unreported / leading.edge.edge
-    if (isWarm) this.learnEdges(score, unreported, leading)
+    const unreported = this.unreportedOf(minute, score, leading)
+    if (isWarm) this.learnEdges(minute, score, unreported, leading)
     const comparison = score > 1 ? this.comparison() : null
     this.learn(minute, score > 1)
     return isWarm ? { score, unreported, comparison } : null
   }
 
-  /** What the view that is farthest beyond its edge compared the newest value with. */
+  private scoreOfAll(): number {
+    let sum = 0
+    for (const { edge, score } of this.parts) sum += Math.min(score / edge.edge, mostOfOne) ** 2
+    return Math.sqrt(sum / this.parts.length)
+  }
+
+  /** In units of the edge; 0 where the value is usual for a time of the week that was reported before. */
+  private unreportedOf(minute: number, score: number, leading: View): number {
+    const unreported = leading.unreported / leading.edge.edge
+    if (!(unreported > 1)) return unreported
+    const wasReported = this.weekly.wasReported(minute, score)
+    return wasReported && (this.deviations.digits[seasonLook] || 0) <= usualDigits ? 0 : unreported
+  }
+
+  /** What the view, other than that of all, that is farthest beyond its edge compared the newest value with. */
   private comparison(): Comparison | null {
-    const { course, deviations, lasting, novelties, novelty, recent, views } = this
-    const farthest = views.reduce((a, b) => (b.score / b.edge.edge > a.score / a.edge.edge ? b : a))
+    const { course, deviations, lasting, novelties, novelty, parts, recent, slope } = this
+    const farthest = parts.reduce((a, b) => (b.score / b.edge.edge > a.score / a.edge.edge ? b : a))
+    if (farthest === slope) return recent.slopeComparison(deviations.days)
     if (farthest === course) return recent.comparison(deviations.days)
     if (farthest === novelty) {
       const isExtreme =
@@ -194,14 +244,15 @@ class AutoScorer implements Scorer {
   }
 
   /** Follows episodes as the alarm layer does. Their scores are not learnt, except for their peak. */
-  private learnEdges(score: number, unreported: number, leading: View): void {
+  private learnEdges(minute: number, score: number, unreported: number, leading: View): void {
     if (this.openedBy !== null) {
       this.peak = Math.max(this.peak, score)
       this.calm = score > 1 ? 0 : this.calm + 1
       if (this.calm < calmValues) return
       const { minute: lastMinute, openedMinute, stepMinutes } = this
       const isReal = isConfirmed(this.confirmed, { lastMinute, openedMinute, stepMinutes })
-      if (!isReal) this.openedBy.edge.spend(this.peak)
+      if (isReal) this.weekly.forget(this.openedLocally, minute)
+      else this.openedBy.edge.spend(this.peak)
       this.openedBy = null
       return
     }
@@ -209,6 +260,7 @@ class AutoScorer implements Scorer {
     if (opens) {
       this.openedBy = leading
       this.openedMinute = this.minute
+      this.openedLocally = minute
       this.peak = score
       this.calm = 0
     }

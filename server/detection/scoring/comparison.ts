@@ -22,8 +22,8 @@ export type Comparison =
   | (Compared & { readonly with: 'spreads'; readonly over: number })
   /** The mean distance from this time of the day, over `over` values: days. */
   | (Compared & { readonly with: 'distances'; readonly over: number })
-  /** The mean change from one value to the next, over `over` changes: changes. */
-  | (Compared & { readonly with: 'changes'; readonly over: number })
+  /** The mean change from one value to the next, or from one mean of `means` values, over `over`: days. */
+  | (Compared & { readonly with: 'changes'; readonly over: number; readonly means?: number })
 
 /** A value, a mean over `over` values, a step between two such means, or a standard deviation. */
 export interface MeasuredOfRange {
