@@ -215,6 +215,10 @@ const comparisons: readonly [Comparison, string][] = [
     { with: 'changes', over: 24, count: 1, measured: 0.2, low: 2, high: 8 },
     '12.0, changes by 0.200 over 24 minutes, expected 2.00 to 8.00 from the hours before; 7 minutes unusual',
   ],
+  [
+    { with: 'changes', means: 12, over: 48, count: 7, measured: 9, low: 2, high: 8 },
+    '12.0, means of 12 minutes change by 9.00 over 48 minutes, expected 2.00 to 8.00 from the last 7 days; 7 minutes unusual',
+  ],
 ]
 
 test('without a band the reason says with which past the peak was compared', () => {

@@ -5,7 +5,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RecentCourse } from './recent-course.ts'
 import { seededNormal } from './seeded-noise.ts'
-import { at } from './series.ts'
 
 const stepMinutes = 5
 const perDay = 288
@@ -14,16 +13,17 @@ const floor = 1e-6
 
 const seasonAt = (i: number) => 20 * Math.sin((2 * Math.PI * i) / perDay)
 
-/** The most digits of each look over the values after ten calm days. */
+/** The most digits of each look, then of each look at the slope, over the values after ten calm days. */
 function digitsOf(valueAt: (i: number, noise: () => number) => number, length: number): number[] {
   const noise = seededNormal(3)
   const course = new RecentCourse(stepMinutes)
-  const most = [0, 0, 0]
+  const most = [0, 0, 0, 0, 0, 0, 0]
   for (let i = 0; i < calmDays * perDay + length; i++) {
     const isCalm = i < calmDays * perDay
     const value = isCalm ? 100 + seasonAt(i) + noise() : valueAt(i, noise)
     course.compare(i * stepMinutes, value, value - 100 - seasonAt(i), floor)
-    for (const j of most.keys()) if (!isCalm) most[j] = Math.max(most[j] ?? 0, at(course.digits, j))
+    for (const j of most.keys())
+      if (!isCalm) most[j] = Math.max(most[j] ?? 0, [...course.digits, ...course.slopeDigits][j] ?? 0)
     course.learn(i * stepMinutes, isCalm ? 'usual' : 'rest')
   }
   return most
@@ -51,4 +51,12 @@ test('a level that flaps within the usual range is rare', () => {
     100 + seasonAt(i) + noise() + (i % 2 === 0 ? 2.5 : -2.5)
   const [, , restlessness = 0] = digitsOf(flapping, 60)
   assert.ok(restlessness > 4, String(restlessness))
+})
+
+test('a slow beat within the usual range is rare among means of an hour, and not among single values', () => {
+  const beating = (i: number, noise: () => number) =>
+    100 + seasonAt(i) + noise() + 2 * Math.sin((2 * Math.PI * i) / 24)
+  const digits = digitsOf(beating, 96)
+  const [single = 0, meansOfHour = 0] = [digits[4], digits[6]]
+  assert.ok(meansOfHour > 4 && single < 3, `${meansOfHour} ${single}`)
 })
