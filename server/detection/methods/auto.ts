@@ -16,12 +16,13 @@
 // Confirmed anomalies do not use the budget.
 //
 // `score` is the largest of the views in units of their edges: 1 is the edge of alarm. `unreported` is the
-// part of it that was not reported before (scoring/alert-once.ts): an unreported score opens an episode, and
-// the score keeps it open. What is usual for this time and was outside the edge at the same time of the week
-// before does not open an episode again, unless a person confirmed that one. Values of an episode are not learnt as usual, so a past outage does not hide the
-// next one; where a tenth of all values is outside the edge, such values are usual for the series and are
-// learnt. Nothing here depends on a particular series, label or unit. A score above the edge has a
-// comparison: what the view with the largest score compared the value with.
+// part of it that was not reported before (scoring/alert-once.ts): an unreported score opens an episode,
+// and the score keeps it open. What is usual for this time and was outside the edge at the same time of
+// the week before does not open an episode again, unless a person confirmed that one. Values of an episode
+// are not learnt as usual, so a past outage does not hide the next one; where a tenth of all values is
+// outside the edge, such values are usual for the series and are learnt. Nothing here depends on a
+// particular series, label or unit. A score above the edge has a comparison: what the view with the
+// largest score compared the value with.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { Reported, ReportedWeekly } from '../scoring/alert-once.ts'
@@ -63,7 +64,7 @@ const singleMemoryPoints = 8
 const lastingValues = 4
 /** The looks at one value that also count for the novelty view. */
 const seldom = [deviationNames.indexOf('season'), deviationNames.indexOf('gap')]
-/** The look at this time of the day and of the week; up to these digits, one in ten, a value is usual for it. */
+/** Up to these digits of this look, one in ten, a value is usual for this time of the day or week. */
 const seasonLook = deviationNames.indexOf('season')
 const usualDigits = 1
 /** In wider buckets four values span hours, whose mean the last view uses. */
@@ -227,7 +228,7 @@ class AutoScorer implements Scorer {
     return wasReported && (this.deviations.digits[seasonLook] || 0) <= usualDigits ? 0 : unreported
   }
 
-  /** What the view, other than that of all, that is farthest beyond its edge compared the newest value with. */
+  /** What the view that is farthest beyond its edge, without that of all, compared the newest value with. */
   private comparison(): Comparison | null {
     const { course, deviations, lasting, novelties, novelty, parts, recent, slope } = this
     const farthest = parts.reduce((a, b) => (b.score / b.edge.edge > a.score / a.edge.edge ? b : a))

@@ -15,7 +15,7 @@ const clearStep = 1.2
 const minutesPerWeek = 10_080
 /** With one week alone, a week that had an incident of its own at this time would hide the repetition. */
 const weeksKept = 2
-/** Weekly jobs are not exact to the minute: scores are kept in slots of this length, and their neighbours count. */
+/** Weekly jobs are not exact to the minute: scores are kept in slots, and the neighbours count too. */
 const slotMinutes = 15
 
 /** The reported score of a sequence of scores, which are given one by one. */
