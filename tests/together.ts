@@ -1,9 +1,14 @@
-// The test files that share a process. scripts/test.ts runs this file as one of its tests, and names them in
-// LETHE_TEST_TOGETHER: their paths from the root, with commas between them.
+// Runs test files one after the other in this process. Each is a suite, so that its hooks run around its own
+// tests only, and a failure names it. All of them are loaded before the first test begins. scripts/test.ts
+// imports this file with their paths from the root in the query of its URL.
 
 import { join } from 'node:path'
-import process from 'node:process'
+import { describe } from 'node:test'
 
 const root = join(import.meta.dirname, '..')
-const files = (process.env.LETHE_TEST_TOGETHER ?? '').split(',').filter((file) => file !== '')
-for (const file of files) await import(join(root, file))
+
+for (const file of new URL(import.meta.url).searchParams.getAll('file')) {
+  describe(file, async () => {
+    await import(join(root, file))
+  })
+}
