@@ -89,7 +89,9 @@ async function waitUntilGone(
 ): Promise<void> {
   let waiting = withParts(await deadParts(deps, { tables, changed }, place))
   for (let poll = 0; waiting.size > 0; poll++) {
-    await Promise.all([...changed.intersection(waiting)].map((table) => clearNow(deps.engine, table)))
+    if (isClearedAt(poll)) {
+      await Promise.all([...changed.intersection(waiting)].map((table) => clearNow(deps.engine, table)))
+    }
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     const dead = await deadParts(deps, { tables: [...waiting.keys()], changed }, place)
     const left = [...waiting].map(
@@ -103,10 +105,15 @@ async function waitUntilGone(
 }
 
 /**
+ * At the first polls, then at twice the number each time: a statement may read a part for seconds, and the
+ * merges of the table must go on meanwhile.
+ */
+const isClearedAt = (poll: number) => (poll & (poll - 1)) === 0
+
+/**
  * The engine removes replaced parts in rounds, one to two seconds apart. Dropping a partition, also one that
  * does not exist, makes it remove at once all that no statement uses at that moment. It also ends the merges
- * of the table that are running, so it is done only where an erasure has replaced something, which ends them
- * too.
+ * of the table that are running, so it is done only where an erasure has replaced something.
  */
 async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
