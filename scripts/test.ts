@@ -1,16 +1,17 @@
 // Runs tests with Node's own runner: `fast` for those that need no store, `control` for those that open a
 // control plane, otherwise all, or only the files that are named. Those that open a control plane run on
 // SQLite and then again on PostgreSQL; LETHE_TEST_CONTROL_PLANE names one of them (tests/control-planes.ts).
-// A test file has its own process, because the embedded engine allows one data folder per process. Files that
-// need no process of their own share one, because the start of a process costs more than most of them.
+// Test files share processes, because the start of a process costs more than most of them. They run one after
+// the other there, each with its own hooks (tests/together.ts), because the embedded engine allows one data
+// folder at a time per process.
 
-import { globSync, readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { createTemplate } from '../tests/postgres-plane.ts'
 import { folderVariable, startPostgres } from '../tests/postgres-server.ts'
 
@@ -21,12 +22,18 @@ const isFast = (file: string) => !/\.db\.test\.ts$|^tests\/(?:scenario|simulatio
 const sourceOf = (file: string) => readFileSync(join(root, file), 'utf8')
 const opensControl = (file: string) =>
   /\bopen(?:(?:Shared|Empty)?ControlPlane|Control|Stores)\(/.test(sourceOf(file))
-/** Hooks of a file would also run around the tests of others; signals and memory belong to the process. */
+/**
+ * Signals, memory and threads belong to the process. An engine that a file opens while it is loaded would be
+ * open beside those of the files before it. Browsers, simulations and whole backups take so long that they
+ * run beside others instead.
+ */
 const isAlone = (file: string) =>
-  !isFast(file) ||
-  /^(?:before|after)(?:Each)?\(|\b(?:process\.(?:on|once|emit|kill|memoryUsage)|supervise)\(/m.test(
+  /^tests\/(?:console|fuzz|jepsen|simulation|scenario\/(?:backup|cli|crash))\b/.test(file) ||
+  /^server\/deletion\/attempt\/worker\./.test(file) ||
+  /\b(?:process\.(?:on|once|emit|exit|kill|memoryUsage|resourceUsage)|supervise)\(|\/proc\/self\/task/.test(
     sourceOf(file),
-  )
+  ) ||
+  /^const .*\bawait (?:openStores|openChdb|createApp)\(/m.test(sourceOf(file))
 /** These take a minute or more. They begin first, so that none of them runs alone at the end. */
 const isLong = (file: string) =>
   /^tests\/(?:console|scenario|simulation)\/|^server\/deletion\/attempt\/worker\./.test(file)
@@ -55,6 +62,9 @@ const wholeRunMs = 90 * 60_000
 /** One more than there are cores, because tests often wait for a service that starts or a disk that syncs. */
 const processesAtOnce = availableParallelism() + 1
 
+/** With more, a process could take the rest of the run alone. */
+const filesPerProcessMax = 6
+
 const longestShown = 15
 
 interface Round {
@@ -73,43 +83,63 @@ function planRounds(): Round[] {
   ].filter((round) => round.files.length > 0)
 }
 
-/** The files of a round in the order in which they begin, each with a process of its own. */
-function planProcesses(tests: readonly string[]): { together: string[]; processes: string[] } {
-  const together = tests.filter((file) => !isAlone(file))
-  const alone = tests.filter((file) => !together.includes(file))
-  const shared = together.length > 0 ? ['tests/together.ts'] : []
-  return {
-    together,
-    processes: [...shared, ...alone.filter(isLong), ...alone.filter((file) => !isLong(file))],
-  }
+/** What the processes of a round run, in the order in which they begin. */
+function planProcesses(tests: readonly string[]): (readonly string[])[] {
+  const shared = tests.filter((file) => !isAlone(file))
+  const perProcess = Math.ceil(shared.filter((file) => !isFast(file)).length / (processesAtOnce * 4))
+  const inChunks = (files: readonly string[]) => chunksOf(files, Math.min(perProcess, filesPerProcessMax))
+  const alone = tests.filter(isAlone).map((file) => [file])
+  const fast = shared.filter(isFast)
+  return [
+    ...(fast.length > 0 ? [fast] : []),
+    ...alone.filter(([file = '']) => isLong(file)),
+    ...inChunks(shared.filter((file) => !isFast(file) && isLong(file))),
+    ...alone.filter(([file = '']) => !isLong(file)),
+    ...inChunks(shared.filter((file) => !isFast(file) && !isLong(file))),
+  ]
+}
+
+function chunksOf(files: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(files.length / size) }, (_, at) =>
+    files.slice(at * size, (at + 1) * size),
+  )
+}
+
+/** Returns the program that runs the files in one process. The first of them is in its name. */
+function programOf(files: readonly string[], folder: string): string {
+  const [first = ''] = files
+  if (files.length === 1) return join(root, first)
+  const program = join(folder, `${first.replaceAll('/', '-')}-and-${files.length - 1}-more.mjs`)
+  const together = pathToFileURL(join(root, 'tests/together.ts'))
+  for (const file of files) together.searchParams.append('file', file)
+  writeFileSync(program, `import ${JSON.stringify(together)}\n`)
+  return program
 }
 
 /** Shows where the time goes, so that a new test that takes long is noticed. */
 function longestFiles(seconds: ReadonlyMap<string, number>): string {
   const longestFirst = [...seconds].sort((a, b) => b[1] - a[1])
-  const lines = longestFirst
-    .slice(0, longestShown)
-    .map(([file, s]) => `  ${s.toFixed(0)} s ${relative(root, file)}`)
+  const lines = longestFirst.slice(0, longestShown).map(([file, s]) => `  ${s.toFixed(0)} s ${file}`)
   return ['ℹ the files that took longest', ...lines, ''].join('\n')
 }
 
 /** Returns whether all tests of the round passed. */
 function runRound({ plane, files: tests }: Round): Promise<boolean> {
-  const { together, processes } = planProcesses(tests)
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-test-run-'))
   process.env.LETHE_TEST_CONTROL_PLANE = plane
-  process.env.LETHE_TEST_TOGETHER = together.join(',')
-  return new Promise((resolve, reject) => {
+  const ended = new Promise<boolean>((resolve, reject) => {
     const results = run({
       cwd: root,
-      files: processes.map((file) => join(root, file)),
+      files: planProcesses(tests).map((files) => programOf(files, folder)),
       concurrency: processesAtOnce,
       signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(wholeRunMs)]),
     })
     let passed = false
     const seconds = new Map<string, number>()
-    // Each test of a file has this event, and the file itself, whose time includes the start of its process.
-    results.on('test:complete', ({ name, file, details }) => {
-      if (name === file) seconds.set(file, details.duration_ms / 1000)
+    // Each test of a file has this event, and the file itself.
+    results.on('test:complete', ({ name, details }) => {
+      const file = name.startsWith(root) ? relative(root, name) : name
+      if (tests.includes(file)) seconds.set(file, details.duration_ms / 1000)
     })
     results.on('test:summary', ({ file, success }) => {
       if (file === undefined) passed = success
@@ -118,11 +148,12 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
       .compose(spec)
       .on('error', reject)
       .on('end', () => {
-        if (processes.length > longestShown) process.stdout.write(longestFiles(seconds))
+        if (tests.length > longestShown) process.stdout.write(longestFiles(seconds))
         resolve(passed)
       })
       .pipe(process.stdout, { end: false })
   })
+  return ended.finally(() => rmSync(folder, { recursive: true, force: true }))
 }
 
 /** Aborted where somebody ends the run. Ctrl-C comes twice: from the terminal, and from scripts/run.mjs. */

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { after, before } from 'node:test'
 import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
@@ -37,7 +37,7 @@ interface OpenEngine {
 }
 
 /** An empty engine in a temporary folder. The engine allows one at a time per process. */
-export async function openEngine(): Promise<OpenEngine> {
+async function openEngine(): Promise<OpenEngine> {
   const folder = temporaryFolder()
   const engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
   const close = async () => {
@@ -81,13 +81,33 @@ export async function withEngine<T>(folder: string, work: (engine: LocalEngine) 
 
 /** The port of an engine as single calls, so that a test can replace one of them. */
 export function delegate(engine: TelemetryEngine): TelemetryEngine {
+  return delegateTo(() => engine)
+}
+
+function delegateTo(engineOf: () => TelemetryEngine): TelemetryEngine {
   return {
-    select: (...given) => engine.select(...given),
-    bytes: (...given) => engine.bytes(...given),
-    command: (...given) => engine.command(...given),
-    insert: (...given) => engine.insert(...given),
-    close: () => engine.close(),
+    select: (...given) => engineOf().select(...given),
+    bytes: (...given) => engineOf().bytes(...given),
+    command: (...given) => engineOf().command(...given),
+    insert: (...given) => engineOf().insert(...given),
+    close: () => engineOf().close(),
   }
+}
+
+/**
+ * An empty engine that is open while the tests of the file run. It is not opened while the file is loaded,
+ * because another file of the same process may have its engine open then.
+ */
+export function engineOfFile(): TelemetryEngine {
+  let opened: OpenEngine | null = null
+  before(async () => {
+    opened = await openEngine()
+  })
+  after(() => opened?.close())
+  return delegateTo(() => {
+    if (opened === null) throw new Error('The engine is open while tests run.')
+    return opened.engine
+  })
 }
 
 export function temporaryFolder(): string {

@@ -6,19 +6,16 @@
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { createApp } from '../app.ts'
 import { namesIn, removeBackup } from '../backup/backups.ts'
 import { removeFolder } from '../backup/files.ts'
 import { BackupError, backupIdPattern, bytesOf, type Manifest, readManifest } from '../backup/manifest.ts'
 import { BackupRegister, type BackupRow } from '../backup/register.ts'
-import { restoreBackup } from '../backup/restore.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
 import { EngineError } from '../telemetry/engine.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { hasControl, operator, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson, say } from './print.ts'
-import { createLogger } from './serve.ts'
 
 /**
  * Interval of reading the register; after several of them the command checks whether a service is running.
@@ -94,6 +91,7 @@ export async function restore(
   const source = readConfig(env)
   const target = options.into === undefined ? source : readConfig({ ...env, LETHE_DATA_DIR: options.into })
   const folder = backupIdPattern.test(backup) ? await folderOf(source, backup) : resolve(backup)
+  const { restoreBackup } = await import('../backup/restore.ts')
   const { manifest, control, journalled } = await restoreBackup({
     backup: folder,
     dataDir: target.dataDir,
@@ -157,8 +155,12 @@ function isServed(config: Config): boolean {
   }
 }
 
-/** Takes the backup as a service would, with everything that a service does before it is ready. */
+/**
+ * Takes the backup as a service would, with everything that a service does before it is ready. Only here the
+ * program of the service is loaded: a second of work that other commands and a running service save.
+ */
 async function takeHere(config: Config): Promise<void> {
+  const [{ createApp }, { createLogger }] = await Promise.all([import('../app.ts'), import('./serve.ts')])
   const logger = createLogger({ ...config, logLevel: 'silent' })
   const app = await createApp({ config, clock: systemClock, logger, command: 'lethe backup create' })
   try {

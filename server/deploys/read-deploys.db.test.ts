@@ -3,11 +3,8 @@
 // limits.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, beforeEach, test } from 'node:test'
-import { openChdb } from '../telemetry/chdb.ts'
+import { beforeEach, test } from 'node:test'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -16,12 +13,7 @@ import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readDeploys } from './read-deploys.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'lethe-deploys-'))
-const engine = await openChdb({ folder, maxMemoryBytes: 1 << 30 })
-after(async () => {
-  await engine.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const engine = engineOfFile()
 
 const acme: TenantPlace = { tenantId: 'acme', placement: 7 }
 const globex: TenantPlace = { tenantId: 'globex', placement: 7 }

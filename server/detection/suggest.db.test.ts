@@ -1,9 +1,9 @@
 // Suggestions from telemetry of known density and rhythm. Each is a body that creating a detector accepts.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { MetricKey } from '../../contract/detection/detectors.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
@@ -14,8 +14,7 @@ import { narrowestStep } from './runs/run-plan.ts'
 import { seededNormal } from './scoring/seeded-noise.ts'
 import { suggest } from './suggest.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 const clock = new ManualClock(Date.UTC(2026, 8, 11, 12))
 const nowNs = clock.nowNs()

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pino } from 'pino'
 import { LogCounts } from '../../contract/telemetry/queries.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
@@ -15,7 +15,7 @@ import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { addQueryRoutes } from './routes.ts'
 
-const { close, engine } = await openEngine()
+const engine = engineOfFile()
 const gate = new TelemetryGate()
 const nowMs = Date.parse('2026-11-21T10:00:00Z')
 const clock = new ManualClock(nowMs)
@@ -32,10 +32,7 @@ const http = createHttp({
   isReady: () => true,
 })
 addQueryRoutes(http, (caller) => new TenantReader(engine, caller, gate), clock)
-after(async () => {
-  await http.close()
-  await close()
-})
+after(() => http.close())
 
 const at = (text: string) => BigInt(Date.parse(`2026-11-21T${text}Z`)) * 1_000_000n
 

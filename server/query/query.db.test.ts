@@ -2,12 +2,12 @@
 // so any leak shows as an additional row. All reads go through the routes, as a client's do.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { Role } from '../../contract/role.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -21,14 +21,11 @@ import { sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { addQueryRoutes } from './routes.ts'
 
-const { close, engine } = await openEngine()
+const engine = engineOfFile()
 const gate = new TelemetryGate()
 const clock = new ManualClock(1_763_715_600_000)
 const http = open()
-after(async () => {
-  await http.close()
-  await close()
-})
+after(() => http.close())
 
 /** A secret is `<tenant>.<role>`. */
 async function findCaller(secret: string): Promise<Caller | null> {
@@ -113,70 +110,74 @@ const burst = Array.from({ length: 1000 }, (_, i) => ({
   Body: `line ${i % 990}`,
 }))
 
-await insertForBoth('otel_logs', [
-  ...burst,
-  {
-    Timestamp: at(10, 123_456_789),
-    ServiceName: 'shop',
-    SeverityText: 'ERROR',
-    SeverityNumber: 17,
-    Body: 'Payment of 100% FAILED für Ärger_\'"',
-    TraceId: traceId(1),
-    SpanId: '00000000000000aa',
-    EventName: 'payment',
-    LogAttributes: { 'http.route': '/pay', zone: 'own' },
-    ResourceAttributes: { 'service.name': 'shop', zone: 'resource', pod: 'p1' },
-  },
-  {
-    Timestamp: at(11),
-    ServiceName: 'shop',
-    SeverityNumber: 9,
-    Body: 'fine',
-    ResourceAttributes: { zone: 'resource' },
-  },
-  { Timestamp: at(-7200), ServiceName: 'old', SeverityNumber: 9, Body: 'before the hour' },
-])
-await insertForBoth('otel_traces', [
-  {
-    Timestamp: at(20, 1),
-    TraceId: traceId(1),
-    SpanId: '00000000000000aa',
-    ServiceName: 'shop',
-    SpanName: 'GET /pay',
-    SpanKind: 'Server',
-    StatusCode: 'Error',
-    StatusMessage: 'no funds',
-    Duration: '18446744073709551615',
-    SpanAttributes: { route: '/pay' },
-    'Events.Timestamp': [`${(at(20, 7) / 1_000_000_000n).toString()}.000000007`],
-    'Events.Name': ['exception'],
-    'Events.Attributes': [{ type: 'E' }],
-    'Links.TraceId': [traceId(2)],
-    'Links.SpanId': ['bb'],
-    'Links.TraceState': [''],
-    'Links.Attributes': [{ why: 'retry' }],
-  },
-  {
-    Timestamp: at(21),
-    TraceId: traceId(1),
-    SpanId: '00000000000000ab',
-    ParentSpanId: '00000000000000aa',
-    ServiceName: 'db',
-    SpanName: 'SELECT',
-    SpanKind: 'Client',
-    StatusCode: 'Unset',
-    Duration: 5_000_000,
-    ResourceAttributes: { pod: 'p2' },
-  },
-  ...Array.from({ length: 300 }, (_, i) => ({
-    Timestamp: at(700),
-    TraceId: traceId(100 + i),
-    ServiceName: 'burst',
-    SpanName: 'tick',
-    SpanKind: 'Consumer',
-    StatusCode: 'Ok',
-  })),
-])
+before(() =>
+  insertForBoth('otel_logs', [
+    ...burst,
+    {
+      Timestamp: at(10, 123_456_789),
+      ServiceName: 'shop',
+      SeverityText: 'ERROR',
+      SeverityNumber: 17,
+      Body: 'Payment of 100% FAILED für Ärger_\'"',
+      TraceId: traceId(1),
+      SpanId: '00000000000000aa',
+      EventName: 'payment',
+      LogAttributes: { 'http.route': '/pay', zone: 'own' },
+      ResourceAttributes: { 'service.name': 'shop', zone: 'resource', pod: 'p1' },
+    },
+    {
+      Timestamp: at(11),
+      ServiceName: 'shop',
+      SeverityNumber: 9,
+      Body: 'fine',
+      ResourceAttributes: { zone: 'resource' },
+    },
+    { Timestamp: at(-7200), ServiceName: 'old', SeverityNumber: 9, Body: 'before the hour' },
+  ]),
+)
+before(() =>
+  insertForBoth('otel_traces', [
+    {
+      Timestamp: at(20, 1),
+      TraceId: traceId(1),
+      SpanId: '00000000000000aa',
+      ServiceName: 'shop',
+      SpanName: 'GET /pay',
+      SpanKind: 'Server',
+      StatusCode: 'Error',
+      StatusMessage: 'no funds',
+      Duration: '18446744073709551615',
+      SpanAttributes: { route: '/pay' },
+      'Events.Timestamp': [`${(at(20, 7) / 1_000_000_000n).toString()}.000000007`],
+      'Events.Name': ['exception'],
+      'Events.Attributes': [{ type: 'E' }],
+      'Links.TraceId': [traceId(2)],
+      'Links.SpanId': ['bb'],
+      'Links.TraceState': [''],
+      'Links.Attributes': [{ why: 'retry' }],
+    },
+    {
+      Timestamp: at(21),
+      TraceId: traceId(1),
+      SpanId: '00000000000000ab',
+      ParentSpanId: '00000000000000aa',
+      ServiceName: 'db',
+      SpanName: 'SELECT',
+      SpanKind: 'Client',
+      StatusCode: 'Unset',
+      Duration: 5_000_000,
+      ResourceAttributes: { pod: 'p2' },
+    },
+    ...Array.from({ length: 300 }, (_, i) => ({
+      Timestamp: at(700),
+      TraceId: traceId(100 + i),
+      ServiceName: 'burst',
+      SpanName: 'tick',
+      SpanKind: 'Consumer',
+      StatusCode: 'Ok',
+    })),
+  ]),
+)
 const point = (seconds: number, MetricName: string, more: FixtureRow = {}): FixtureRow => ({
   TimeUnix: at(seconds),
   MetricName,
@@ -185,16 +186,20 @@ const point = (seconds: number, MetricName: string, more: FixtureRow = {}): Fixt
   MetricDescription: 'Used',
   ...more,
 })
-await insertForBoth('otel_metrics_gauge', [
-  point(5, 'memory', { Value: 5 }),
-  point(6, 'memory', { Value: 7, ServiceName: 'db' }),
-])
-await insertForBoth('otel_metrics_sum', [
-  point(5, 'requests', { AggregationTemporality: 1, IsMonotonic: true, Value: 60 }),
-])
-await insertForBoth('otel_metrics_histogram', [point(5, 'size', { Count: 1 })])
-await insertForBoth('otel_metrics_exponential_histogram', [point(5, 'size', { Count: 1 })])
-await insertForBoth('otel_metrics_summary', [point(5, 'wait', { Count: 1 })])
+before(() =>
+  insertForBoth('otel_metrics_gauge', [
+    point(5, 'memory', { Value: 5 }),
+    point(6, 'memory', { Value: 7, ServiceName: 'db' }),
+  ]),
+)
+before(() =>
+  insertForBoth('otel_metrics_sum', [
+    point(5, 'requests', { AggregationTemporality: 1, IsMonotonic: true, Value: 60 }),
+  ]),
+)
+before(() => insertForBoth('otel_metrics_histogram', [point(5, 'size', { Count: 1 })]))
+before(() => insertForBoth('otel_metrics_exponential_histogram', [point(5, 'size', { Count: 1 })]))
+before(() => insertForBoth('otel_metrics_summary', [point(5, 'wait', { Count: 1 })]))
 
 test('a log record is returned complete, its time exact to the nanosecond', async () => {
   const { items, next_cursor } = await ok('/telemetry/logs', { severity: 'error' })
@@ -500,31 +505,39 @@ test('a series has a point for each step, null where there is no data', async ()
 /** Points every ten seconds for ten minutes, and the rows of each table for them. */
 const ticks = Array.from({ length: 60 }, (_, i) => i * 10)
 const regular = (seconds: number, more: FixtureRow) => point(seconds, 'ticks', more)
-await insert(
-  'exact',
-  'otel_logs',
-  ticks.map((t) => ({ Timestamp: at(t), ServiceName: 'shop' })),
+before(() =>
+  insert(
+    'exact',
+    'otel_logs',
+    ticks.map((t) => ({ Timestamp: at(t), ServiceName: 'shop' })),
+  ),
 )
-await insert(
-  'exact',
-  'otel_metrics_gauge',
-  ticks.map((t) => ({ ...regular(t, { Value: t }), MetricName: 'level' })),
+before(() =>
+  insert(
+    'exact',
+    'otel_metrics_gauge',
+    ticks.map((t) => ({ ...regular(t, { Value: t }), MetricName: 'level' })),
+  ),
 )
 const delta = { AggregationTemporality: 1, IsMonotonic: true, Value: 1 }
-await insert('exact', 'otel_metrics_sum', [
-  ...ticks.map((t) => ({ ...regular(t, delta), MetricName: 'deltas', StartTimeUnix: at(t - 10) })),
-  ...ticks.map((t) => ({
-    ...regular(t, { ...delta, AggregationTemporality: 2, Value: 100 + t / 10, StartTimeUnix: at(-86_400) }),
-    MetricName: 'counter',
-  })),
-])
+before(() =>
+  insert('exact', 'otel_metrics_sum', [
+    ...ticks.map((t) => ({ ...regular(t, delta), MetricName: 'deltas', StartTimeUnix: at(t - 10) })),
+    ...ticks.map((t) => ({
+      ...regular(t, { ...delta, AggregationTemporality: 2, Value: 100 + t / 10, StartTimeUnix: at(-86_400) }),
+      MetricName: 'counter',
+    })),
+  ]),
+)
 const buckets = (n: number) => ({ Count: n, Sum: n, BucketCounts: [n, 0], ExplicitBounds: [10] })
-await insert('exact', 'otel_metrics_histogram', [
-  ...ticks.map((t) => ({
-    ...regular(t, { ...buckets(100 + t / 10), AggregationTemporality: 2, StartTimeUnix: at(-86_400) }),
-    MetricName: 'sizes',
-  })),
-])
+before(() =>
+  insert('exact', 'otel_metrics_histogram', [
+    ...ticks.map((t) => ({
+      ...regular(t, { ...buckets(100 + t / 10), AggregationTemporality: 2, StartTimeUnix: at(-86_400) }),
+      MetricName: 'sizes',
+    })),
+  ]),
+)
 
 interface Chart {
   readonly start: string

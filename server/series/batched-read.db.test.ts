@@ -2,10 +2,10 @@
 // repetitions, erased time, hidden time and a neighbour with the same names.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { aggregations } from '../../contract/telemetry/queries.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -14,8 +14,7 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeriesBatch } from './batched-read.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 const t0 = 1_763_712_000
 const at = (seconds: number): bigint => BigInt(t0 + seconds) * 1_000_000_000n

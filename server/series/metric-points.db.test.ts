@@ -3,10 +3,10 @@
 // both ways. Also tests how the kind of a metric is found, remembered and forgotten.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Aggregation, aggregations } from '../../contract/telemetry/queries.ts'
-import { delegate, openEngine } from '../../tests/fixtures.ts'
+import { delegate, engineOfFile } from '../../tests/fixtures.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
@@ -20,8 +20,7 @@ import { groupsOfPoints } from './point-series.ts'
 import { frameOf, readSeries, type SeriesRequest } from './series.ts'
 import { groupsOf, type PackedGroup, type SeriesRow } from './series-statement.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 const t0 = 1_763_712_000
 const lengthSeconds = 600

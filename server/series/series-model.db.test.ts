@@ -3,17 +3,16 @@
 // apply the data model point by point.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries } from './series.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 const t0 = 1_763_712_000
 const lengthSeconds = 600

@@ -2,8 +2,8 @@
 // value.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { openEngine } from '../../tests/fixtures.ts'
+import { test } from 'node:test'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import type { TableName } from '../telemetry/schema/tables.ts'
@@ -11,8 +11,7 @@ import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { readSeries, type SeriesRequest, type SeriesSet } from './series.ts'
 import { replaySeries } from './series-replay.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 /** A whole number of hours, so that it is aligned to every step below. */
 const t0 = 1_763_712_000_000_000_000n

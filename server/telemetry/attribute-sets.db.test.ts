@@ -2,16 +2,15 @@
 // keys and values, and as many as a record may have.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
 import { insertFixture } from './row-fixture.ts'
 import { exporterDatabase } from './schema/exporter-views.ts'
 import { raw, sql } from './sql.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 interface Answer {
   readonly own: string

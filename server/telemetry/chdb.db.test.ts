@@ -108,9 +108,10 @@ test('threads that run statements have a lower priority than the event loop', {
       .finally(() => {
         isOver = true
       })
+    // The highest of each name: a thread that has no statement may have the process's own again.
     const seen = new Map<string, number>()
     while (!isOver) {
-      for (const { name, nice } of threadsOf()) seen.set(name, nice)
+      for (const { name, nice } of threadsOf()) seen.set(name, Math.max(nice, seen.get(name) ?? nice))
       await new Promise((resolve) => setImmediate(resolve))
     }
     await read
@@ -232,6 +233,8 @@ test('statements and inserts that fail are errors with the engine’s number, an
     }
     await assert.rejects(engine.insert('no_such_table', columns, [bytes]), EngineError)
     assert.equal(await countLogs(engine), 0)
+    await engine.insert('otel_logs', columns, [bytes], { isYielding: true })
+    assert.ok((await countLogs(engine)) > 0, 'the same rows, whole and with less weight')
   })
 })
 
@@ -297,7 +300,7 @@ test('an idle session that has read a partition keeps none of its files after th
     await Promise.all([1, 2, 3, 4].map(() => engine.select(raw('select * from otel_logs'))))
     const parts = async () => {
       const names = (await engine.files.partNames(['otel_logs'])).get('otel_logs')
-      return names?.filter((name) => /^\d+-/.test(name)) ?? assert.fail('no such table')
+      return names?.parts.filter((name) => /^\d+-/.test(name)) ?? assert.fail('no such table')
     }
     assert.equal((await parts()).length, 1)
     await engine.command(raw('ALTER TABLE otel_logs DROP PARTITION ALL'))

@@ -11,9 +11,10 @@ import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
 import { lowerOtherThreads } from '../core/process/thread-priority.ts'
-import { FairPool } from '../core/turns/fair-pool.ts'
+import { FairPool, type Turn } from '../core/turns/fair-pool.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import {
+  type CommitTurn,
   EngineError,
   type ReadShare,
   type StatementLimits,
@@ -28,10 +29,11 @@ import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { writeServerSettings } from './server-settings.ts'
 import { CleanSession, type StatementOptions } from './sessions/clean-session.ts'
-import { halfOfCores, ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions/numbers.ts'
+import { ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions/numbers.ts'
 import { Pool } from './sessions/pool.ts'
 import { Spool } from './spool.ts'
-import { raw, render, type Sql, sql } from './sql.ts'
+import { render, type Sql, sql } from './sql.ts'
+import { bounds, insertText, ownTurn, sessionSettings } from './statement-settings.ts'
 import { removeUnsyncedParts } from './unsynced-parts.ts'
 
 interface ChdbOptions {
@@ -78,35 +80,6 @@ const nativeBlocks = { format: 'Native' }
  * engine's own for its memory, to which it gives the highest.
  */
 const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', 'MemoryWorker'])
-
-/**
- * Settings of every session. The text of a statement contains its bound values, so it may be long. Statements
- * are not compiled to machine code: each has constants of its own, so it is seldom used again. Projections,
- * of which there are none, and statistics of columns would be looked up for each part of a table that a
- * statement names, which takes longer than reading a window (docs/decisions/0011). A thread that reads a file
- * waits for it itself: with separate threads for waiting, every piece is requested from them where a file
- * system can't report whether it has the piece in memory, as tmpfs can't, and nearly a third of the time to
- * read a window goes into that (docs/decisions/0019).
- */
-const sessionSettings = `SET ${[
-  'max_query_size = 67108864',
-  'compile_expressions = 0',
-  'compile_aggregate_expressions = 0',
-  'compile_sort_description = 0',
-  'optimize_use_projections = 0',
-  'use_statistics = 0',
-  "local_filesystem_read_method = 'pread'",
-  // What a statement reads stays in memory: in a file it would remain after an erasure and after a crash.
-  'max_bytes_ratio_before_external_group_by = 0',
-  'max_bytes_ratio_before_external_sort = 0',
-  'max_bytes_ratio_before_external_join = 0',
-  // A statement that needs the first few of many long rows in an order keeps only those few in memory, and
-  // not 1 GB of others.
-  'max_bytes_before_remerge_sort = 33554432',
-].join(', ')}`
-
-/** A client may send two years of history in one body; the limit is meant against bad schemas. */
-const insertSettings = 'max_partitions_per_insert_block = 0'
 
 /**
  * ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW,
@@ -233,14 +206,14 @@ class ChdbEngine implements LocalEngine {
   }
 
   async select<T>(statement: Sql, limits: StatementLimits = usualLimits, share?: ReadShare): Promise<T[]> {
-    const bounded = (isAlone: boolean) =>
-      sql`${statement} SETTINGS ${bounds(limits, isAlone)}, output_format_json_quote_64bit_integers = 1`
+    const bounded = (turn: Turn) =>
+      sql`${statement} SETTINGS ${bounds(limits, turn)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#read(bounded, { ...jsonRows, ...limits }, share)
     return readLines(result.text())
   }
 
   async bytes(statement: Sql, limits: StatementLimits = usualLimits, share?: ReadShare): Promise<Uint8Array> {
-    const bounded = (isAlone: boolean) => sql`${statement} SETTINGS ${bounds(limits, isAlone)}`
+    const bounded = (turn: Turn) => sql`${statement} SETTINGS ${bounds(limits, turn)}`
     const result = await this.#read(bounded, { ...nativeBlocks, ...limits }, share)
     return result.bytes()
   }
@@ -253,11 +226,11 @@ class ChdbEngine implements LocalEngine {
     table: string,
     columns: readonly ColumnSpec[],
     rows: readonly Buffer[],
-    commit?: object,
+    commit?: CommitTurn,
   ): Promise<void> {
     await this.#guard(() =>
       this.#spool.lend(rows, (path) =>
-        this.#writing.lend((session) => session.query(insertText(table, columns, path)), commit),
+        this.#writing.lend((session) => session.query(insertText(table, columns, path, commit)), commit),
       ),
     )
   }
@@ -284,15 +257,15 @@ class ChdbEngine implements LocalEngine {
 
   /** Runs a reading statement, whose text depends on whether other organisations read too. */
   #read(
-    statement: (isAlone: boolean) => Sql,
+    statement: (turn: Turn) => Sql,
     options: StatementOptions,
     share: ReadShare | undefined,
   ): Promise<ChdbResult> {
-    if (share === undefined) return this.#run(this.#ownReading, statement(true), options)
+    if (share === undefined) return this.#run(this.#ownReading, statement(ownTurn), options)
     const { tenantId: owner, kind, signal } = share
     return this.#guard(() =>
-      this.#reading.lend({ owner, kind, signal }, (session, isAlone) =>
-        this.#readWanted(session, render(statement(isAlone)), options, signal),
+      this.#reading.lend({ owner, kind, signal }, (session, turn) =>
+        this.#readWanted(session, render(statement(turn)), options, signal),
       ),
     )
   }
@@ -342,46 +315,6 @@ class ChdbEngine implements LocalEngine {
     }
   }
 }
-
-/**
- * Columns with a dictionary are declared as plain strings: building the dictionary from a block of strings
- * costs the engine half as much as building it row by row.
- */
-function insertText(table: string, columns: readonly ColumnSpec[], path: string): string {
-  const names = columns.map(({ name }) => `\`${name}\``).join(', ')
-  const structure = columns
-    .map(({ name, type }) => `\`${name}\` ${type.replaceAll('LowCardinality(String)', 'String')}`)
-    .join(', ')
-  const source = `file(${literal(path)}, 'RowBinary', ${literal(structure)})`
-  return `INSERT INTO ${table} (${names}) SELECT * FROM ${source} SETTINGS ${insertSettings}`
-}
-
-/**
- * Testing conditions one after another, and the cache of their results, would both make the engine read whole
- * granules.
- */
-const inSmallBlocks = [
-  'max_threads = 1',
-  'enable_multiple_prewhere_read_steps = 0',
-  'use_query_condition_cache = 0',
-]
-
-function bounds(
-  { maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits,
-  isAlone: boolean,
-): Sql {
-  const threads = isAlone ? [] : [`max_threads = ${halfOfCores}`]
-  return raw(
-    [
-      `max_execution_time = ${maxSeconds}`,
-      `max_memory_usage = ${maxMemoryBytes}`,
-      ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
-      ...(maxBlockRows === undefined ? threads : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
-    ].join(', '),
-  )
-}
-
-const literal = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
 
 /** Whether the error is the reason of a signal that was aborted without a reason of its own. */
 function isAbort(cause: unknown): boolean {

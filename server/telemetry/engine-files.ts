@@ -19,12 +19,8 @@ export interface LocalEngineFiles {
    * Returns the folder that contains the parts, by table. Throws EngineError where there is no such table.
    */
   tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>>
-  /**
-   * Returns the names of everything in the folders of the tables' parts, also of detached parts, by table.
-   * The name of a detached part starts with the reason and `_`. Throws EngineError where there is no such
-   * table.
-   */
-  partNames(tables: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>
+  /** Returns the names of what is in the tables' folders. Throws EngineError where there is no such table. */
+  partNames(tables: readonly string[]): Promise<ReadonlyMap<string, PartNames>>
   /** Syncs the folders of the tables' parts, so that parts that were removed from them stay removed. */
   syncFolders(tables: readonly string[]): Promise<void>
   /**
@@ -40,6 +36,13 @@ export interface LocalEngineFiles {
   restoreFrom(path: string): Promise<void>
 }
 
+/** Names of everything in the folder of a table. */
+interface PartNames {
+  readonly parts: readonly string[]
+  /** Parts that the engine does not read. A name may start with the reason and `_`. */
+  readonly detached: readonly string[]
+}
+
 /** An engine whose files are on this machine. */
 export interface LocalEngine extends TelemetryEngine {
   readonly files: LocalEngineFiles
@@ -52,6 +55,8 @@ const copyPollMs = 50
 export class EngineFolder implements LocalEngineFiles {
   readonly #engine: Pick<TelemetryEngine, 'command' | 'select'>
   readonly sync: () => Promise<void>
+  /** The folders that were read, by table. A table keeps its folder as long as it exists. */
+  readonly #folders = new Map<string, string>()
 
   constructor(engine: Pick<TelemetryEngine, 'command' | 'select'>, sync: () => Promise<void>) {
     this.#engine = engine
@@ -59,14 +64,11 @@ export class EngineFolder implements LocalEngineFiles {
   }
 
   async tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const rows = await this.#engine.select<{ name: string; data_paths: string[] }>(
-      sql`select name, data_paths from system.tables
-        where database = currentDatabase() and name in ${new Bound('Array(String)', tables)}`,
-    )
-    const found = new Map(rows.map(({ name, data_paths }) => [name, data_paths[0]]))
+    const unknown = tables.filter((table) => !this.#folders.has(table))
+    if (unknown.length > 0) await this.#readFolders(unknown)
     return new Map(
       tables.map((table) => {
-        const path = found.get(table)
+        const path = this.#folders.get(table)
         if (path === undefined)
           throw new EngineError(`The telemetry engine has no folder of a table ${table}`, {})
         return [table, path]
@@ -74,10 +76,21 @@ export class EngineFolder implements LocalEngineFiles {
     )
   }
 
-  async partNames(tables: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  async #readFolders(tables: readonly string[]): Promise<void> {
+    const rows = await this.#engine.select<{ name: string; data_paths: string[] }>(
+      sql`select name, data_paths from system.tables
+        where database = currentDatabase() and name in ${new Bound('Array(String)', tables)}`,
+    )
+    for (const { name, data_paths } of rows) {
+      const [path] = data_paths
+      if (path !== undefined) this.#folders.set(name, path)
+    }
+  }
+
+  async partNames(tables: readonly string[]): Promise<ReadonlyMap<string, PartNames>> {
     const named = [...(await this.tableFolders(tables))].map(async ([table, folder]) => {
-      const names = await Promise.all(withDetached(folder).map((path) => readdir(path)))
-      return [table, names.flat()] as const
+      const [parts = [], detached = []] = await Promise.all(withDetached(folder).map((path) => readdir(path)))
+      return [table, { parts, detached }] as const
     })
     return new Map(await Promise.all(named))
   }
@@ -113,6 +126,7 @@ export class EngineFolder implements LocalEngineFiles {
   }
 
   async restoreFrom(path: string): Promise<void> {
+    this.#folders.clear()
     await this.#engine.command(raw(`RESTORE DATABASE default FROM File('${checkedName(path)}')`))
   }
 

@@ -63,10 +63,16 @@ export interface TelemetryEngine {
     table: string,
     columns: readonly ColumnSpec[],
     rows: readonly Buffer[],
-    commit?: object,
+    commit?: CommitTurn,
   ): Promise<void>
   /** Waits for what runs, then closes. Idempotent. */
   close(): Promise<void>
+}
+
+/** A commit among others. */
+export interface CommitTurn {
+  /** Its inserts have less weight than everything else that computes, where the system allows that. */
+  readonly isYielding: boolean
 }
 
 /** The engine refused or failed. The message may quote SQL, so it is for logs, never for clients. */

@@ -2,10 +2,12 @@
 // time.
 
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { after, before, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
+import { yieldingNice } from '../core/process/thread-priority.ts'
 import { openChdb } from './chdb.ts'
 import type { ReadShare, TelemetryEngine } from './engine.ts'
 import { sql, uint } from './sql.ts'
@@ -104,4 +106,53 @@ test('an aborted read is killed where it runs and never begun where it waits', a
   await Promise.all(reads)
   assert.equal(await underWay(), 0)
   await engine.select(busy(1000), undefined, attacker)
+})
+
+/** The kernel's number of the right to change a priority back (capabilities(7)). */
+const mayRaisePriority = 23n
+
+/** Whether the engine may change the priority of its threads; it looks for the right before it does. */
+function hasPriorityRight(): boolean {
+  const effective = /^CapEff:\s*([\da-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  return ((BigInt(`0x${effective}`) >> mayRaisePriority) & 1n) === 1n
+}
+
+/** The nice values of all threads of this process. */
+function niceValues(): Set<number> {
+  const ids = readdirSync('/proc/self/task').map(Number)
+  return new Set(
+    ids.flatMap((id) => {
+      try {
+        return getPriority(id)
+      } catch {
+        return []
+      }
+    }),
+  )
+}
+
+test('an organisation with more reads waiting beside others gives way to everything else that computes', {
+  skip: hasPriorityRight() ? false : 'this process may not change the priority of a thread',
+}, async () => {
+  const limits = { maxSeconds: 600, maxMemoryBytes: 2 ** 29 }
+  const readUntil = ({ signal }: AbortController) =>
+    assert.rejects(engine.select(endless, limits, { ...attacker, signal }), { name: 'AbortError' })
+  const [first, second] = [new AbortController(), new AbortController()]
+  const yields = () => niceValues().has(yieldingNice())
+  const until = async (isReached: () => boolean) => {
+    while (!isReached()) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await engine.select(busy(1000), undefined, neighbour)
+  const one = readUntil(first)
+  while ((await underWay()) < 1) await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(yields(), false, 'one read alone keeps its priority')
+  first.abort()
+  await one
+  // The first begins before the others wait.
+  const reads = [1, 2, 3].map(() => readUntil(second))
+  await engine.select(busy(1000), undefined, neighbour)
+  await until(yields)
+  second.abort()
+  await Promise.all(reads)
+  await until(() => !yields())
 })

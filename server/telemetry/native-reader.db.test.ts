@@ -1,13 +1,12 @@
 // Reads results of the engine in the Native format, over several blocks.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { openEngine } from '../../tests/fixtures.ts'
+import { test } from 'node:test'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { halvesOf, NativeReader } from './native-reader.ts'
 import { raw } from './sql.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 test('every supported type is read with the values of the engine, over several blocks', async () => {
   const count = 70_000

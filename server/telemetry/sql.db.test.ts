@@ -3,14 +3,13 @@
 // tabs.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { latestNs } from '../../contract/values/instant.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { bytes, instant, sql, strings, uint } from './sql.ts'
 
-const { close, engine } = await openEngine()
-after(close)
+const engine = engineOfFile()
 
 /** Mostly characters with a meaning in SQL, in the engine's escaping or in JSON, mixed with any others. */
 const hostile = fc.oneof(

@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { ErasedTimePage, ServiceStorage, type StorageUsage } from '../../contract/organisation/usage.ts'
 import type { Role } from '../../contract/role.ts'
 import { earliestNs, latestNs } from '../../contract/values/instant.ts'
-import { openEngine } from '../../tests/fixtures.ts'
+import { engineOfFile } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -26,7 +26,7 @@ import { addUsageRoutes } from './routes.ts'
 
 type Usage = z.infer<typeof StorageUsage>
 
-const { close, engine } = await openEngine()
+const engine = engineOfFile()
 const gate = new TelemetryGate()
 /** On the day after the newest rows of most tests. */
 const clock = new ManualClock(Date.parse('2025-11-25T06:00:00Z'))
@@ -48,10 +48,7 @@ addUsageRoutes(http, {
   refusals: new RefusalCounts(clock),
   clock,
 })
-after(async () => {
-  await http.close()
-  await close()
-})
+after(() => http.close())
 
 /** A secret is `<tenant>.<placement>.<role>`. */
 function callerFor(secret: string): Caller | null {

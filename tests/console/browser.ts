@@ -92,11 +92,27 @@ function looksToTake(name: string, shown: Look): Look[] {
  */
 export const elsewhere = 'lethe.test'
 
+/**
+ * The list replaces that of Playwright, so the ones of it that matter here are repeated. The popups of the
+ * address bar are pages too, which the browser would load in every new window, beside the page of the test.
+ */
+const featuresOff = [
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'],
+  ...['HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable', 'PaintHolding', 'ThirdPartyStoragePartitioning'],
+  ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose'],
+  ...['OptimizationHints', 'NetworkTimeServiceQuerying', 'AimEnabled', 'PreconnectToSearch', 'MediaRouter'],
+]
+
 export async function openBrowser(): Promise<Browser> {
   const path = spawnSync('which', [executablePath], { encoding: 'utf8' }).stdout.trim()
   return chromium.launch({
     executablePath: path,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=MAP ${elsewhere} 127.0.0.1`],
+    args: [
+      '--no-sandbox',
+      '--disable-dev-shm-usage',
+      `--host-resolver-rules=MAP ${elsewhere} 127.0.0.1`,
+      `--disable-features=${featuresOff.join(',')}`,
+    ],
   })
 }
 

@@ -1,7 +1,7 @@
-// Backup and restore of the whole service, every step in its own process: a backup during ingest loses
-// nothing that was acknowledged before it; a restore replaces all or nothing; and what was erased after a
-// backup is erased again before anything can be read, with either control plane. Two organisations send the
-// same rows.
+// Backup and restore of the whole service: a backup during ingest loses nothing that was acknowledged before
+// it; a restore replaces all or nothing; and what was erased after a backup is erased again before anything
+// can be read, with either control plane. Every command has its own process, and so has what is killed. Two
+// organisations send the same rows.
 
 import assert from 'node:assert/strict'
 import {
@@ -35,7 +35,7 @@ import {
   readDeletion,
   requestErasure,
   send,
-  serve,
+  serveInChild,
   serveReady,
   startLethe,
   takeBackup,
@@ -119,7 +119,7 @@ describe('telemetry erased after a backup', () => {
   test('stays erased when the guard is killed', async () => {
     const since = await erasedSinceBackup()
     await restored(since.dirs, since.backupId)
-    const killed = await serve(since.dirs, { standStill: 'partition dropped' })
+    const killed = await serveInChild(since.dirs, { standStill: 'partition dropped' })
     await killed.standing
     assert.equal((await fetch(`${killed.address}/readyz`)).status, 503)
     await killed.kill()
@@ -245,10 +245,11 @@ describe('a backup', () => {
 
   test('that was requested before the service was killed is taken by the restarted service', async () => {
     const dirs = newBackupDirs()
-    const service = await serveReady(dirs, {
+    const service = await serveInChild(dirs, {
       organisations: [acme, globex],
       standStill: 'before partition step',
     })
+    await service.ready
     await sendRows(service)
     const body = JSON.stringify({ scope: 'all', confirm: 'globex' })
     assert.equal(
@@ -277,7 +278,8 @@ describe('a backup', () => {
   ] as const) {
     test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
       const dirs = newBackupDirs()
-      const service = await serveReady(dirs, { organisations: [acme, globex], standStill: point })
+      const service = await serveInChild(dirs, { organisations: [acme, globex], standStill: point })
+      await service.ready
       await sendRows(service)
       const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { version } from '../../server/core/process/version.ts'
@@ -142,112 +142,114 @@ test('a first start on a used port fails with a sentence and prints no token; th
   await service.ended
 })
 
-test('the bootstrap variables create the organisation and its owner, whose secret is not printed; without a terminal nothing is opened', async () => {
+describe('a service that the variables of an operator create', () => {
   const secret = 'chosen-by-the-operator-0123456789abcdef'
-  const dataDir = newDataDir()
   const { env: ofDesktop, opened } = desktop()
-  const chosen = { LETHE_BOOTSTRAP_ORG: 'acme', LETHE_BOOTSTRAP_TOKEN: secret }
-  const service = await serve(environment(dataDir, { ...chosen, ...ofDesktop }))
-  const { status, body } = await me(service.address, secret)
-  assert.deepEqual([status, body.tenant_id, body.role], [200, 'acme', 'owner'])
-  assert.ok(!service.printed.out.includes(secret))
-  assert.ok(linkIn(service.printed.out) !== undefined)
-  assert.equal(
-    statSync(join(dataDir, 'control.db')).mode & 0o077,
-    0,
-    'the control plane is for its user only',
-  )
-
-  const used = await lethe(environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: 'short' }), 'serve')
-  assert.equal(used.code, 1)
-  assert.match(used.err, /LETHE_BOOTSTRAP_TOKEN/)
-  assert.ok(!used.err.includes('short'))
-  service.stop('SIGTERM')
-  await service.ended
-  assert.equal(opened(), null, 'without a terminal the link is only printed')
-})
-
-test('tokens are created, listed and revoked beside a running service, which applies it at its next request', async () => {
-  const env = environment(newDataDir(), { LETHE_BOOTSTRAP_ORG: 'acme' })
-  const service = await serve(env)
-  const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
-  assert.deepEqual([made.code, (await me(service.address, made.out)).body.role], [0, 'viewer'])
-
-  const list = await lethe(env, 'token', 'list', '--org', 'acme')
-  const line = list.out.split('\n').find((text) => text.endsWith('wall'))
-  assert.ok(line)
-  assert.match(line, / used \d{4}-\d\d-\d\dT/)
-  assert.ok(!list.out.includes(made.out), 'the list shows no secret')
-  const id = line.split(' ')[0] ?? ''
-  assert.equal((await lethe(env, 'token', 'revoke', id, '--org', 'acme')).code, 0)
-  assert.equal((await me(service.address, made.out)).status, 401)
-
-  const parent = JSON.parse(
-    (await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'admin', '--json')).out,
-  )
-  const child = await fetch(`${service.address}/tokens`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${parent.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'child', role: 'viewer' }),
+  const dataDir = newDataDir()
+  const env = environment(dataDir, {
+    ...ofDesktop,
+    LETHE_BOOTSTRAP_ORG: 'acme',
+    LETHE_BOOTSTRAP_TOKEN: secret,
+    // Long enough to be stopped while a request waits for its commit.
+    LETHE_COMMIT_DELAY_MS: '400',
   })
-  const { token: childToken } = (await child.json()) as { token: string }
-  assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(working descendants: 1\)/)
-  const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
-  assert.match(alone.out, /descendants that still work: 1; --with-descendants revokes them/)
-  assert.equal((await me(service.address, childToken)).status, 200)
-  const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
-  assert.match(whole.out, /descendants revoked too: 1$/)
-  assert.equal((await me(service.address, childToken)).status, 401)
-
-  const owner = await lethe(env, 'org', 'create', 'globex')
-  assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
-  const organisations = JSON.parse((await lethe(env, 'org', 'list', '--json')).out)
-  assert.deepEqual(
-    organisations.items.map((one: { tenant_id: string; name: string }) => [one.tenant_id, one.name]),
-    [
-      ['acme', 'acme'],
-      ['globex', 'globex'],
-    ],
-  )
-  assert.match((await lethe(env, 'org', 'list')).out, /^acme +founded \S+Z {2}acme\nglobex /)
-  const asJson = JSON.parse((await lethe(env, 'token', 'list', '--org', 'acme', '--json')).out)
-  assert.deepEqual(asJson.items.find((one: { id: string }) => one.id === id).role, 'viewer')
-  const again = await lethe(env, 'org', 'create', 'globex')
-  assert.deepEqual([again.code, again.err], [1, 'lethe: The organisation globex exists.'])
-  const foreign = await lethe(env, 'token', 'revoke', id, '--org', 'globex')
-  assert.equal(foreign.code, 1)
-  assert.match(foreign.err, /has no token/)
-  service.stop('SIGTERM')
-  await service.ended
-})
-
-test('a second service on the same folder is refused with a sentence, and the first continues', async () => {
-  const env = environment(newDataDir())
-  const first = await serve(env)
-  const second = await lethe(env, 'serve')
-  assert.equal(second.code, 1)
-  assert.match(second.err, /Another process uses the data folder/)
-  assert.equal((await fetch(`${first.address}/healthz`)).status, 200)
-  first.stop('SIGTERM')
-  assert.equal(await first.ended, 0)
-})
-
-test('one Ctrl-C that arrives twice still drains: the request in progress gets its response', async () => {
-  const secret = 'chosen-by-the-operator-0123456789abcdef'
-  const env = environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: secret, LETHE_COMMIT_DELAY_MS: '400' })
-  const service = await serve(env)
-  const logRecords = [{ timeUnixNano: '1767571200000000000', body: { stringValue: 'last words' } }]
-  const sending = fetch(`${service.address}/v1/logs`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
+  let service: Awaited<ReturnType<typeof serve>>
+  before(async () => {
+    service = await serve(env)
   })
-  const metrics = async () => (await fetch(`${service.address}/metrics`)).text()
-  await waitFor(metrics, (text) => /lethe_ingest_buffered_bytes [1-9]/.test(text))
-  service.stop('SIGINT')
-  service.stop('SIGINT')
-  assert.equal((await sending).status, 200)
-  assert.equal(await service.ended, 0)
+
+  test('has the organisation and its owner, whose secret is not printed', async () => {
+    const { status, body } = await me(service.address, secret)
+    assert.deepEqual([status, body.tenant_id, body.role], [200, 'acme', 'owner'])
+    assert.ok(!service.printed.out.includes(secret))
+    assert.equal(
+      statSync(join(dataDir, 'control.db')).mode & 0o077,
+      0,
+      'the control plane is for its user only',
+    )
+
+    const used = await lethe(environment(newDataDir(), { LETHE_BOOTSTRAP_TOKEN: 'short' }), 'serve')
+    assert.equal(used.code, 1)
+    assert.match(used.err, /LETHE_BOOTSTRAP_TOKEN/)
+    assert.ok(!used.err.includes('short'))
+  })
+
+  test('applies at its next request which tokens are created, listed and revoked beside it', async () => {
+    const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
+    assert.deepEqual([made.code, (await me(service.address, made.out)).body.role], [0, 'viewer'])
+
+    const list = await lethe(env, 'token', 'list', '--org', 'acme')
+    const line = list.out.split('\n').find((text) => text.endsWith('wall'))
+    assert.ok(line)
+    assert.match(line, / used \d{4}-\d\d-\d\dT/)
+    assert.ok(!list.out.includes(made.out), 'the list shows no secret')
+    const id = line.split(' ')[0] ?? ''
+    assert.equal((await lethe(env, 'token', 'revoke', id, '--org', 'acme')).code, 0)
+    assert.equal((await me(service.address, made.out)).status, 401)
+
+    const parent = JSON.parse(
+      (await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'admin', '--json')).out,
+    )
+    const child = await fetch(`${service.address}/tokens`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${parent.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'child', role: 'viewer' }),
+    })
+    const { token: childToken } = (await child.json()) as { token: string }
+    assert.match((await lethe(env, 'token', 'list', '--org', 'acme')).out, /\(working descendants: 1\)/)
+    const alone = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme')
+    assert.match(alone.out, /descendants that still work: 1; --with-descendants revokes them/)
+    assert.equal((await me(service.address, childToken)).status, 200)
+    const whole = await lethe(env, 'token', 'revoke', parent.id, '--org', 'acme', '--with-descendants')
+    assert.match(whole.out, /descendants revoked too: 1$/)
+    assert.equal((await me(service.address, childToken)).status, 401)
+
+    const owner = await lethe(env, 'org', 'create', 'globex')
+    assert.equal((await me(service.address, owner.out)).body.tenant_id, 'globex')
+    const organisations = JSON.parse((await lethe(env, 'org', 'list', '--json')).out)
+    assert.deepEqual(
+      organisations.items.map((one: { tenant_id: string; name: string }) => [one.tenant_id, one.name]),
+      [
+        ['acme', 'acme'],
+        ['globex', 'globex'],
+      ],
+    )
+    assert.match((await lethe(env, 'org', 'list')).out, /^acme +founded \S+Z {2}acme\nglobex /)
+    const asJson = JSON.parse((await lethe(env, 'token', 'list', '--org', 'acme', '--json')).out)
+    assert.deepEqual(asJson.items.find((one: { id: string }) => one.id === id).role, 'viewer')
+    const again = await lethe(env, 'org', 'create', 'globex')
+    assert.deepEqual([again.code, again.err], [1, 'lethe: The organisation globex exists.'])
+    const foreign = await lethe(env, 'token', 'revoke', id, '--org', 'globex')
+    assert.equal(foreign.code, 1)
+    assert.match(foreign.err, /has no token/)
+  })
+
+  test('continues when a second service on the same folder is refused with a sentence', async () => {
+    const second = await lethe(env, 'serve')
+    assert.equal(second.code, 1)
+    assert.match(second.err, /Another process uses the data folder/)
+    assert.equal((await fetch(`${service.address}/healthz`)).status, 200)
+  })
+
+  test('drains after one Ctrl-C that arrives twice: the request in progress gets its response', async () => {
+    const logRecords = [{ timeUnixNano: '1767571200000000000', body: { stringValue: 'last words' } }]
+    const sending = fetch(`${service.address}/v1/logs`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
+    })
+    const metrics = async () => (await fetch(`${service.address}/metrics`)).text()
+    await waitFor(metrics, (text) => /lethe_ingest_buffered_bytes [1-9]/.test(text))
+    service.stop('SIGINT')
+    service.stop('SIGINT')
+    assert.equal((await sending).status, 200)
+    assert.equal(await service.ended, 0)
+  })
+
+  test('printed the link without a terminal, and opened nothing', () => {
+    assert.ok(linkIn(service.printed.out) !== undefined)
+    assert.equal(opened(), null)
+  })
 })
 
 test('the command of a clone prints its version through a link, from any folder and before the installation', async () => {

@@ -1,6 +1,6 @@
 // `lethe migrate control` moves the control plane of a real data folder from SQLite to PostgreSQL, with
 // telemetry, an erasure and its chains. It is killed in the middle and repeated; then the service runs on the
-// new database, and nothing uses the old one any more. Every step is another process.
+// new database, and nothing uses the old one any more. Every command is a process of its own.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -30,7 +30,7 @@ const plane = await openSharedPostgresPlane()
 const target = plane.control
 
 after(async () => {
-  cleanUp()
+  await cleanUp()
   await plane.close()
 })
 

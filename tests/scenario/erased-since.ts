@@ -8,6 +8,7 @@ import {
   type BackupDirs,
   bodiesOf,
   globex,
+  type Here,
   lethe,
   type Process,
   readDeletion,
@@ -27,7 +28,7 @@ export async function sendRows(service: Process): Promise<void> {
 }
 
 /** A service that was started once, has the rows, and runs. */
-export async function populated(dirs: BackupDirs): Promise<Process> {
+export async function populated(dirs: BackupDirs): Promise<Here> {
   const service = await serveReady(dirs, { organisations: [acme, globex] })
   await sendRows(service)
   return service
@@ -46,7 +47,7 @@ export async function restored(dirs: BackupDirs, ...words: string[]): Promise<st
 }
 
 /** Starts the service and checks that nothing is served until the guard has erased what came back. */
-export async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Promise<Process> {
+export async function assertGuarded(dirs: BackupDirs, { requestId }: ErasedSince): Promise<Here> {
   const service = await serve(dirs, { standStill: 'before partition step' })
   const tooEarly = service.ready.then(() => assert.fail('It was ready before the guard had acted.'))
   await Promise.race([service.standing, tooEarly])

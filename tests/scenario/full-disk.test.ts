@@ -16,6 +16,7 @@ import { StorageUsage } from '../../contract/organisation/usage.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { openBreakingDisk, openSmallDisk, whyNoBreakingDisk, whyNoSmallDisk } from '../small-disk.ts'
 import { waitFor } from '../wait-for.ts'
+import { nodeEnvironment, nodeFlags } from './command-line.ts'
 import { assertRefused, type Service, startService, type Who, waitUntilCompleted } from './service.ts'
 import { minuteNs, mondayNs, sampleExport } from './telemetry.ts'
 
@@ -171,8 +172,8 @@ describe('a service in its own process', { skip }, () => {
   }
 
   function start(file: string, env: Record<string, string>, stdout: 'pipe' | number = 'pipe') {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file, 'serve'], {
-      env: { PATH: process.env.PATH, LETHE_GRPC_PORT: 'off', LETHE_PORT: '0', ...env },
+    const child = spawn(process.execPath, [...nodeFlags, file, 'serve'], {
+      env: { ...nodeEnvironment, PATH: process.env.PATH, LETHE_GRPC_PORT: 'off', LETHE_PORT: '0', ...env },
       stdio: ['pipe', stdout, 'pipe'],
     })
     running.add(child)

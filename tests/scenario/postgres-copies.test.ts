@@ -1,7 +1,7 @@
 // Older copies of a control plane on PostgreSQL come back: a dump, the files of the server, and a backup of
 // the service. What was erased after the copy is erased again before anything is served, also the anomalies,
 // which lie in that database; the neighbour's identical rows stay. And a standby is refused with a sentence.
-// Every step is another process; the server belongs to this file, because its files are replaced.
+// Every command is a process of its own; the server belongs to this file, because its files are replaced.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -20,11 +20,11 @@ import {
   eraseBefore,
   eventsOf,
   globex,
+  type Here,
   killRestoreAt,
   lethe,
   madeOnce,
   newBackupDirs,
-  type Process,
   serveReady,
   takeBackup,
 } from './backup-dirs.ts'
@@ -53,7 +53,7 @@ before(async () => {
 })
 
 after(async () => {
-  cleanUp()
+  await cleanUp()
   await server.stop()
 })
 
@@ -159,7 +159,7 @@ const erasedSinceCopies = madeOnce(async (): Promise<ErasedSince> => {
 
 /** The guard has recorded the erasure; `last` is its last entry in the ledger. Ends the service. */
 async function assertTakenUp(
-  service: Process,
+  service: Here,
   name: string,
   requestId: string,
   last = 'system:deletion completed',

@@ -1,6 +1,6 @@
 // The real service in this process, used over HTTP as by a client: a port that the system chose, a temporary
 // data folder, the machine's own clock. Two organisations, acme and globex, each with a token of every role.
-// One service per test file, because the embedded engine allows one data folder per process.
+// One service at a time, because the embedded engine allows one data folder per process.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

@@ -8,7 +8,15 @@ import { basename } from 'node:path'
 
 /** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
 const niceSteps = 5
+/** The same for work that gives way to other work of threads: a tenth of their weight. */
+const niceStepsOfLess = 15
 const mostNice = 19
+
+/** Returns the nice value of threads that compute. */
+export const computingNice = (): number => Math.min(mostNice, getPriority() + niceSteps)
+
+/** Returns the nice value of threads whose work gives way to that of the others. */
+export const yieldingNice = (): number => Math.min(mostNice, getPriority() + niceStepsOfLess)
 
 /**
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
@@ -28,7 +36,7 @@ export function lowerThreadPriority(): void {
  * of the main thread. Threads that they start later inherit it.
  */
 export function lowerOtherThreads(kept: ReadonlySet<string>): void {
-  const nice = Math.min(mostNice, getPriority() + niceSteps)
+  const nice = computingNice()
   for (const { threadId, name } of threads()) {
     if (threadId === process.pid || kept.has(name)) continue
     try {

@@ -31,10 +31,12 @@ function poolOf(
   const pool = new FairPool(names, { kinds: { asked, background }, waiting, nowMs: () => nowMs })
   const begun: string[] = []
   const alone: string[] = []
+  const crowding: string[] = []
   const under: Under[] = []
   const lend = (owner: string, more: Partial<LendRequest> = {}) =>
-    pool.lend({ owner, kind: 'asked', ...more }, (_, isAlone) => {
+    pool.lend({ owner, kind: 'asked', ...more }, (_, { isAlone, isCrowding }) => {
       if (isAlone) alone.push(owner)
+      if (isCrowding) crowding.push(owner)
       const { promise, resolve } = Promise.withResolvers<void>()
       begun.push(owner)
       under.push({ owner, end: resolve })
@@ -50,10 +52,25 @@ function poolOf(
   const endAll = async (costMs = 1) => {
     while (under.length > 0) await end(costMs)
   }
-  return { pool, alone, begun, under, lend, end, endAll }
+  return { pool, alone, crowding, begun, under, lend, end, endAll }
 }
 
 describe('a pool that is shared fairly', () => {
+  test('tells an owner of whom more waits beside others, and none that is alone or asks for one thing', async () => {
+    const { begun, crowding, lend, endAll } = poolOf(1)
+    const first = [lend('attacker'), lend('attacker')]
+    await turn()
+    assert.deepEqual([begun, crowding], [['attacker'], []], 'it is alone')
+    const all = [...first, lend('neighbour'), lend('attacker'), lend('attacker')]
+    await endAll()
+    await Promise.all(all)
+    assert.deepEqual(
+      [begun.filter((owner) => owner === 'attacker').length, crowding],
+      [4, ['attacker', 'attacker']],
+      'the last one has nothing behind it',
+    )
+  })
+
   test('serves a new owner next, however much another has queued', async () => {
     const { begun, lend, end, endAll } = poolOf(1)
     const all = Array.from({ length: 50 }, () => lend('attacker'))

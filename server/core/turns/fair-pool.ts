@@ -35,6 +35,14 @@ interface KindRule {
   readonly waitingByOwner: number
 }
 
+/** What a piece of work should know of the others when it begins. */
+export interface Turn {
+  /** No other owner has asked for work lately. */
+  readonly isAlone: boolean
+  /** Others have, and more work of this owner waits: it wants more than its share. */
+  readonly isCrowding: boolean
+}
+
 interface FairPoolOptions {
   readonly kinds: Readonly<Record<WorkKind, KindRule>>
   /** The most that may wait in all; above it an owner is refused unless nothing of it waits. */
@@ -105,10 +113,8 @@ export class FairPool<Member> {
   /**
    * Lends a member until the work has settled. Throws `too_many_requests` at once where too much waits, and
    * the reason of the signal where it aborts before the work has begun.
-   *
-   * @param work receives whether no other owner has asked for work lately
    */
-  async lend<T>(request: LendRequest, work: (member: Member, isAlone: boolean) => Promise<T>): Promise<T> {
+  async lend<T>(request: LendRequest, work: (member: Member, turn: Turn) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()
     if (request.kind === 'asked') this.#notePresence(request.owner)
     const key = `${request.kind} ${request.owner}`
@@ -118,7 +124,8 @@ export class FairPool<Member> {
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
     try {
-      return await work(member, this.#isAlone(request.owner))
+      const isAlone = this.#isAlone(request.owner)
+      return await work(member, { isAlone, isCrowding: !isAlone && flow.waiting.length > 0 })
     } finally {
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
       flow.clock += (cost - charged) / flow.rule.weight

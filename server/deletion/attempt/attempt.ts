@@ -29,8 +29,9 @@ import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts
 import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './erasure-error.ts'
 import { PartitionQueue } from './partition-queue.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
-import { flushUntilEmpty, waitUntilRemoved } from './removed-parts.ts'
+import { flushUntilEmpty, type Removal, removalOf, waitUntilRemoved } from './removed-parts.ts'
 import { progressOf, type StepStore, type StoredStep } from './step-store.ts'
+import { CopyEngines } from './survivor-copy.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
 import { UnstoredAttempts } from './unstored-attempts.ts'
 import { readBackOutsideHolds } from './verifier.ts'
@@ -74,11 +75,13 @@ interface Acting {
 
 export class Attempts {
   readonly #deps: AttemptDeps
+  readonly #copyEngines: CopyEngines
   readonly #partitions = new PartitionQueue()
   readonly #unstored = new UnstoredAttempts()
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
+    this.#copyEngines = new CopyEngines(deps.engine)
   }
 
   /** Runs an attempt. A failure of the erasure is not thrown; the state of the request shows it. */
@@ -145,7 +148,7 @@ export class Attempts {
     if (!isClean || heldBy.length > 0) return false
     const { signal } = new AbortController()
     await flushUntilEmpty(this.#deps, signal)
-    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    await waitUntilRemoved(this.#deps, place, removalOf(request), signal)
     // With an empty plan, steps that were acting when their attempt ended are recorded as done.
     await steps.replan(request.requestId, [], clock.nowMs())
     const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
@@ -212,14 +215,28 @@ export class Attempts {
     }
     const deps = {
       ...this.#deps,
+      copyEngines: this.#copyEngines,
       attempt: lock,
       inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work),
     }
     await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
     for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, acting, store, undone)
     await flushUntilEmpty(this.#deps, signal)
-    await waitUntilRemoved(this.#deps, place, request.signals, signal)
+    await waitUntilRemoved(this.#deps, place, await this.#removalBy(request, undone), signal)
     await failpoint('removed from disk')
+  }
+
+  /**
+   * Usually only this attempt has changed tables, those of its steps. An attempt that ended early may have
+   * removed rows without waiting for their parts, and a restore brings back parts of before.
+   */
+  async #removalBy(request: StoredDeletion, steps: readonly StoredStep[]): Promise<Removal> {
+    const isFirst = request.attempts === 1 && !request.cameBack
+    if (!isFirst || (await this.#deps.requests.hasBegunAnother(request))) return removalOf(request)
+    return removalOf(
+      request,
+      steps.map(({ store }) => store),
+    )
   }
 
   /**

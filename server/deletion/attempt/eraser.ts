@@ -12,13 +12,14 @@ import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-lock
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
-import { copyEngineOf, SurvivorCopy } from './survivor-copy.ts'
+import { type CopyEngines, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
 
 interface EraserDeps {
   readonly engine: TelemetryEngine
+  readonly copyEngines: CopyEngines
   readonly fences: Fences
   readonly locks: ErasureLocks
   /** The lock of the attempt; steps stop where it is lost. */
@@ -110,8 +111,6 @@ class TableEraser<Step extends PartitionStep> {
   readonly #store: string
   readonly #record: ErasureRecord<Step>
   readonly #sizes: PartitionSizes
-  /** Read when the first partition is copied, and the same for all. */
-  #copyEngine: string | null = null
 
   constructor(
     deps: EraserDeps,
@@ -163,11 +162,10 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Erases the selected rows of a partition, and records what happened. */
   async erase(step: Step): Promise<void> {
-    const { attempt, engine, fewRows = usualFewRows, inTurn } = this.#deps
+    const { attempt, copyEngines, engine, fewRows = usualFewRows, inTurn } = this.#deps
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
     await inTurn(async () => {
-      this.#copyEngine ??= await copyEngineOf(engine, this.#store)
-      await copy.create(attempt, this.#copyEngine)
+      await copy.create(attempt, await copyEngines.of(this.#store))
       if (this.#rowsIn(step) > fewRows) await this.#copyAhead(copy, fewRows)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)

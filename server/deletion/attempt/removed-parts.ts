@@ -4,8 +4,9 @@
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
-import { type Signal, tablesOf } from '../../telemetry/schema/tables.ts'
+import { tablesOf } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, sql } from '../../telemetry/sql.ts'
+import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
 interface RemovalDeps {
@@ -47,34 +48,52 @@ export async function flushUntilEmpty(
 const removalPolls = 1200
 const removalPollMs = 50
 
+/** Where parts with selected rows may be. */
+export interface Removal {
+  /** The tables of the selection. */
+  readonly tables: readonly string[]
+  /**
+   * The tables from which an attempt may have removed selected rows. In the others a part that was replaced
+   * has no row that is not also in the table, where a count finds it.
+   */
+  readonly changed: ReadonlySet<string>
+}
+
+/** Returns the tables of a selection, of which these stores were changed; all where it is not known. */
+export function removalOf({ signals }: DeletionSelection, stores?: readonly string[]): Removal {
+  const names = tablesOf(signals).map(({ name }) => name)
+  return { tables: names, changed: new Set(names.filter((name) => stores?.includes(name) ?? true)) }
+}
+
 /**
  * Waits until no part of this placement that was replaced or dropped by now is listed by the engine or found
  * in a folder, and then syncs the folders: otherwise a power loss could bring removed parts back, and the
- * engine would read them. It checks all such parts, not only those of known steps, so that it also waits for
- * parts from an attempt before a crash.
+ * engine would read them. In a changed table it checks all such parts, not only those of known steps, so that
+ * it also waits for parts from an attempt before a crash. Detached parts are waited for in every table.
  */
 export async function waitUntilRemoved(
   deps: RemovalDeps,
   place: TenantPlace,
-  signals: readonly Signal[],
+  removal: Removal,
   signal: AbortSignal,
 ): Promise<void> {
-  const names = tablesOf(signals).map(({ name }) => name)
-  await waitUntilGone(deps, place, names, signal)
-  await deps.files?.syncFolders(names)
+  await waitUntilGone(deps, place, removal, signal)
+  await deps.files?.syncFolders([...removal.changed])
 }
 
 async function waitUntilGone(
   deps: RemovalDeps,
   place: TenantPlace,
-  names: readonly string[],
+  { changed, tables }: Removal,
   signal: AbortSignal,
 ): Promise<void> {
-  let waiting = withParts(await deadParts(deps, names, place))
+  let waiting = withParts(await deadParts(deps, { tables, changed }, place))
   for (let poll = 0; waiting.size > 0; poll++) {
-    for (const table of waiting.keys()) await clearNow(deps.engine, table)
+    if (isClearedAt(poll)) {
+      await Promise.all([...changed.intersection(waiting)].map((table) => clearNow(deps.engine, table)))
+    }
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
-    const dead = await deadParts(deps, [...waiting.keys()], place)
+    const dead = await deadParts(deps, { tables: [...waiting.keys()], changed }, place)
     const left = [...waiting].map(
       ([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)] as const,
     )
@@ -86,8 +105,15 @@ async function waitUntilGone(
 }
 
 /**
- * The engine removes replaced parts in rounds, a second apart. Dropping a partition, also one that does not
- * exist, makes it remove at once all that no statement uses at that moment.
+ * At the first polls, then at twice the number each time: a statement may read a part for seconds, and the
+ * merges of the table must go on meanwhile.
+ */
+const isClearedAt = (poll: number) => (poll & (poll - 1)) === 0
+
+/**
+ * The engine removes replaced parts in rounds, one to two seconds apart. Dropping a partition, also one that
+ * does not exist, makes it remove at once all that no statement uses at that moment. It also ends the merges
+ * of the table that are running, so it is done only where an erasure has replaced something.
  */
 async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
@@ -103,35 +129,46 @@ function withParts(parts: PartsByTable): PartsByTable {
 }
 
 /**
- * Returns parts of the placement that are no longer part of their table but still listed or on disk. A merge
- * in progress writes into a folder of its own, for minutes if it is large. While all its sources are still
- * part of the table, that folder has nothing that a count of the table would not find, so it is left out.
+ * Returns parts of the placement that are no longer part of their table but still listed or on disk; of
+ * tables that were not changed, only the detached ones. A merge in progress writes into a folder of its own,
+ * for minutes if it is large. While all its sources are still part of the table, that folder has nothing that
+ * a count of the table would not find, so it is left out.
  */
 async function deadParts(
   { engine, files }: RemovalDeps,
-  tables: readonly string[],
+  { changed, tables }: Removal,
   place: TenantPlace,
 ): Promise<PartsByTable> {
-  const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', tables)}`
+  const read = tables.filter((table) => changed.has(table))
+  const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', read)}`
   // Read first: sources that are part of the table afterwards were so when the merge was listed.
-  const merges = await engine.select<{ of: string; result: string; sources: string[] }>(
-    sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
-  )
+  const merges =
+    read.length === 0
+      ? []
+      : await engine.select<{ of: string; result: string; sources: string[] }>(
+          sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
+        )
   const onDisk = await files?.partNames(tables)
-  const listed = await engine.select<{ of: string; name: string; active: number }>(
-    sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
-  )
+  const listed =
+    read.length === 0
+      ? []
+      : await engine.select<{ of: string; name: string; active: number }>(
+          sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
+        )
   const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
   return new Map(
     tables.map((table) => {
+      const { detached = [], parts = [] } = onDisk?.get(table) ?? {}
+      const ownDetached = detached.filter((entry) => ownPart.test(entry))
+      if (!changed.has(table)) return [table, new Set(ownDetached)]
       const ofTable = listed.filter(({ of }) => of === table)
       const active = new Set(ofTable.filter((part) => part.active === 1).map(({ name }) => name))
-      const found = (onDisk?.get(table) ?? []).filter((entry) => ownPart.test(entry))
       const harmless = merges
         .filter(({ of, sources }) => of === table && sources.every((name) => active.has(name)))
         .map(({ result }) => `tmp_merge_${result}`)
-      const dead = new Set([...ofTable.map(({ name }) => name), ...found])
-      return [table, dead.difference(active).difference(new Set(harmless))]
+      const own = parts.filter((entry) => ownPart.test(entry))
+      const dead = new Set([...ofTable.map(({ name }) => name), ...own]).difference(active)
+      return [table, new Set([...dead.difference(new Set(harmless)), ...ownDetached])]
     }),
   )
 }

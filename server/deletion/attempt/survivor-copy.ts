@@ -58,7 +58,7 @@ export class SurvivorCopy {
     this.#name = copyName(placement, table)
   }
 
-  /** @param engine the engine of the copy: {@link copyEngineOf} its table */
+  /** @param engine the engine of the copy: that of {@link CopyEngines} for its table */
   async create(attempt: PlacementLock, engine: string): Promise<void> {
     requireLock(attempt)
     await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table} ENGINE = ${engine}`))
@@ -181,19 +181,33 @@ export class SurvivorCopy {
   }
 }
 
-/**
- * Returns the engine of a copy of the table, as text: its keys and settings, and the settings by which each
- * insert is synced, because the copy must be on the disk before the original leaves it. They are in the text
- * that creates the copy, because changing the settings of a table that exists takes longer than creating it.
- */
-export async function copyEngineOf(engine: TelemetryEngine, table: string): Promise<string> {
-  const [found] = await engine.select<{ text: string }>(
-    sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${table}`,
-  )
-  if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
-  const [keys, settings = ''] = found.text.split(' SETTINGS ')
-  const others = settings.split(', ').filter((setting) => setting !== '' && !setting.startsWith('fsync_'))
-  return `${keys} SETTINGS ${[...others, 'fsync_after_insert = 1', 'fsync_part_directory = 1'].join(', ')}`
+/** The engines of copies, as text. Each is read once, because only a start changes the engine of a table. */
+export class CopyEngines {
+  readonly #engine: Pick<TelemetryEngine, 'select'>
+  readonly #known = new Map<string, string>()
+
+  constructor(engine: Pick<TelemetryEngine, 'select'>) {
+    this.#engine = engine
+  }
+
+  /**
+   * Returns the engine of a copy of the table: its keys and settings, and the settings by which each insert
+   * is synced, because the copy must be on the disk before the original leaves it. They are in the text that
+   * creates the copy, because changing the settings of a table that exists takes longer than creating it.
+   */
+  async of(table: string): Promise<string> {
+    const known = this.#known.get(table)
+    if (known !== undefined) return known
+    const [found] = await this.#engine.select<{ text: string }>(
+      sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${table}`,
+    )
+    if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
+    const [keys, settings = ''] = found.text.split(' SETTINGS ')
+    const others = settings.split(', ').filter((setting) => setting !== '' && !setting.startsWith('fsync_'))
+    const text = `${keys} SETTINGS ${[...others, 'fsync_after_insert = 1', 'fsync_part_directory = 1'].join(', ')}`
+    this.#known.set(table, text)
+    return text
+  }
 }
 
 /** Returns the pieces that still have exactly the rows that they had. */

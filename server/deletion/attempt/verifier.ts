@@ -3,10 +3,11 @@
 // can have telemetry. A request completes only if all of them count zero.
 
 import { engineInstant } from '../../core/time-range.ts'
+import { selectOfAll } from '../../telemetry/all-tables.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import { EngineError, type TelemetryEngine } from '../../telemetry/engine.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
-import { type TableSpec, tables } from '../../telemetry/schema/tables.ts'
+import { type TableSpec, tables, tablesOf } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { ReadBack } from '../requests/request.ts'
 import { type DeletionSelection, type ErasureTarget, holdsWithin } from '../requests/selection.ts'
@@ -20,11 +21,7 @@ export async function readBack(
 ): Promise<ReadBack> {
   // Counted first: a copy that is swapped in meanwhile is then counted in its table.
   const unfinished = await countInSideTables(engine, tenantId, target)
-  const rowsLeft: Record<string, number> = {}
-  for (const table of tables) {
-    if (!target.signals.includes(table.signal)) continue
-    rowsLeft[table.name] = await countIn(engine, table.name, table, tenantId, target)
-  }
+  const rowsLeft = await countInTables(engine, tenantId, target)
   for (const store of derivedStores) {
     // One count must never replace another.
     if (Object.hasOwn(rowsLeft, store.name)) throw new Error(`Two stores have the name ${store.name}.`)
@@ -53,14 +50,46 @@ export async function readBackOutsideHolds(
   return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
 }
 
-/** Counts selected rows that no hold keeps, in a table or in a copy of it. */
-async function countIn(
+/** Counts selected rows that no hold keeps, by table. */
+async function countInTables(
   engine: TelemetryEngine,
+  tenantId: string,
+  target: ErasureTarget,
+): Promise<Record<string, number>> {
+  const counted = tablesOf(target.signals)
+  const found = await selectOfAll<{ n: string }>(engine, counted, (table) =>
+    countOf(table.name, table, tenantId, target),
+  )
+  const rowsOf = new Map(found.map(({ store, n }) => [store, Number(n)]))
+  return Object.fromEntries(
+    counted.map(({ name }) => {
+      const rows = rowsOf.get(name)
+      if (rows === undefined) throw new Error(`The read-back of ${name} answered nothing.`)
+      return [name, rows]
+    }),
+  )
+}
+
+/** Counts selected rows that no hold keeps, in a copy of a table. */
+async function countInCopy(
+  engine: TelemetryEngine,
+  name: string,
+  table: TableSpec,
+  tenantId: string,
+  target: ErasureTarget,
+): Promise<number> {
+  const [found] = await engine.select<{ n: string }>(countOf(name, table, tenantId, target))
+  if (found === undefined) throw new Error(`The read-back of ${name} answered nothing.`)
+  return Number(found.n)
+}
+
+/** A statement that counts selected rows that no hold keeps as `n`, in a table or in a copy of it. */
+function countOf(
   from: string,
   { signal, timeColumn }: TableSpec,
   tenantId: string,
   target: ErasureTarget,
-): Promise<number> {
+): Sql {
   const since = new Bound('Nullable(String)', boundText(target.range.startNs))
   const until = new Bound('Nullable(String)', boundText(target.range.endNs))
   const time = raw(timeColumn)
@@ -70,14 +99,10 @@ async function countIn(
         AND ifNull(${time} >= toDateTime64OrNull(${since}, 9, 'UTC'), 1)
         AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`
   const held = target.held.filter((part) => part.signals.includes(signal))
-  const [found] = await engine.select<{ n: string }>(
-    held.length === 0
-      ? sql`SELECT count() AS n FROM (${selected})`
-      : sql`SELECT countIf(instant >= furthest) AS n FROM (${selected}) AS rows
-          ASOF LEFT JOIN (${heldUntil(held)}) AS holds ON rows.one = holds.one AND rows.instant >= holds.since`,
-  )
-  if (found === undefined) throw new Error(`The read-back of ${from} answered nothing.`)
-  return Number(found.n)
+  return held.length === 0
+    ? sql`SELECT count() AS n FROM (${selected})`
+    : sql`SELECT countIf(instant >= furthest) AS n FROM (${selected}) AS rows
+          ASOF LEFT JOIN (${heldUntil(held)}) AS holds ON rows.one = holds.one AND rows.instant >= holds.since`
 }
 
 /**
@@ -130,7 +155,7 @@ async function countInSideTables(
         const table = tables.find((of) => name.endsWith(`_${of.name}`))
         if (table === undefined) throw new Error(`${name} is a copy of no table.`)
         if (target.signals.includes(table.signal))
-          rows += await countIn(engine, name, table, tenantId, target)
+          rows += await countInCopy(engine, name, table, tenantId, target)
       }
       return rows
     } catch (error) {

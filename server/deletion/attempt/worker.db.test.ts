@@ -586,7 +586,8 @@ test('an erasure does not wait for a running merge of other rows, however long i
   const deps = { engine: stores.engine, files: stores.files, clock: systemClock }
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
-    await waitUntilRemoved(deps, own, ['logs'], new AbortController().signal)
+    const removal = { tables: ['otel_logs'], changed: new Set(['otel_logs']) }
+    await waitUntilRemoved(deps, own, removal, new AbortController().signal)
     assert.equal((await merges()).length, 1, 'the merge is still running')
   } finally {
     await run(`SYSTEM DISABLE FAILPOINT ${pause}`)

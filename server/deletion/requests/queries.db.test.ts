@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { instantText } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { all, requestStoreOn } from '../deletion-fixture.ts'
+import { all, between, monday, requestStoreOn } from '../deletion-fixture.ts'
 import { RequestQueries } from './queries.ts'
 import type { KnownBackup, KnownBackups } from './request.ts'
 
@@ -81,4 +82,37 @@ test('after the completion only earlier backups may have a copy, whatever the cl
 
 test('a cancelled request reports no copies', async () => {
   assert.equal(await clearBy('cancelled', known([backup('any', nowMs, nowMs + 1)], [])), null)
+})
+
+test('whether another request was attempted and is not completed is told by its status and organisation', async () => {
+  const requestStore = requestStoreOn(control, new ManualClock(nowMs))
+  const requests = new RequestQueries(control, async () => known([], []))
+  const create = async (tenantId: string, draft = all) => {
+    const made = { requester: tokenNamed('owner'), idempotencyKey: null }
+    const { row } = await requestStore.create(tenantId, draft, made)
+    return requests.stored(tenantId, row.request_id)
+  }
+  const [tenantId, elsewhere] = [`organisation-${++organisations}`, `organisation-${++organisations}`]
+  const first = await create(tenantId, between(monday, monday + 1n))
+  const second = await create(tenantId)
+  const other = await create(elsewhere)
+  const set = (status: DeletionStatus, attempts: number) =>
+    control
+      .updateTable('deletion_requests')
+      .set({ status, attempts })
+      .where('request_id', '=', first.requestId)
+      .execute()
+  const told = async () => [
+    await requests.hasBegunAnother(first),
+    await requests.hasBegunAnother(second),
+    await requests.hasBegunAnother(other),
+  ]
+  await set('running', 0)
+  assert.deepEqual(await told(), [false, false, false], 'it was not attempted')
+  for (const status of ['held', 'running', 'verifying', 'incomplete', 'failed'] as const) {
+    await set(status, 1)
+    assert.deepEqual(await told(), [false, true, false], status)
+  }
+  await set('completed', 1)
+  assert.deepEqual(await told(), [false, false, false], 'its parts were waited for')
 })

@@ -103,6 +103,20 @@ export class RequestQueries {
     if (tenantId !== null) query = query.where('tenant_id', '=', tenantId)
     return (await query.execute()).map(toStored)
   }
+
+  /** Returns whether the organisation has another request that was attempted and is not completed. */
+  async hasBegunAnother({ requestId, tenantId }: StoredDeletion): Promise<boolean> {
+    const begun = await this.#control
+      .selectFrom('deletion_requests')
+      .select('request_id')
+      .where('tenant_id', '=', tenantId)
+      .where('status', 'in', ['held', 'running', 'verifying', 'incomplete', 'failed'])
+      .where('attempts', '>', 0)
+      .where('request_id', '!=', requestId)
+      .limit(1)
+      .executeTakeFirst()
+    return begun !== undefined
+  }
 }
 
 export async function requireRow(

@@ -54,7 +54,7 @@ for (const signal of signals) {
         const fromJson = decodeHere(signal, 'json', encodeJson(message, style), receivedNs)
         assert.deepEqual(fromJson, fromProto)
       }),
-      { numRuns: 1_000 },
+      { numRuns: 400 },
     )
   })
 
@@ -75,7 +75,7 @@ for (const signal of signals) {
         assert.equal(accepted + rejected, countRecords(message))
         assert.equal(rejected === 0, reasons === '')
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     )
   })
 
@@ -100,7 +100,7 @@ for (const signal of signals) {
             if (!(result instanceof OtlpDecodeError)) assertBatchFits(result.batch)
           },
         ),
-        { numRuns: 3_000 },
+        { numRuns: 1_000 },
       )
     })
 
@@ -109,7 +109,7 @@ for (const signal of signals) {
         fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
           decodeOrRefuse(signal, encoding, Buffer.from(bytes))
         }),
-        { numRuns: 1_000 },
+        { numRuns: 400 },
       )
     })
   }

@@ -17,7 +17,7 @@ function scene() {
 test('an organisation that is alone has whole commits and no pause', () => {
   const { shares } = scene()
   shares.count('flood', 500 * megabyte)
-  assert.equal(shares.mostBytes('flood'), groupBytes)
+  assert.deepEqual([shares.mostBytes('flood'), shares.isLimited('flood')], [groupBytes, false])
   shares.ended(['flood'], shares.nowMs() - 400)
   assert.equal(shares.pauseMs('flood'), 0)
 })
@@ -28,6 +28,7 @@ test('an organisation that sends most beside others has small commits, each with
   shares.count('flood', 9 * megabyte)
   assert.ok(shares.mostBytes('flood') <= groupBytes / 4)
   assert.equal(shares.mostBytes('calm'), groupBytes)
+  assert.deepEqual([shares.isLimited('flood'), shares.isLimited('calm')], [true, false])
   const beganMs = shares.nowMs()
   await clock.advance(300)
   shares.ended(['flood', 'calm'], beganMs)

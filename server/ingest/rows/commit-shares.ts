@@ -51,16 +51,25 @@ export class CommitShares {
     this.#current.total += bytes
   }
 
+  /** Whether the organisation sends most of what arrives, while others send too. */
+  isLimited(tenantId: string): boolean {
+    this.#roll()
+    const windows = [this.#previous, this.#current]
+    const own = windows.reduce((sum, { byTenant }) => sum + (byTenant.get(tenantId) ?? 0), 0)
+    const total = windows.reduce((sum, window) => sum + window.total, 0)
+    return own < total && own > total * shareMax
+  }
+
   /** The most bytes of the organisation in the next commit. */
   mostBytes(tenantId: string): number {
-    return this.#isLimited(tenantId) ? limitedBytes : groupBytes
+    return this.isLimited(tenantId) ? limitedBytes : groupBytes
   }
 
   /** A commit with rows of these organisations, which began at `beganMs`, has ended. */
   ended(tenantIds: Iterable<string>, beganMs: number): void {
     const nowMs = this.nowMs()
     for (const tenantId of tenantIds) {
-      if (this.#isLimited(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs))
+      if (this.isLimited(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs))
     }
   }
 
@@ -72,14 +81,6 @@ export class CommitShares {
     if (restMs > 0) return restMs
     this.#pausedUntilMs.delete(tenantId)
     return 0
-  }
-
-  #isLimited(tenantId: string): boolean {
-    this.#roll()
-    const windows = [this.#previous, this.#current]
-    const own = windows.reduce((sum, { byTenant }) => sum + (byTenant.get(tenantId) ?? 0), 0)
-    const total = windows.reduce((sum, window) => sum + window.total, 0)
-    return own < total && own > total * shareMax
   }
 
   #roll(): void {

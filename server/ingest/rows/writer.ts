@@ -370,11 +370,13 @@ export class IngestWriter {
    */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
+    const isYielding = group.every(({ place }) => this.#commitShares.isLimited(place.tenantId))
+    const commit = { isYielding }
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
       )
-      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some, group))
+      return insertsOf(rows, isAlone).map((some) => this.#options.engine.insert(table, columns, some, commit))
     })
     for (const result of await Promise.allSettled(inserts)) {
       if (result.status === 'rejected') throw result.reason

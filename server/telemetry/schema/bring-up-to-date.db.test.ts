@@ -235,7 +235,7 @@ async function assertNoMapsOnDisk(engine: LocalEngine, name: string, table: Tabl
       sql`SELECT name AS part FROM system.parts WHERE table = ${name} AND active`,
     )
     const names = new Set(active.map(({ part }) => part))
-    const parts = ((await engine.files.partNames([name])).get(name) ?? []).filter((entry) =>
+    const parts = ((await engine.files.partNames([name])).get(name)?.parts ?? []).filter((entry) =>
       /^\d+-\d{8}_/.test(entry),
     )
     assert.ok(parts.length > 0)
