@@ -5,7 +5,7 @@ import { overlaps, type TimeRange, union } from '../../core/time-range.ts'
 import { selectOfAll } from '../../telemetry/all-tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { RowWeights } from '../../telemetry/row-weights.ts'
-import { type TableSpec, tables, tablesOf } from '../../telemetry/schema/tables.ts'
+import { type TableSpec, tablesOf } from '../../telemetry/schema/tables.ts'
 import { allOf, Bound, raw, type Sql, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition } from '../../telemetry/tenant-reader.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
@@ -30,25 +30,26 @@ export async function planErasure(
   target: ErasureTarget,
   weights: RowWeights,
 ): Promise<PlannedStep[]> {
+  const planned = tablesOf(target.signals)
   const found = await selectOfAll<{ partition_id: string; selected: string }>(
     engine,
-    tablesOf(target.signals),
+    planned,
     (table) => sql`
       SELECT _partition_id AS partition_id, count() AS selected
       FROM ${raw(table.name)}
       WHERE Placement = ${uint(place.placement)} AND ${selectedIn(table, place.tenantId, target)}
       GROUP BY partition_id`,
   )
-  return found
-    .toSorted((a, b) => (a.partition_id < b.partition_id ? -1 : 1))
-    .toSorted((a, b) => orderOf(a.store) - orderOf(b.store))
-    .map(({ store, partition_id, selected }) => {
-      const rows = Number(selected)
-      return { store, partitionId: partition_id, rows, bytes: weights(store, partition_id, rows) }
-    })
+  const oldestFirst = found.toSorted((a, b) => (a.partition_id < b.partition_id ? -1 : 1))
+  return planned.flatMap(({ name }) =>
+    oldestFirst
+      .filter(({ store }) => store === name)
+      .map(({ store, partition_id, selected }) => {
+        const rows = Number(selected)
+        return { store, partitionId: partition_id, rows, bytes: weights(store, partition_id, rows) }
+      }),
+  )
 }
-
-const orderOf = (store: string) => tables.findIndex(({ name }) => name === store)
 
 /**
  * A condition that is true exactly for rows that are to be erased now: selected, and not under a legal hold.

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
-import { Bound, raw, sql } from '../../telemetry/sql.ts'
+import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 
@@ -141,20 +141,15 @@ async function deadParts(
 ): Promise<PartsByTable> {
   const read = tables.filter((table) => changed.has(table))
   const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', read)}`
+  const ask = async <Row>(statement: Sql) => (read.length === 0 ? [] : engine.select<Row>(statement))
   // Read first: sources that are part of the table afterwards were so when the merge was listed.
-  const merges =
-    read.length === 0
-      ? []
-      : await engine.select<{ of: string; result: string; sources: string[] }>(
-          sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
-        )
+  const merges = await ask<{ of: string; result: string; sources: string[] }>(
+    sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
+  )
   const onDisk = await files?.partNames(tables)
-  const listed =
-    read.length === 0
-      ? []
-      : await engine.select<{ of: string; name: string; active: number }>(
-          sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
-        )
+  const listed = await ask<{ of: string; name: string; active: number }>(
+    sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
+  )
   const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
   return new Map(
     tables.map((table) => {
