@@ -20,7 +20,6 @@ import { raw, type Sql } from './sql.ts'
 export const sessionSettings = `SET ${[
   'max_query_size = 67108864',
   'compile_expressions = 0',
-  `os_threads_nice_value_query = ${computingNice()}`,
   'compile_aggregate_expressions = 0',
   'compile_sort_description = 0',
   'optimize_use_projections = 0',
@@ -33,13 +32,19 @@ export const sessionSettings = `SET ${[
   // A statement that needs the first few of many long rows in an order keeps only those few in memory, and
   // not 1 GB of others.
   'max_bytes_before_remerge_sort = 33554432',
+  niceOf(computingNice()),
 ].join(', ')}`
+
+const yielding = niceOf(yieldingNice())
 
 /**
  * The engine sets the nice value of a statement's threads itself, where the process has CAP_SYS_NICE, and
- * afterwards to 0. Without it, threads keep the value that they were given when the engine was opened.
+ * afterwards to 0, so every statement needs a value. Without the right, threads keep the one that they were
+ * given when the engine was opened.
  */
-const yielding = `os_threads_nice_value_query = ${yieldingNice()}`
+function niceOf(value: number): string {
+  return `os_threads_nice_value_query = ${value}`
+}
 
 /** The turn of reads of the service itself. */
 export const ownTurn: Turn = { isAlone: true, isCrowding: false }

@@ -9,14 +9,14 @@ import { basename } from 'node:path'
 /** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
 const niceSteps = 5
 /** The same for work that gives way to other work of threads: a tenth of their weight. */
-const niceStepsOfLess = 15
+const yieldingSteps = 15
 const mostNice = 19
 
 /** Returns the nice value of threads that compute. */
 export const computingNice = (): number => Math.min(mostNice, getPriority() + niceSteps)
 
 /** Returns the nice value of threads whose work gives way to that of the others. */
-export const yieldingNice = (): number => Math.min(mostNice, getPriority() + niceStepsOfLess)
+export const yieldingNice = (): number => Math.min(mostNice, getPriority() + yieldingSteps)
 
 /**
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
