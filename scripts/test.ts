@@ -85,10 +85,11 @@ function planRounds(): Round[] {
 
 /** What the processes of a round run, in the order in which they begin. */
 function planProcesses(tests: readonly string[]): (readonly string[])[] {
-  const shared = tests.filter((file) => !isAlone(file))
+  const ownProcess = tests.filter(isAlone)
+  const shared = tests.filter((file) => !ownProcess.includes(file))
   const perProcess = Math.ceil(shared.filter((file) => !isFast(file)).length / (processesAtOnce * 4))
   const inChunks = (files: readonly string[]) => chunksOf(files, Math.min(perProcess, filesPerProcessMax))
-  const alone = tests.filter(isAlone).map((file) => [file])
+  const alone = ownProcess.map((file) => [file])
   const fast = shared.filter(isFast)
   return [
     ...(fast.length > 0 ? [fast] : []),
