@@ -57,7 +57,9 @@ export const between = (startNs: bigint | null, endNs: bigint): DeletionDraft =>
   range: { startNs, endNs },
 })
 
-/** One table of each signal. The tables of a signal are erased one after the other, by the same statements. */
+/**
+ * One table of each signal. The tables of a signal are erased one after the other, by the same statements.
+ */
 const usualTables: readonly TableName[] = ['otel_metrics_gauge', 'otel_logs', 'otel_traces']
 
 export interface SceneOptions {
