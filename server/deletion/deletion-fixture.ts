@@ -1,9 +1,8 @@
-// Erasing on real stores, for tests: two organisations with identical rows in every table, and a worker with
-// the real store of requests, holds and engine. Every scene has placements of its own, so scenes can share
-// stores.
+// Erasing on real stores, for tests: two organisations with identical rows, and a worker with the real store
+// of requests, holds and engine. Every scene has placements of its own, so scenes can share stores.
 
 import assert from 'node:assert/strict'
-import { batchOf, insertRows, type Stores, silent } from '../../tests/fixtures.ts'
+import { batchOf, type Stores, silent, tableSpec } from '../../tests/fixtures.ts'
 import { derivedStores as derivedStoresOf } from '../app/derived-stores.ts'
 import type { Control } from '../control/database.ts'
 import { derivedTables } from '../control/derived-tables.ts'
@@ -17,8 +16,10 @@ import { type TelemetryEngine, type TenantPlace, withGrowingTimeouts } from '../
 import { type Fences, ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type ErasureLocks, memoryLocks } from '../telemetry/placement-locks.ts'
+import { encodeFixture } from '../telemetry/row-fixture.ts'
 import { weighRows } from '../telemetry/row-weights.ts'
-import { type TableName, tables } from '../telemetry/schema/tables.ts'
+import { insertColumns } from '../telemetry/schema/create-schema.ts'
+import { placeColumns, type TableName } from '../telemetry/schema/tables.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
@@ -56,7 +57,14 @@ export const between = (startNs: bigint | null, endNs: bigint): DeletionDraft =>
   range: { startNs, endNs },
 })
 
+/**
+ * One table of each signal. The tables of a signal are erased one after the other, by the same statements.
+ */
+const usualTables: readonly TableName[] = ['otel_metrics_gauge', 'otel_logs', 'otel_traces']
+
 export interface SceneOptions {
+  /** The tables that have rows; one of each signal where absent. */
+  readonly tables?: readonly TableName[]
   /** Both organisations in one placement. */
   readonly isShared?: boolean
   readonly clock?: Clock
@@ -81,12 +89,12 @@ interface Started {
 
 let serial = 0
 
-/** Creates two organisations with the same rows in every table, and a started worker. */
+/** Creates two organisations with the same rows, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
-  const { attemptsAtOnce = 1, fewRows, isShared = false, clock = systemClock } = options
+  const { attemptsAtOnce = 1, fewRows, isShared = false, clock = systemClock, tables = usualTables } = options
   const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
-  const fill = () => fillAll(stores, [own, neighbour])
+  const fill = () => fillAll(stores, tables, [own, neighbour])
   await fill()
   await new CompletionMarks(stores.engine).prepare()
   const requests = new RequestQueries(stores.control, async () => ({ all: [], fromBefore: () => [] }))
@@ -129,6 +137,8 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
     ...first,
     own,
     neighbour,
+    /** The tables that have rows. */
+    tables,
     requests,
     holds,
     faults,
@@ -180,10 +190,32 @@ export function storeShowing(visibility: Visibility, control: Control, clock: Cl
   })
 }
 
-async function fillAll({ engine }: Stores, places: readonly TenantPlace[]): Promise<void> {
+async function fillAll(
+  { engine }: Stores,
+  tables: readonly TableName[],
+  places: readonly TenantPlace[],
+): Promise<void> {
   for (const place of places) {
-    for (const { name } of tables) await insertRows(engine, place, batchOf(name, times))
+    for (const name of tables) {
+      const columns = insertColumns(tableSpec(name))
+      const placed = encodeFixture(columns.slice(0, placeColumns.length), place, [{}])
+      await engine.insert(name, columns, [Buffer.concat(unplacedRows(name).flatMap((row) => [placed, row]))])
+    }
   }
+}
+
+const encoded = new Map<TableName, readonly Buffer[]>()
+
+/** The rows of a scene without their first columns, the only ones in which scenes differ. */
+function unplacedRows(name: TableName): readonly Buffer[] {
+  const known = encoded.get(name)
+  if (known !== undefined) return known
+  const columns = insertColumns(tableSpec(name)).slice(placeColumns.length)
+  // Encoded for no place, because no column of it is asked for.
+  const nowhere = { tenantId: '', placement: 0 }
+  const rows = batchOf(name, times).rows.map((row) => encodeFixture(columns, nowhere, [row]))
+  encoded.set(name, rows)
+  return rows
 }
 
 function placesOf(number: number, isShared: boolean): { own: TenantPlace; neighbour: TenantPlace } {
@@ -248,9 +280,9 @@ async function visibleRows(
   return Number(row?.n)
 }
 
-/** Asserts how many rows every table of the organisation has, and that its neighbour has all of its own. */
+/** Asserts how many rows each table of the organisation has, and that its neighbour has all of its own. */
 export async function assertRows(scene: Scene, left: number): Promise<void> {
-  for (const { name } of tables) {
+  for (const name of scene.tables) {
     assert.equal(await scene.count(scene.own, name), left, `${name} of the organisation that erased`)
     assert.equal(await scene.count(scene.neighbour, name), times.length, `${name} of the neighbour`)
   }

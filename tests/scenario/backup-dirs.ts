@@ -8,10 +8,16 @@ import { cpSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { App } from '../../server/app.ts'
+import { BackupRegister } from '../../server/backup/register.ts'
+import { restoreBackup } from '../../server/backup/restore.ts'
+import { openControlAt } from '../../server/control/control-address.ts'
+import { operatorActor } from '../../server/core/actor.ts'
+import { systemClock } from '../../server/core/clock.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { waitFor } from '../wait-for.ts'
 import type { BackupChildOptions } from './backup-child.ts'
-import { type NewOrganisations, openService, pausingAt } from './backup-service.ts'
+import { configOf, type NewOrganisations, openService, pausingAt } from './backup-service.ts'
 import { type Ended, nodeEnvironment, nodeFlags, nodeWords, runLethe } from './command-line.ts'
 
 export const acme = { tenantId: 'acme', secret: 'acme-owner-secret-of-32-characters!' }
@@ -106,6 +112,52 @@ export async function takeBackup(dirs: BackupDirs): Promise<string> {
   return id
 }
 
+function withRegister<T>(dirs: BackupDirs, work: (register: BackupRegister) => Promise<T>): Promise<T> {
+  const control = openControlAt(configOf(dirs.settings).control)
+  return work(new BackupRegister(control, systemClock)).finally(() => control.destroy())
+}
+
+/** Requests a backup of the running service as the command does; returns its id when it is taken. */
+export function takeBackupHere(dirs: BackupDirs): Promise<string> {
+  const { backupDir, backupKeepDays } = configOf(dirs.settings)
+  return withRegister(dirs, async (register) => {
+    const id = await register.request(backupDir, backupKeepDays, operatorActor('test'))
+    const taken = await waitFor(
+      () => register.find(id),
+      (row) => row?.status === 'ready' || row?.status === 'failed',
+    )
+    assert.equal(taken?.status, 'ready', taken?.error ?? '')
+    return id
+  })
+}
+
+/** Resolves when a command has requested a backup. */
+export async function untilRequested(dirs: BackupDirs): Promise<void> {
+  await withRegister(dirs, (register) =>
+    waitFor(
+      () => register.list(),
+      (rows) => rows.length > 0,
+    ),
+  )
+}
+
+/** Restores a backup as the command does: the engine is closed again when it resolves. */
+export async function restoreHere(
+  dirs: BackupDirs,
+  backup: string,
+  isControlReplaced = false,
+): Promise<void> {
+  const failpoint = async () => {}
+  const { manifest } = await restoreBackup({
+    ...configOf(dirs.settings),
+    backup: join(dirs.backupDir, backup),
+    isControlReplaced,
+    isJournalLost: false,
+    failpoint,
+  })
+  assert.equal(manifest.backup_id, backup)
+}
+
 export interface Process {
   /** When it listens; before it is ready. */
   readonly address: string
@@ -116,6 +168,7 @@ export interface Process {
 
 /** A service in this process: it starts in half the time of one that loads the program first. */
 export interface Here extends Process {
+  readonly app: App
   goOn(): void
   terminate(): Promise<void>
 }
@@ -123,7 +176,7 @@ export interface Here extends Process {
 interface ServiceChanges {
   readonly organisations?: NewOrganisations
   /** Failpoint at which to pause, once. */
-  readonly standStill?: string
+  readonly standStill?: string | null
 }
 
 /** Of a test that failed before it has ended its service. The engine allows one folder at a time. */
@@ -151,6 +204,7 @@ export async function serve(
   const ready = start(listening.resolve)
   ready.catch(listening.reject)
   return {
+    app,
     address: await listening.promise,
     ready,
     standing: standing.promise,
@@ -165,7 +219,7 @@ export async function serveReady(dirs: BackupDirs, changes: ServiceChanges = {})
   return service
 }
 
-interface Child extends Process {
+export interface Child extends Process {
   kill(): Promise<void>
 }
 

@@ -1,28 +1,23 @@
 // Backup and restore of the whole service: a backup during ingest loses nothing that was acknowledged before
 // it; a restore replaces all or nothing; and what was erased after a backup is erased again before anything
-// can be read, with either control plane. Every command has its own process, and so has what is killed. Two
-// organisations send the same rows.
+// can be read, with either control plane. A command that is tested has its own process, and so has what is
+// killed; elsewhere a test calls what the command calls. Two organisations send the same rows.
 
 import assert from 'node:assert/strict'
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { hash } from 'node:crypto'
+import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { restoreBackup } from '../../server/backup/restore.ts'
-import { waitFor } from '../wait-for.ts'
+import { operatorActor } from '../../server/core/actor.ts'
+import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import {
   acme,
   ask,
+  type BackupDirs,
   backupDirsOf,
   bodiesOf,
+  type Child,
   cleanUp,
   completed,
   eraseBefore,
@@ -34,11 +29,14 @@ import {
   newBackupDirs,
   readDeletion,
   requestErasure,
+  restoreHere,
   send,
   serveInChild,
   serveReady,
   startLethe,
   takeBackup,
+  takeBackupHere,
+  untilRequested,
 } from './backup-dirs.ts'
 import {
   assertGuarded,
@@ -118,7 +116,7 @@ describe('telemetry erased after a backup', () => {
 
   test('stays erased when the guard is killed', async () => {
     const since = await erasedSinceBackup()
-    await restored(since.dirs, since.backupId)
+    await restoreHere(since.dirs, since.backupId)
     const killed = await serveInChild(since.dirs, { standStill: 'partition dropped' })
     await killed.standing
     assert.equal((await fetch(`${killed.address}/readyz`)).status, 503)
@@ -136,18 +134,22 @@ describe('telemetry erased after a backup', () => {
     const call = (secret: string, method: string, path: string, body: object) =>
       ask(service, secret, path, { method, body: JSON.stringify(body) })
     // A token of the operator, because a token that the requester could have created cannot approve.
-    const { out: token } = await lethe(dirs, 'token', 'create', '--org', 'acme', '--role', 'owner')
+    const token = newTokenSecret('owner')
+    await service.app.tenancy.createToken({
+      ...{ tenantId: 'acme', name: 'second owner', role: 'owner', secret: token },
+      ...{ expiresAtMs: null, actor: operatorActor('test') },
+    })
     const policy = await call(acme.secret, 'PUT', '/usage/storage/deletion-policy', { approval: 'always' })
     assert.equal(policy.status, 200, await policy.text())
     const requestId = await requestErasure(service, erasedHours)
     assert.equal((await readDeletion(service, requestId)).status, 'awaiting_approval')
-    const backupId = await takeBackup(dirs)
+    const backupId = await takeBackupHere(dirs)
     const approved = await call(token, 'POST', `/usage/storage/deletions/${requestId}/approve`, {})
     assert.equal(approved.status, 200, await approved.text())
     await completed(service, requestId)
     await service.terminate()
 
-    await restored(dirs, backupId, '--control-plane', 'from-backup')
+    await restoreHere(dirs, backupId, true)
     await (await assertGuarded(dirs, { dirs, backupId, requestId })).terminate()
   })
 
@@ -164,6 +166,15 @@ describe('telemetry erased after a backup', () => {
     await service.terminate()
   })
 })
+
+/** A hash of every file in the folder, by its path. */
+function filesBelow(folder: string): ReadonlyMap<string, string> {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
+  const paths = files.map(({ name, parentPath }) => join(parentPath, name)).sort()
+  return new Map(paths.map((path) => [path, hash('sha256', readFileSync(path))]))
+}
 
 describe('a journal that can’t be trusted', () => {
   test('stops a restore with the backup’s control plane where it is lost, unless that is accepted', async () => {
@@ -208,14 +219,14 @@ describe('a backup', () => {
     const senders = ['a', 'b'].map(sender)
     while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
     const before = [...acknowledged]
-    const backupId = await takeBackup(dirs)
+    const backupId = await takeBackupHere(dirs)
     const atTheEnd = acknowledged.length
     isSending = false
     await Promise.all(senders)
     await service.terminate()
     assert.ok(atTheEnd > before.length, 'ingest continued meanwhile')
 
-    await restored(dirs, backupId)
+    await restoreHere(dirs, backupId)
     const again = await serveReady(dirs)
     const found = await bodiesOf(again, acme)
     const counted = new Set(found)
@@ -237,7 +248,7 @@ describe('a backup', () => {
     const dirs = newBackupDirs()
     await (await populated(dirs)).terminate()
     const backupId = await takeBackup(dirs)
-    await restored(dirs, backupId, '--control-plane', 'from-backup')
+    await restoreHere(dirs, backupId, true)
     const service = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(service, acme), rows)
     await service.terminate()
@@ -258,10 +269,7 @@ describe('a backup', () => {
     )
     await service.standing
     const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
-    await waitFor(
-      () => lethe(dirs, 'backup', 'list'),
-      ({ out }) => out !== '',
-    )
+    await untilRequested(dirs)
     await service.kill()
     await command.saying
     const again = await serveReady(dirs)
@@ -271,29 +279,38 @@ describe('a backup', () => {
     await again.terminate()
   })
 
-  for (const [point, status] of [
+  const killedAt = [
     ['backup engine copied', 'failed'],
     ['backup sealed', 'failed'],
     ['backup in place', 'ready'],
-  ] as const) {
+  ] as const
+  /** What the test before has started again after its kill; null where that test has failed. */
+  let running: { readonly dirs: BackupDirs; readonly service: Child } | null = null
+  const startAnew = async (standStill: string) => {
+    const dirs = newBackupDirs()
+    const service = await serveInChild(dirs, { organisations: [acme, globex], standStill })
+    await service.ready
+    await sendRows(service)
+    return { dirs, service }
+  }
+  for (const [i, [point, status]] of killedAt.entries()) {
     test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
-      const dirs = newBackupDirs()
-      const service = await serveInChild(dirs, { organisations: [acme, globex], standStill: point })
-      await service.ready
-      await sendRows(service)
+      const { dirs, service } = running ?? (await startAnew(point))
+      running = null
       const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
       // The command leaves the folder to the restarted service.
       await command.saying
-      const again = await serveReady(dirs)
+      const again = await serveInChild(dirs, { standStill: killedAt[i + 1]?.[0] ?? null })
+      await again.ready
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
       if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
       const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
       assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
       assert.deepEqual(await bodiesOf(again, acme), rows)
-      await again.terminate()
+      running = { dirs, service: again }
     })
   }
 })
@@ -303,7 +320,7 @@ describe('a restore', () => {
   const grownSinceBackup = madeOnce(async () => {
     const dirs = newBackupDirs()
     const service = await populated(dirs)
-    const backupId = await takeBackup(dirs)
+    const backupId = await takeBackupHere(dirs)
     assert.equal(await send(service, acme, ['later'], 300), 200)
     const created = await ask(service, acme.secret, '/tokens', {
       method: 'POST',
@@ -340,17 +357,20 @@ describe('a restore', () => {
   }
 
   test('is refused before anything is changed', async () => {
-    const dirs = newBackupDirs()
-    const service = await populated(dirs)
-    const backupId = await takeBackup(dirs)
+    const { backupId, dirs } = await grownSinceBackup()
     const backup = join(dirs.backupDir, backupId)
     const refused = async (reason: RegExp, ...words: string[]) => {
       const { code, err } = await lethe(dirs, 'backup', 'restore', ...words)
       assert.match(err, reason)
       assert.equal(code, 1)
     }
+    const service = await serveReady(dirs)
     await refused(/Another process uses the data folder/, backupId)
+    assert.deepEqual(await bodiesOf(service, acme), ['later', ...rows])
+    assert.deepEqual(await bodiesOf(service, globex), rows)
     await service.terminate()
+    const before = filesBelow(dirs.dataDir)
+    const copied = filesBelow(backup)
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')
 
     // In this process from here on, because a refusal comes before the engine is opened.
@@ -414,18 +434,17 @@ describe('a restore', () => {
       broken('foreign', (folder) => writeFileSync(join(folder, 'instance-id'), 'x')),
     )
 
-    const other = newBackupDirs()
-    await (await populated(other)).terminate()
-    const theirs = await takeBackup(other)
-    await refusedHere(/contains the telemetry of another data folder/, join(other.backupDir, theirs))
+    const other = await erasedSinceBackup()
+    await refusedHere(
+      /contains the telemetry of another data folder/,
+      join(other.dirs.backupDir, other.backupId),
+    )
     const noFolder = join(dirs.dataDir, '..', 'with-engine-only')
     mkdirSync(join(noFolder, 'telemetry', 'engine'), { recursive: true })
     await refusedHere(/contains the telemetry of another data folder/, backup, noFolder)
 
-    const again = await serveReady(dirs)
-    assert.deepEqual(await bodiesOf(again, acme), rows)
-    assert.deepEqual(await bodiesOf(again, globex), rows)
-    await again.terminate()
-    assert.ok(existsSync(backup))
+    assert.ok(before.size > 100)
+    assert.deepEqual(filesBelow(dirs.dataDir), before)
+    assert.deepEqual(filesBelow(backup), copied)
   })
 })

@@ -7,7 +7,6 @@ import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { newId } from '../../core/ids.ts'
-import { tables } from '../../telemetry/schema/tables.ts'
 import { sql } from '../../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from '../deletion-fixture.ts'
 import { type GovernedScene, governedSceneOf, minuteMs, refuses, startMs } from '../governed-fixture.ts'
@@ -35,7 +34,7 @@ async function erased(draft: DeletionDraft) {
 
 /** Restores the organisation's rows and the engine's marks to their state before the erasure. */
 async function bringBack(scene: GovernedScene, id: string, timesNs: readonly bigint[]): Promise<void> {
-  for (const { name } of tables) await insertRows(stores.engine, scene.own, batchOf(name, timesNs))
+  for (const name of scene.tables) await insertRows(stores.engine, scene.own, batchOf(name, timesNs))
   await stores.engine.command(
     sql`ALTER TABLE erasures_done DELETE WHERE RequestId = ${id} SETTINGS mutations_sync = 2`,
   )

@@ -8,7 +8,6 @@ import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fix
 import type { Actor } from '../../core/actor.ts'
 import { operatorActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
-import { tables } from '../../telemetry/schema/tables.ts'
 import { sql } from '../../telemetry/sql.ts'
 import {
   all,
@@ -55,7 +54,7 @@ for (const isShared of [false, true]) {
     assert.equal(waiting.status, 'held')
     assert.deepEqual(waiting.detail.held_by, [hold.hold_id])
     assert.match(String(waiting.detail.blocked_reason), new RegExp(hold.hold_id))
-    assert.equal(waiting.detail.rows_erased, (times.length - heldRows) * tables.length)
+    assert.equal(waiting.detail.rows_erased, (times.length - heldRows) * scene.tables.length)
     assert.deepEqual([waiting.removed_at, waiting.verified_at, waiting.finished_at], [null, null, null])
     await assertRows(scene, heldRows)
     assert.equal(await scene.visible(scene.own, 'otel_logs'), 0)
@@ -72,7 +71,7 @@ for (const isShared of [false, true]) {
     const done = await scene.status(id)
     assert.equal(done.status, 'completed')
     assert.ok(done.removed_at && done.verified_at)
-    assert.equal(done.detail.rows_erased, times.length * tables.length + 1)
+    assert.equal(done.detail.rows_erased, times.length * scene.tables.length + 1)
     assert.deepEqual(done.detail.held_by, [])
     await assertRows(scene, 0)
     assert.deepEqual(await scene.moves(id), [
@@ -124,7 +123,7 @@ test('a hold of some signals keeps only those', async () => {
   assert.equal((await scene.status(id)).status, 'held')
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
   assert.equal(await scene.visible(scene.own, 'otel_logs'), 0)
-  for (const { name } of tables.filter(({ signal }) => signal !== 'logs')) {
+  for (const name of scene.tables.filter((table) => table !== 'otel_logs')) {
     assert.equal(await scene.count(scene.own, name), 0, name)
     assert.equal(await scene.count(scene.neighbour, name), times.length, name)
   }
@@ -160,12 +159,12 @@ test('a hold that is placed between two steps applies from the next step on', as
   assert.equal(waiting.status, 'held')
   assert.equal(waiting.detail.rows_erased, erasedBefore, 'only the step that had begun')
   assert.ok(erasedBefore > 0 && erasedBefore <= times.length)
-  const left = await Promise.all(tables.map(({ name }) => scene.count(scene.own, name)))
+  const left = await Promise.all(scene.tables.map((name) => scene.count(scene.own, name)))
   assert.equal(
     left.reduce((sum, rows) => sum + rows, 0),
-    times.length * tables.length - erasedBefore,
+    times.length * scene.tables.length - erasedBefore,
   )
-  for (const { name } of tables) {
+  for (const name of scene.tables) {
     assert.equal(await scene.visible(scene.own, name), 0)
     assert.equal(await scene.count(scene.neighbour, name), times.length)
   }

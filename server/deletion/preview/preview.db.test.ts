@@ -318,7 +318,7 @@ test('the previewed rows are erased, with the estimated work', async () => {
     )
     assert.deepEqual(
       [preview.work.partitions_dropped, preview.work.partitions_rewritten],
-      [tables.length, tables.length],
+      [scene.tables.length, scene.tables.length],
       'the organisation has no rows left in the first week, whatever rows others have there',
     )
     assert.ok(preview.work.bytes_rewritten > 0)
