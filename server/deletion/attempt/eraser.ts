@@ -7,9 +7,10 @@
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
-import { type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
+import { type PartitionSize, type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
 import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
+import { rowsCopiedIn } from './copy-cost.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import { type CopyEngines, SurvivorCopy } from './survivor-copy.ts'
@@ -26,8 +27,8 @@ interface EraserDeps {
   readonly attempt: PlacementLock
   readonly failpoint: Failpoint
   /**
-   * So many rows may be copied under the lock: that takes less time than the statements that a copy ahead
-   * adds. A test with small partitions sets 0.
+   * So many rows may be copied under the lock; absent: as many as take {@link shortCopyMs}. A test with small
+   * partitions sets 0.
    */
   readonly fewRows?: number
   /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
@@ -101,7 +102,13 @@ export async function erasePartitions<Step extends PartitionStep>(
  */
 const passesMax = 4
 
-const usualFewRows = 20_000
+/**
+ * A copy under the lock may take this long, milliseconds, on a core of its own: not much more than the
+ * statements that a copy ahead adds.
+ */
+const shortCopyMs = 150
+
+const emptyPartition: PartitionSize = { rows: 0, bytes: 0 }
 
 /** Erases from the partitions of one table. */
 class TableEraser<Step extends PartitionStep> {
@@ -134,16 +141,16 @@ class TableEraser<Step extends PartitionStep> {
    */
   async dropWhole(steps: readonly Step[]): Promise<readonly Step[]> {
     const { failpoint, inTurn } = this.#deps
-    const whole = steps.filter((step) => step.rows === this.#rowsIn(step))
+    const whole = steps.filter((step) => step.rows === this.#sizeOf(step).rows)
     if (whole.length === 0) return []
     const dropped = await inTurn(() => this.#locked((table, holds) => this.#drop(table, whole, holds)))
     if (dropped.length > 0) await failpoint('step recorded')
     return dropped
   }
 
-  /** Returns the rows of all organisations in the partition, counted without a lock. */
-  #rowsIn({ partitionId, store }: Step): number {
-    return this.#sizes.get(`${store} ${partitionId}`)?.rows ?? 0
+  /** Returns the size of the partition, of all organisations, as it was without a lock. */
+  #sizeOf({ partitionId, store }: Step): PartitionSize {
+    return this.#sizes.get(`${store} ${partitionId}`) ?? emptyPartition
   }
 
   async #drop(table: ErasedTable, steps: readonly Step[], holds: readonly ActiveHold[]): Promise<Step[]> {
@@ -162,11 +169,13 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Erases the selected rows of a partition, and records what happened. */
   async erase(step: Step): Promise<void> {
-    const { attempt, copyEngines, engine, fewRows = usualFewRows, inTurn } = this.#deps
+    const { attempt, copyEngines, engine, inTurn } = this.#deps
+    const size = this.#sizeOf(step)
+    const fewRows = this.#deps.fewRows ?? rowsCopiedIn(shortCopyMs, size)
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
     await inTurn(async () => {
       await copy.create(attempt, await copyEngines.of(this.#store))
-      if (this.#rowsIn(step) > fewRows) await this.#copyAhead(copy, fewRows)
+      if (size.rows > fewRows) await this.#copyAhead(copy, fewRows)
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)
         await this.#record.done([step], action)

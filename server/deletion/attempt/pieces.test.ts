@@ -14,13 +14,16 @@ const piece = (first: number, last: number, rows: number, mutation = 0): Piece =
 const partsOf = (...sizes: readonly number[]) => sizes.map((rows, i) => piece(i + 1, i + 1, rows))
 const edges = (pieces: readonly Piece[]) => pieces.map(({ first, last, rows }) => [first, last, rows])
 
+/** No piece is too small. */
+const all = { rowsMin: 0, rowsLeft: 0 }
+
 test('a partition without parts has no pieces', () => {
-  assert.deepEqual(newPieces([], [], [], 0), [])
+  assert.deepEqual(newPieces([], [], [], all), [])
 })
 
 test('each piece has at least half of what is left, and none but the last has fewer rows than the least', () => {
   const parts = partsOf(1000, 300, 100, 100, 50, 10, 10)
-  assert.deepEqual(edges(newPieces(parts, [], [], 0)), [
+  assert.deepEqual(edges(newPieces(parts, [], [], all)), [
     [1, 1, 1000],
     [2, 2, 300],
     [3, 4, 200],
@@ -28,7 +31,7 @@ test('each piece has at least half of what is left, and none but the last has fe
     [6, 6, 10],
     [7, 7, 10],
   ])
-  assert.deepEqual(edges(newPieces(parts, [], [], 150)), [
+  assert.deepEqual(edges(newPieces(parts, [], [], { rowsMin: 150, rowsLeft: 0 })), [
     [1, 1, 1000],
     [2, 2, 300],
     [3, 4, 200],
@@ -36,9 +39,20 @@ test('each piece has at least half of what is left, and none but the last has fe
   ])
 })
 
+test('a last piece that is smaller than what may be left is no piece, also where it is the only one', () => {
+  const parts = partsOf(1000, 300, 40, 30)
+  const found = (rowsLeft: number) => edges(newPieces(parts, [], [], { rowsMin: 100, rowsLeft }))
+  assert.deepEqual(found(71), [
+    [1, 1, 1000],
+    [2, 2, 300],
+  ])
+  assert.deepEqual(found(70).at(-1), [3, 4, 70])
+  assert.deepEqual(newPieces(partsOf(40, 30), [], [], { rowsMin: 100, rowsLeft: 71 }), [])
+})
+
 test('no piece ends inside a merge in progress', () => {
   const parts = partsOf(1000, 300, 100, 100, 50)
-  assert.deepEqual(edges(newPieces(parts, [], [{ first: 1, last: 3 }], 0)), [
+  assert.deepEqual(edges(newPieces(parts, [], [{ first: 1, last: 3 }], all)), [
     [1, 3, 1400],
     [4, 4, 100],
     [5, 5, 50],
@@ -47,7 +61,7 @@ test('no piece ends inside a merge in progress', () => {
 
 test('no piece reaches over one that is there already', () => {
   const parts = partsOf(10, 1000, 10, 10)
-  const found = newPieces(parts, [piece(2, 2, 1000)], [], 100)
+  const found = newPieces(parts, [piece(2, 2, 1000)], [], { rowsMin: 100, rowsLeft: 0 })
   assert.deepEqual(edges(found), [
     [1, 1, 10],
     [3, 4, 20],

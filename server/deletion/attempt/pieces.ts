@@ -60,14 +60,14 @@ export async function mergesIn(
 /**
  * Divides the parts that are in none of the pieces into new ones. Each has at least half of what is left, so
  * the later ones are small: the youngest parts are merged soon with what arrives next, and a small piece is
- * copied again at little cost. None has less than `rowsMin` rows, except the last, and none ends inside a
- * merge in progress.
+ * copied again at little cost. None has less than `rowsMin` rows, except the last of several, and none ends
+ * inside a merge in progress. A last one with less than `rowsLeft` rows is left out.
  */
 export function newPieces(
   parts: readonly Piece[],
   pieces: readonly Blocks[],
   merges: readonly Blocks[],
-  rowsMin: number,
+  { rowsLeft, rowsMin }: { readonly rowsMin: number; readonly rowsLeft: number },
 ): readonly Piece[] {
   const found: Piece[] = []
   for (const gap of gapsBetween(parts, pieces)) {
@@ -81,7 +81,7 @@ export function newPieces(
       left -= open.rows
       open = null
     }
-    if (open !== null) found.push(open)
+    if (open !== null && open.rows >= rowsLeft) found.push(open)
   }
   return found
 }

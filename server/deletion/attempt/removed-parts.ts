@@ -57,12 +57,15 @@ export interface Removal {
    * has no row that is not also in the table, where a count finds it.
    */
   readonly changed: ReadonlySet<string>
+  /** Those of them from which this attempt has just removed rows, so that there are parts to wait for. */
+  readonly replaced: ReadonlySet<string>
 }
 
 /** Returns the tables of a selection, of which these stores were changed; all where it is not known. */
 export function removalOf({ signals }: DeletionSelection, stores?: readonly string[]): Removal {
   const names = tablesOf(signals).map(({ name }) => name)
-  return { tables: names, changed: new Set(names.filter((name) => stores?.includes(name) ?? true)) }
+  const replaced = new Set(names.filter((name) => stores?.includes(name)))
+  return { tables: names, changed: stores === undefined ? new Set(names) : replaced, replaced }
 }
 
 /**
@@ -84,23 +87,23 @@ export async function waitUntilRemoved(
 async function waitUntilGone(
   deps: RemovalDeps,
   place: TenantPlace,
-  { changed, tables }: Removal,
+  { changed, replaced, tables }: Removal,
   signal: AbortSignal,
 ): Promise<void> {
+  const clear = (those: ReadonlySet<string>) =>
+    Promise.all([...those].map((table) => clearNow(deps.engine, table)))
+  await clear(replaced)
   let waiting = withParts(await deadParts(deps, { tables, changed }, place))
   for (let poll = 0; waiting.size > 0; poll++) {
-    if (isClearedAt(poll)) {
-      await Promise.all([...changed.intersection(waiting)].map((table) => clearNow(deps.engine, table)))
-    }
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
+    if (signal.aborted) throw new ErasureStopped(signal)
+    await deps.clock.sleep(removalPollMs, signal)
+    if (isClearedAt(poll)) await clear(changed.intersection(waiting))
     const dead = await deadParts(deps, { tables: [...waiting.keys()], changed }, place)
     const left = [...waiting].map(
       ([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)] as const,
     )
     waiting = withParts(new Map(left))
-    if (waiting.size === 0) return
-    if (signal.aborted) throw new ErasureStopped(signal)
-    await deps.clock.sleep(removalPollMs, signal)
   }
 }
 
@@ -132,20 +135,35 @@ function withParts(parts: PartsByTable): PartsByTable {
  * Returns parts of the placement that are no longer part of their table but still listed or on disk; of
  * tables that were not changed, only the detached ones. A merge in progress writes into a folder of its own,
  * for minutes if it is large. While all its sources are still part of the table, that folder has nothing that
- * a count of the table would not find, so it is left out.
+ * a count of the table would not find, so it is left out. Merges are read only where there is such a folder.
  */
-async function deadParts(
+async function deadParts(deps: RemovalDeps, looked: LookedAt, place: TenantPlace): Promise<PartsByTable> {
+  const found = await deadBeside(deps, looked, place, false)
+  const isMerging = found
+    .values()
+    .some((parts) => parts.values().some((name) => name.startsWith(mergePrefix)))
+  return isMerging ? deadBeside(deps, looked, place, true) : found
+}
+
+type LookedAt = Pick<Removal, 'tables' | 'changed'>
+
+const mergePrefix = 'tmp_merge_'
+
+async function deadBeside(
   { engine, files }: RemovalDeps,
-  { changed, tables }: Removal,
+  { changed, tables }: LookedAt,
   place: TenantPlace,
+  hasMerges: boolean,
 ): Promise<PartsByTable> {
   const read = tables.filter((table) => changed.has(table))
   const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', read)}`
   const ask = async <Row>(statement: Sql) => (read.length === 0 ? [] : engine.select<Row>(statement))
   // Read first: sources that are part of the table afterwards were so when the merge was listed.
-  const merges = await ask<{ of: string; result: string; sources: string[] }>(
-    sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
-  )
+  const merges = hasMerges
+    ? await ask<{ of: string; result: string; sources: string[] }>(
+        sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
+      )
+    : []
   const onDisk = await files?.partNames(tables)
   const listed = await ask<{ of: string; name: string; active: number }>(
     sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
@@ -160,7 +178,7 @@ async function deadParts(
       const active = new Set(ofTable.filter((part) => part.active === 1).map(({ name }) => name))
       const harmless = merges
         .filter(({ of, sources }) => of === table && sources.every((name) => active.has(name)))
-        .map(({ result }) => `tmp_merge_${result}`)
+        .map(({ result }) => `${mergePrefix}${result}`)
       const own = parts.filter((entry) => ownPart.test(entry))
       const dead = new Set([...ofTable.map(({ name }) => name), ...own]).difference(active)
       return [table, new Set([...dead.difference(new Set(harmless)), ...ownDetached])]

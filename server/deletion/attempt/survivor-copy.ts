@@ -62,8 +62,6 @@ export class SurvivorCopy {
   async create(attempt: PlacementLock, engine: string): Promise<void> {
     requireLock(attempt)
     await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table} ENGINE = ${engine}`))
-    // A piece, or a try that failed, can be removed only while no part of the copy has rows of another one.
-    await this.#engine.command(raw(`SYSTEM STOP MERGES ${this.#name}`))
   }
 
   /** Drops it where no swap needed it. */
@@ -80,7 +78,7 @@ export class SurvivorCopy {
     const parts = await this.#keepUnchanged(table)
     const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
     const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
-    const pieces = newPieces(parts, this.#pieces, merges, little(parts))
+    const pieces = newPieces(parts, this.#pieces, merges, { rowsMin: little(parts), rowsLeft: fewRows / 2 })
     const counts = await table.countEach(this.#partitionId, pieces.map(inPiece))
     for (const [i, piece] of pieces.entries()) await this.#copyPiece(table, piece, counts[i] ?? noRows)
     const after = await activeParts(this.#engine, this.#table, this.#partitionId)
@@ -181,6 +179,14 @@ export class SurvivorCopy {
   }
 }
 
+/** Parts with more bytes than this in all are not merged. */
+const noMerges = [
+  'max_bytes_to_merge_at_max_space_in_pool = 1',
+  'max_bytes_to_merge_at_min_space_in_pool = 1',
+]
+
+const copySettings = ['fsync_after_insert = 1', 'fsync_part_directory = 1', ...noMerges]
+
 /** The engines of copies, as text. Each is read once, because only a start changes the engine of a table. */
 export class CopyEngines {
   readonly #engine: Pick<TelemetryEngine, 'select'>
@@ -192,8 +198,10 @@ export class CopyEngines {
 
   /**
    * Returns the engine of a copy of the table: its keys and settings, and the settings by which each insert
-   * is synced, because the copy must be on the disk before the original leaves it. They are in the text that
-   * creates the copy, because changing the settings of a table that exists takes longer than creating it.
+   * is synced, because the copy must be on the disk before the original leaves it. No part of it is merged: a
+   * piece, or a try that failed, can be removed only while no part of the copy has rows of another one. The
+   * settings are in the text that creates the copy, because changing those of a table that exists takes
+   * longer than creating it.
    */
   async of(table: string): Promise<string> {
     const known = this.#known.get(table)
@@ -203,8 +211,9 @@ export class CopyEngines {
     )
     if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
     const [keys, settings = ''] = found.text.split(' SETTINGS ')
-    const others = settings.split(', ').filter((setting) => setting !== '' && !setting.startsWith('fsync_'))
-    const text = `${keys} SETTINGS ${[...others, 'fsync_after_insert = 1', 'fsync_part_directory = 1'].join(', ')}`
+    const own = copySettings.map((setting) => setting.split(' ')[0])
+    const others = settings.split(', ').filter((setting) => !['', ...own].includes(setting.split(' ')[0]))
+    const text = `${keys} SETTINGS ${[...others, ...copySettings].join(', ')}`
     this.#known.set(table, text)
     return text
   }
