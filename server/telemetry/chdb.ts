@@ -81,6 +81,9 @@ const nativeBlocks = { format: 'Native' }
  */
 const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', 'MemoryWorker'])
 
+/** A merge that ends later costs nobody anything, unless parts pile up. */
+const mergeThreads = new Set(['MergeMutate'])
+
 /**
  * ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW,
  * TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES.
@@ -110,6 +113,8 @@ export async function openChdb(options: ChdbOptions): Promise<LocalEngine> {
     const patient = withGrowingTimeouts(engine, options.logger, options.startLimits)
     const syncFiles = await engine.settleSyncs(patient, options)
     await createSchema(patient, { syncFiles })
+    // The first table has started more threads.
+    engine.lowerThreads()
   } catch (error) {
     await engine.close()
     throw error
@@ -162,11 +167,16 @@ class ChdbEngine implements LocalEngine {
 
   /**
    * Call and await it before anything else. Afterwards the event loop has a higher priority than every thread
-   * on which a statement or a merge runs.
+   * on which a statement runs.
    */
   async settle(): Promise<void> {
     for (const session of this.#sessions) await this.#guard(() => session.query(sessionSettings))
-    lowerOtherThreads(keptThreads)
+    this.lowerThreads()
+  }
+
+  /** Lowers the priority of the threads that the engine has by now. */
+  lowerThreads(): void {
+    lowerOtherThreads(keptThreads, mergeThreads)
   }
 
   /**

@@ -8,15 +8,19 @@ import { basename } from 'node:path'
 
 /** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
 const niceSteps = 5
-/** The same for work that gives way to other work of threads: a tenth of their weight. */
+/** The same for work that nobody waits for: a third of the weight of other threads. */
+const deferredSteps = 10
+/** The same for work that gives way to all other work of threads. */
 const yieldingSteps = 15
 const mostNice = 19
 
 /** Returns the nice value of threads that compute. */
-export const computingNice = (): number => Math.min(mostNice, getPriority() + niceSteps)
+export const computingNice = (): number => lower(niceSteps)
 
 /** Returns the nice value of threads whose work gives way to that of the others. */
-export const yieldingNice = (): number => Math.min(mostNice, getPriority() + yieldingSteps)
+export const yieldingNice = (): number => lower(yieldingSteps)
+
+const lower = (steps: number): number => Math.min(mostNice, getPriority() + steps)
 
 /**
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
@@ -33,12 +37,12 @@ export function lowerThreadPriority(): void {
 
 /**
  * Lowers the priority of all threads of the process with none of these names, once: to a third of the weight
- * of the main thread. Threads that they start later inherit it.
+ * of the main thread, and those of deferred work further. Threads that they start later inherit it.
  */
-export function lowerOtherThreads(kept: ReadonlySet<string>): void {
-  const nice = computingNice()
+export function lowerOtherThreads(kept: ReadonlySet<string>, deferred: ReadonlySet<string>): void {
   for (const { threadId, name } of threads()) {
     if (threadId === process.pid || kept.has(name)) continue
+    const nice = lower(deferred.has(name) ? deferredSteps : niceSteps)
     try {
       if (getPriority(threadId) < nice) setPriority(threadId, nice)
     } catch {
