@@ -8,6 +8,7 @@
 
 import assert from 'node:assert/strict'
 import { AppError } from '../app-error.ts'
+import { Presence } from './presence.ts'
 
 /**
  * `asked`: a client waits for the result; `background`: work that can wait. An owner has a clock for each.
@@ -56,9 +57,6 @@ interface Waiting<Member> {
   readonly resolve: (member: Member) => void
 }
 
-/** How long an owner that has asked for work counts as present. People look at a page for longer. */
-const presentMs = 10_000
-
 /** One owner's work of one kind. Costs and clocks are in milliseconds. */
 interface Flow<Member> {
   readonly owner: string
@@ -70,12 +68,6 @@ interface Flow<Member> {
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
-}
-
-/** When an owner asked for work. */
-interface Presence {
-  readonly owner: string
-  readonly atMs: number
 }
 
 /** The assumed cost before anything was measured: that of a chart of an hour. */
@@ -96,13 +88,12 @@ export class FairPool<Member> {
   #clock = 0
   #waiting = 0
   #seq = 0
-  /** The owner that was the last to ask for work, and the last one that is not the same. */
-  #latest: Presence | null = null
-  #other: Presence | null = null
+  readonly #askers: Presence
 
   constructor(members: readonly Member[], options: FairPoolOptions) {
     this.#free = [...members]
     this.#options = options
+    this.#askers = new Presence(options.nowMs)
   }
 
   /** Number of waiting pieces of work. */
@@ -116,7 +107,7 @@ export class FairPool<Member> {
    */
   async lend<T>(request: LendRequest, work: (member: Member, turn: Turn) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()
-    if (request.kind === 'asked') this.#notePresence(request.owner)
+    if (request.kind === 'asked') this.#askers.note(request.owner)
     const key = `${request.kind} ${request.owner}`
     const flow = this.#flowOf(key, request)
     this.#requireRoom(flow)
@@ -124,7 +115,7 @@ export class FairPool<Member> {
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
     try {
-      const isAlone = this.#isAlone(request.owner)
+      const isAlone = this.#askers.isAlone(request.owner)
       return await work(member, { isAlone, isCrowding: !isAlone && flow.waiting.length > 0 })
     } finally {
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
@@ -136,16 +127,6 @@ export class FairPool<Member> {
       this.#dispatch()
       this.#forgetIdle(key, flow)
     }
-  }
-
-  #notePresence(owner: string): void {
-    if (this.#latest !== null && this.#latest.owner !== owner) this.#other = this.#latest
-    this.#latest = { owner, atMs: this.#options.nowMs() }
-  }
-
-  #isAlone(owner: string): boolean {
-    const another = this.#latest?.owner === owner ? this.#other : this.#latest
-    return another === null || this.#options.nowMs() - another.atMs >= presentMs
   }
 
   #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {
@@ -215,7 +196,7 @@ export class FairPool<Member> {
   #mayBegin({ kind, owner, rule, running, waiting }: Flow<Member>): boolean {
     if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
-    return running < (this.#isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
+    return running < (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
   }
 
   #isBefore(a: Flow<Member>, b: Flow<Member>): boolean {
