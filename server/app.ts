@@ -31,6 +31,7 @@ import type { Caller } from './core/caller.ts'
 import { type Clock, elapsedMs } from './core/clock.ts'
 import { instanceOf } from './core/process/instance.ts'
 import { version } from './core/process/version.ts'
+import { Headroom } from './core/turns/headroom.ts'
 import { LoopTurns } from './core/turns/loop-turns.ts'
 import type { Failpoint } from './deletion/attempt/eraser.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
@@ -216,12 +217,14 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   await deletion.worker.restore()
   let isReady = false
   const clients = wireClients(stores)
-  const turns = new LoopTurns({ nowMs: elapsedMs })
+  const headroom = Headroom.ofProcess()
+  const turns = new LoopTurns({ nowMs: elapsedMs, headroom })
   const refusals = new RefusalCounts(clock)
   const serving = { clients, turns, onRefusal: refusals.count.bind(refusals), isReady: () => isReady }
   const ingest = wireIngest({
     ...stores,
     ...serving,
+    headroom,
     onLate: (late) => deletion.lateRows.add(late),
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
+import type { Headroom } from '../core/turns/headroom.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
@@ -37,6 +38,7 @@ interface IngestNeeds {
   readonly onLate: IntakeOptions['onLate']
   readonly clients: ClientLimits
   readonly turns: LoopTurns
+  readonly headroom: Headroom
   readonly isReady: () => boolean
   readonly onRefusal: OnRefusal
 }
@@ -64,7 +66,7 @@ export interface WiredIngest {
 const decodeTurnMs = 8
 
 export function wireIngest(needs: IngestNeeds): WiredIngest {
-  const { clock, config, control, disk, gate, logger } = needs
+  const { clock, config, control, disk, gate, headroom, logger } = needs
   const writer = new IngestWriter({
     ...needs,
     locks: needs.locks.writes,
@@ -78,7 +80,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   let onExport: IntakeOptions['onExport'] = () => {}
   // Decoding has a queue of its own. In one queue with the other steps of requests, acknowledgements wait
   // behind bodies, senders send later, and commits are half as large (docs/decisions/0034).
-  const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs }))
+  const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs, headroom }))
   const intake = new Intake({
     writer,
     turns: needs.turns,
@@ -89,7 +91,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     requireRoom: () => disk.requireRoom(),
     onExport: (...counts) => onExport(...counts),
   })
-  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }))
+  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs, headroom }), headroom)
   const shared = { intake, clock, budget, reads, bodyLimitBytes: config.ingestBodyBytes }
   const { clients, isReady, onRefusal, turns } = needs
   const { grpcPort, host } = config

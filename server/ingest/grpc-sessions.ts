@@ -8,6 +8,7 @@
 import { constants, type Http2Session } from 'node:http2'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/turns/fair-shares.ts'
+import { loopOwner } from '../core/turns/loop-owner.ts'
 import { RateLimit } from '../http/limits/rate-limit.ts'
 
 /**
@@ -124,7 +125,7 @@ export class GrpcSessions {
    */
   ownerOf(session: Http2Session | undefined): string {
     const connection = this.#of(session)
-    return connection?.owner?.tenantId ?? `address ${connection?.address}`
+    return loopOwner(connection?.owner?.tenantId, connection?.address)
   }
 
   /** A call begins; {@link callEnds} must follow. */

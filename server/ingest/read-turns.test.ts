@@ -50,6 +50,15 @@ test('a body of the usual size is read without a pause', async () => {
   assert.equal(pauses, 0)
 })
 
+test('what an organisation reads freely does not grow with the number of rounds', async () => {
+  const { read } = scene()
+  let pauses = 0
+  const streams = Array.from({ length: 3 }, () => read('acme', 5))
+  for (const { stream } of streams) stream.on('pause', () => pauses++)
+  await Promise.all(streams.map(({ ended }) => ended))
+  assert.ok(pauses > 0, 'fifteen pieces of 64 kB')
+})
+
 test('a stream that ends while it waits takes the turn of no other', async () => {
   const { order, read } = scene()
   const gone = read('acme', 64)

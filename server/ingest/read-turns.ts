@@ -1,30 +1,56 @@
 // Request bodies are read in turns between organisations. The runtime reads up to two megabytes of every
 // connection in one round of the event loop, so forty connections that send as fast as they can would make
-// everybody else wait a tenth of a second for each round. So an organisation reads a part of a round freely;
-// above it, its streams pause, and each of their next pieces waits for a turn.
+// everybody else wait a tenth of a second for each round. So an organisation reads some of what arrives
+// freely; above it, its streams pause, and each of their next pieces waits for a turn.
 
 import type { Readable } from 'node:stream'
+import { elapsedMs } from '../core/clock.ts'
+import type { Headroom } from '../core/turns/headroom.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 
-/** Bytes that an organisation reads in a round of the loop without a turn: a body of the usual size. */
+/** Bytes that an organisation reads without a turn in {@link freeForMs}: a body of the usual size. */
 const freeBytes = 512 * 1024
+
+/** The least time, milliseconds; a round of the loop where that is longer. An empty loop has shorter ones. */
+const freeForMs = 5
+
+/** What a read takes of the loop, about: the system call, new memory and the copy. */
+const bytesPerMs = 1024 * 1024
 
 export class ReadTurns {
   readonly #turns: LoopTurns
-  /** Bytes in this round, by organisation. */
+  readonly #headroom: Headroom | null
+  /** Bytes since {@link #sinceMs}, by organisation. */
   readonly #taken = new Map<string, number>()
+  #sinceMs = Number.NEGATIVE_INFINITY
+  /** Whether a round of the loop has ended since. */
+  #isRoundOver = true
 
-  constructor(turns: LoopTurns) {
+  /** @param headroom counts what reading takes, which the turns do not see; null: nothing counts it */
+  constructor(turns: LoopTurns, headroom: Headroom | null = null) {
     this.#turns = turns
+    this.#headroom = headroom
   }
 
   /** Counts a piece that has arrived, and pauses its stream until the turn of its organisation. */
   took(tenantId: string, stream: Readable, bytes: number): void {
-    if (this.#taken.size === 0) setImmediate(() => this.#taken.clear())
+    this.#beginFreePart()
     const taken = (this.#taken.get(tenantId) ?? 0) + bytes
     this.#taken.set(tenantId, taken)
+    this.#headroom?.used(tenantId, bytes / bytesPerMs)
     if (taken <= freeBytes || stream.isPaused()) return
     stream.pause()
     this.#turns.take(tenantId, () => !stream.destroyed && stream.resume())
+  }
+
+  #beginFreePart(): void {
+    const nowMs = elapsedMs()
+    if (!this.#isRoundOver || nowMs - this.#sinceMs < freeForMs) return
+    this.#taken.clear()
+    this.#sinceMs = nowMs
+    this.#isRoundOver = false
+    setImmediate(() => {
+      this.#isRoundOver = true
+    })
   }
 }

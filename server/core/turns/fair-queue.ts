@@ -39,14 +39,20 @@ export class FairQueue<T> {
     this.#laneOf(owner).start += cost
   }
 
-  /** Removes and returns the next piece; undefined where nothing waits. */
-  shift(): { readonly cost: number; readonly item: T; readonly owner: string } | undefined {
+  /**
+   * Removes and returns the next piece; undefined where nothing waits.
+   *
+   * @param isHeld whether pieces of the owner must wait
+   */
+  shift(
+    isHeld: (owner: string) => boolean = () => false,
+  ): { readonly cost: number; readonly item: T; readonly owner: string } | undefined {
     let next: Lane<T> | undefined
     let nextOwner = ''
     for (const [owner, lane] of this.#lanes) {
       if (lane.waiting.length === 0) {
         if (lane.start <= this.#virtual) this.#lanes.delete(owner)
-      } else if (lane.start < (next?.start ?? Number.POSITIVE_INFINITY)) {
+      } else if (lane.start < (next?.start ?? Number.POSITIVE_INFINITY) && !isHeld(owner)) {
         next = lane
         nextOwner = owner
       }
@@ -57,6 +63,11 @@ export class FairQueue<T> {
     this.#virtual = next.start
     next.start += first.cost
     return { ...first, owner: nextOwner }
+  }
+
+  /** Whether a piece of an owner waits that is not held. */
+  hasNext(isHeld: (owner: string) => boolean): boolean {
+    return this.#lanes.entries().some(([owner, lane]) => lane.waiting.length > 0 && !isHeld(owner))
   }
 
   /**

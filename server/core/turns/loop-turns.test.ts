@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextRound } from 'node:timers/promises'
+import { Headroom } from './headroom.ts'
 import { LoopTurns } from './loop-turns.ts'
 
 /** Turns with a clock that only the work advances, and the order in which they were given. */
@@ -101,4 +102,44 @@ test('what a request does after its beginning without waiting counts as its cost
   await nextRound()
   const dear = order.slice(0, order.lastIndexOf('cheap')).filter((owner) => owner === 'dear').length
   assert.ok(dear <= 4, `${dear} dear ones before the last cheap one: ${order}`)
+})
+
+test('an owner that is held waits while the others go on, and goes on when its pause ends', async () => {
+  let ms = 0
+  let ended = Promise.withResolvers<void>()
+  const headroom = new Headroom({
+    nowMs: () => ms,
+    cpuMs: () => ms * 2,
+    cores: 2,
+    sleep: () => ended.promise,
+  })
+  const turns = new LoopTurns({ nowMs: () => ms, headroom })
+  const order: string[] = []
+  const ask = (owner: string, costMs: number) =>
+    turns.take(owner, () => {
+      order.push(owner)
+      ms += costMs
+    })
+  headroom.used('calm', 1)
+  ms = 1000
+  headroom.used('flood', 10)
+  for (let i = 0; i < 3; i++) ask('flood', 1)
+  ask('calm', 1)
+  for (let round = 0; round < 20; round++) await nextRound()
+  assert.deepEqual(order, ['calm'])
+  ask('calm', 1)
+  ask('flood', 1)
+  for (let round = 0; round < 20; round++) await nextRound()
+  assert.deepEqual([order, turns.waiting], [['calm', 'calm'], 4])
+  // The pauses of the requests that begin now end at once.
+  const first = ended
+  ended = { ...first, promise: Promise.resolve() }
+  ms += 5_000
+  first.resolve()
+  for (let round = 0; turns.waiting > 0; round++) {
+    assert.ok(round < 100)
+    await nextRound()
+    ms += 5_000
+  }
+  assert.deepEqual(order.slice(2), ['flood', 'flood', 'flood', 'flood'])
 })

@@ -4,14 +4,18 @@
 // long for each step. So requests wait here, the next one is always of the owner that has used the loop least
 // (fair-queue.ts), and a round of the loop begins only as many requests as take some milliseconds. Costs are
 // measured: for how long a request occupies the loop, and a fixed part for what was done before it came here.
+// While cores are short, an owner that uses most of the loop is held between two requests (headroom.ts).
 
 import { FairQueue } from './fair-queue.ts'
+import type { Headroom } from './headroom.ts'
 
 interface LoopTurnsOptions {
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
   /** No request begins in a round of the loop after others have used this much of it, milliseconds. */
   readonly turnMs?: number
+  /** Holds the requests of an owner for a moment; absent: of none. */
+  readonly headroom?: Headroom
 }
 
 /**
@@ -34,12 +38,16 @@ export class LoopTurns {
   readonly #queue = new FairQueue<() => unknown>()
   readonly #nowMs: () => number
   readonly #turnMs: number
+  readonly #headroom: Headroom | null
   #isScheduled = false
+  /** Whether it waits for the end of a pause. */
+  #isWaiting = false
   #usedMs = 0
   #current: { readonly owner: string; readonly startedMs: number } | null = null
 
-  constructor({ nowMs, turnMs = usualTurnMs }: LoopTurnsOptions) {
+  constructor({ headroom, nowMs, turnMs = usualTurnMs }: LoopTurnsOptions) {
     this.#nowMs = nowMs
+    this.#headroom = headroom ?? null
     this.#turnMs = turnMs
   }
 
@@ -57,7 +65,8 @@ export class LoopTurns {
    */
   take(owner: string, begin: () => unknown): void {
     this.#queue.push(owner, overheadMs, begin)
-    if (!this.#isScheduled) this.#schedule()
+    if (this.#isScheduled || (this.#isWaiting && this.#isHeld(owner))) return
+    this.#schedule()
   }
 
   /** Resolves at the owner's turn; the caller must do the work at once. */
@@ -80,7 +89,7 @@ export class LoopTurns {
   readonly #step = (): void => {
     this.#settle()
     while (this.#usedMs < this.#turnMs) {
-      const next = this.#queue.shift()
+      const next = this.#queue.shift(this.#isHeld)
       if (next === undefined) return
       this.#current = { owner: next.owner, startedMs: this.#nowMs() }
       if (next.item() !== false) return
@@ -92,9 +101,21 @@ export class LoopTurns {
     this.#settle()
     this.#usedMs = 0
     this.#isScheduled = false
-    if (this.#queue.waiting > 0) this.#schedule()
-    else this.#queue.forget()
+    if (this.#queue.waiting === 0) this.#queue.forget()
+    else if (this.#queue.hasNext(this.#isHeld)) this.#schedule()
+    else void this.#waitForPause()
   }
+
+  /** Called where all that wait are held. */
+  async #waitForPause(): Promise<void> {
+    if (this.#isWaiting) return
+    this.#isWaiting = true
+    await this.#headroom?.untilNext()
+    this.#isWaiting = false
+    if (!this.#isScheduled && this.#queue.waiting > 0) this.#schedule()
+  }
+
+  readonly #isHeld = (owner: string): boolean => this.#headroom?.holds(owner) ?? false
 
   #settle(): void {
     if (this.#current === null) return
@@ -103,5 +124,6 @@ export class LoopTurns {
     const usedMs = this.#nowMs() - startedMs
     this.#usedMs += usedMs
     this.#queue.addCost(owner, usedMs)
+    this.#headroom?.used(owner, usedMs)
   }
 }

@@ -9,6 +9,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from '../../core/clock.ts'
+import { loopOwner } from '../../core/turns/loop-owner.ts'
 import type { LoopTurns } from '../../core/turns/loop-turns.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { closeWithoutStacks } from './close-without-stacks.ts'
@@ -142,7 +143,7 @@ export class Connections {
       // Between two requests of one connection others are served, and its end is noticed.
       if (connection.waiting.length > 0) setImmediate(() => this.#next(connection))
     })
-    this.#turns.take(ownerOf(connection), () => {
+    this.#turns.take(loopOwner(connection.tenantId, connection.address), () => {
       if (!isGone(connection.socket)) return exchange.begin()
       this.drop(exchange)
       return false
@@ -241,13 +242,6 @@ function leastWorth(among: Iterable<Connection>): Connection | null {
     if (least !== undefined) return least
   }
   return null
-}
-
-/**
- * The owner of a connection's turns on the event loop. Clients behind a proxy without a token share theirs.
- */
-function ownerOf({ tenantId, address }: Connection): string {
-  return tenantId ?? `address ${address ?? 'behind a proxy'}`
 }
 
 function isArriving({ current }: Connection): boolean {
