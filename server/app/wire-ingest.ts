@@ -73,6 +73,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     sync: () => needs.files.sync(),
     commitDelayMs: config.commitDelayMs,
     bufferBytes: config.ingestBufferBytes,
+    areCoresShort: () => headroom.areCoresShort(),
     faultBehind: (error) => disk.faultBehind(error),
   })
   const quotas = new IngestQuotas({ store: new QuotaStore(control, clock, config.quota), clock, logger })

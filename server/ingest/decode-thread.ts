@@ -27,7 +27,7 @@ function answerTo(job: DecodeJob): DecodeAnswer {
   }
 }
 
-lowerThreadPriority()
+lowerThreadPriority('computing')
 parentPort?.on('message', (job: DecodeJob) => {
   const answer = answerTo(job)
   const rows = 'parts' in answer ? answer.parts.flatMap(({ batch }) => batch) : []

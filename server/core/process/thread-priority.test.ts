@@ -9,7 +9,7 @@ const program = `
   const { parentPort, workerData } = require('node:worker_threads')
   const threadId = () => require('node:path').basename(require('node:fs').readlinkSync('/proc/thread-self'))
   import(workerData).then(({ lowerThreadPriority }) => {
-    lowerThreadPriority()
+    lowerThreadPriority('computing')
     parentPort.on('message', () => parentPort.close())
     parentPort.postMessage(Number(threadId()))
   })

@@ -6,19 +6,19 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
 
-/** Steps of Linux's nice value (sched(7)): such a thread has a third of the weight of the event loop. */
-const niceSteps = 5
-/** The same for work that nobody waits for: a third of the weight of other threads. */
-const deferredSteps = 10
-/** The same for work that gives way to all other work of threads. */
-const yieldingSteps = 15
+/**
+ * Steps of Linux's nice value (sched(7)). Five steps less give a third of the weight: a statement has a third
+ * of the weight of the event loop, deferred work such as a merge a third of that of a statement, and work
+ * that gives way to all others a third of that.
+ */
+const stepsOf = { computing: 5, deferred: 10, yielding: 15 } as const
 const mostNice = 19
 
 /** Returns the nice value of threads that compute. */
-export const computingNice = (): number => lower(niceSteps)
+export const computingNice = (): number => lower(stepsOf.computing)
 
 /** Returns the nice value of threads whose work gives way to that of the others. */
-export const yieldingNice = (): number => lower(yieldingSteps)
+export const yieldingNice = (): number => lower(stepsOf.yielding)
 
 const lower = (steps: number): number => Math.min(mostNice, getPriority() + steps)
 
@@ -26,10 +26,10 @@ const lower = (steps: number): number => Math.min(mostNice, getPriority() + step
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
  * (setpriority(2)); on other systems, and without /proc, nothing changes.
  */
-export function lowerThreadPriority(): void {
+export function lowerThreadPriority(work: 'computing' | 'deferred'): void {
   try {
     const threadId = Number(basename(readlinkSync('/proc/thread-self')))
-    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + niceSteps))
+    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + stepsOf[work]))
   } catch {
     // The thread also works with the usual priority.
   }
@@ -42,7 +42,7 @@ export function lowerThreadPriority(): void {
 export function lowerOtherThreads(kept: ReadonlySet<string>, deferred: ReadonlySet<string>): void {
   for (const { threadId, name } of threads()) {
     if (threadId === process.pid || kept.has(name)) continue
-    const nice = lower(deferred.has(name) ? deferredSteps : niceSteps)
+    const nice = lower(stepsOf[deferred.has(name) ? 'deferred' : 'computing'])
     try {
       if (getPriority(threadId) < nice) setPriority(threadId, nice)
     } catch {

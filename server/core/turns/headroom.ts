@@ -57,11 +57,24 @@ export class Headroom {
     return new Headroom({ nowMs: elapsedMs, cpuMs, cores: availableParallelism(), sleep })
   }
 
+  /** Whether the process uses most of its cores. */
+  areCoresShort(): boolean {
+    const { cores, cpuMs, nowMs } = this.#options
+    const atMs = nowMs()
+    const passedMs = atMs - this.#measured.atMs
+    if (passedMs >= measuredMs) {
+      const usedMs = cpuMs()
+      this.#isShort = usedMs - this.#measured.cpuMs > passedMs * cores * shortShare
+      this.#measured = { atMs, cpuMs: usedMs }
+    }
+    return this.#isShort
+  }
+
   /** Counts work of an owner on the event loop, milliseconds. */
   used(owner: string, ms: number): void {
     this.#use.count(owner, ms)
     if (isOrganisation(owner)) this.#organisations.note(owner)
-    if (!this.#areCoresShort() || this.#organisations.isAlone(owner) || !this.#use.hasMost(owner)) return
+    if (!this.areCoresShort() || this.#organisations.isAlone(owner) || !this.#use.hasMost(owner)) return
     const nowMs = this.#options.nowMs()
     const fromMs = Math.max(nowMs, this.#pausedUntilMs.get(owner) ?? 0)
     this.#pausedUntilMs.set(owner, Math.min(fromMs + ms * pausePerMs, nowMs + longestPauseMs))
@@ -81,17 +94,5 @@ export class Headroom {
     const nowMs = this.#options.nowMs()
     const untilMs = [...this.#pausedUntilMs.values()].filter((ms) => ms > nowMs)
     if (untilMs.length > 0) await this.#options.sleep(Math.min(...untilMs) - nowMs)
-  }
-
-  #areCoresShort(): boolean {
-    const { cores, cpuMs, nowMs } = this.#options
-    const atMs = nowMs()
-    const passedMs = atMs - this.#measured.atMs
-    if (passedMs >= measuredMs) {
-      const usedMs = cpuMs()
-      this.#isShort = usedMs - this.#measured.cpuMs > passedMs * cores * shortShare
-      this.#measured = { atMs, cpuMs: usedMs }
-    }
-    return this.#isShort
   }
 }

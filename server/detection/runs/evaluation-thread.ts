@@ -19,7 +19,8 @@ export type ThreadResult = { readonly result: EvaluationResult } | { readonly er
 
 const store = new EvaluationStore()
 
-lowerThreadPriority()
+// Commits, charts and erasures come first.
+lowerThreadPriority('deferred')
 parentPort?.on('message', (request: ThreadRequest) => {
   if ('forget' in request) return store.forget(request.forget)
   if ('end' in request) return store.end(request.end)

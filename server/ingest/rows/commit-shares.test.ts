@@ -39,6 +39,15 @@ test('an organisation that sends most beside others has small commits, each with
   assert.equal(shares.pauseMs('flood'), 0)
 })
 
+test('while cores are short the pause is three times as long as the commit', async () => {
+  const clock = new ManualClock(1_767_600_000_000)
+  const shares = new CommitShares(clock, () => true)
+  shares.count('calm', megabyte)
+  shares.count('flood', 9 * megabyte)
+  shares.ended(['flood', 'calm'], shares.nowMs() - 100)
+  assert.deepEqual([shares.pauseMs('flood'), shares.pauseMs('calm')], [300, 0])
+})
+
 test('the first commit of a flood is small too, and of two organisations that send the same none pauses', () => {
   const { shares } = scene()
   shares.count('one', 10 * megabyte)

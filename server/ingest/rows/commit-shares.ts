@@ -2,7 +2,8 @@
 // the next one of a neighbour wait, so while others send each has small ones. An organisation that sends most
 // of what arrives would still keep the engine busy without a break, on every core, and an insert, a chart and
 // an erasure of its neighbours would take several times as long. So each of its commits is followed by a
-// pause as long as the commit. Alone it has everything. docs/decisions/0040 and 0046 have the measurements.
+// pause: as long as the commit, and longer while cores are short. Alone it has everything.
+// docs/decisions/0040 and 0046 have the measurements.
 
 import type { Clock } from '../../core/clock.ts'
 import { Presence } from '../../core/turns/presence.ts'
@@ -12,14 +13,19 @@ import { groupBytes } from './commit-parts.ts'
 /** The limited part of a commit, bytes of encoded rows: some 0.1 s of an insert, on one core. */
 const limitedBytes = 8 * 1024 * 1024
 
+/** A pause for each millisecond of a commit while cores are short, milliseconds; otherwise one. */
+const shortPausePerMs = 3
+
 export class CommitShares {
   readonly #clock: Pick<Clock, 'steady'>
+  readonly #areCoresShort: () => boolean
   readonly #arrivals: RecentUse
   readonly #senders: Presence
   /** Ends of pauses. */
   readonly #pausedUntilMs = new Map<string, number>()
 
-  constructor(clock: Pick<Clock, 'steady'>) {
+  constructor(clock: Pick<Clock, 'steady'>, areCoresShort: () => boolean = () => false) {
+    this.#areCoresShort = areCoresShort
     this.#clock = clock
     const nowMs = () => this.nowMs()
     this.#arrivals = new RecentUse(nowMs)
@@ -50,8 +56,9 @@ export class CommitShares {
   /** A commit with rows of these organisations, which began at `beganMs`, has ended. */
   ended(tenantIds: Iterable<string>, beganMs: number): void {
     const nowMs = this.nowMs()
+    const pausePerMs = this.#areCoresShort() ? shortPausePerMs : 1
     for (const tenantId of tenantIds) {
-      if (this.isLimited(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs))
+      if (this.isLimited(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
     }
   }
 

@@ -36,6 +36,8 @@ interface WriterOptions {
   readonly commitDelayMs: number
   /** Limit of waiting rows and of those that are being committed, bytes of encoded rows. */
   readonly bufferBytes: number
+  /** Whether the process uses most of its cores; absent: never. */
+  readonly areCoresShort?: () => boolean
   /** Returns the fault of the disk behind a failed commit; null where the disk is not the cause. */
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
@@ -103,7 +105,7 @@ export class IngestWriter {
   constructor(options: WriterOptions) {
     this.#options = options
     this.#shares = new FairShares(options.bufferBytes)
-    this.#commitShares = new CommitShares(options.clock)
+    this.#commitShares = new CommitShares(options.clock, options.areCoresShort)
   }
 
   /** Bytes that wait or are being committed. */
