@@ -119,7 +119,8 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
 
   async function see({ page, ...visitor }: Visitor, { shown, pageCase, state, visits = oneVisit }: Seen) {
     const name = nameOf(pageCase)
-    const checked: readonly Look[] = visits === oneVisit ? [await checkedLook(pageCase)] : [wide, zoomed, narrow]
+    const checked: readonly Look[] =
+      visits === oneVisit ? [await checkedLook(pageCase)] : [wide, zoomed, narrow]
     for (const views of visits) {
       for (const view of views) {
         await visitor.look(view)
