@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
+import { foundOrganisation } from './app/found-organisation.ts'
 import { assertSameFolder, endLeasesOfOlderVersion, readFolderSecret } from './app/instance.ts'
 import { wireBackups } from './app/wire-backups.ts'
 import { wireCertificates } from './app/wire-certificates.ts'
@@ -22,7 +23,7 @@ import { SigningKeys } from './audit/signing.ts'
 import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
 import { asking, ControlWatch } from './control/control-watch.ts'
-import type { Control, ControlTransaction } from './control/database.ts'
+import type { Control } from './control/database.ts'
 import { failoverOf } from './control/dialect.ts'
 import { openUsable } from './control/open.ts'
 import type { Actor } from './core/actor.ts'
@@ -36,7 +37,6 @@ import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import { readActiveHolds } from './deletion/governance/active-holds.ts'
 import { readKept } from './deletion/retention/kept.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
-import { createSystemDetectors } from './detection/detectors/system-detectors.ts'
 import { addFeedbackRoutes } from './detection/feedback-routes.ts'
 import { Incidents } from './detection/incidents/incidents.ts'
 import { addIncidentRoutes } from './detection/incidents/routes.ts'
@@ -62,7 +62,6 @@ import { addRemovalRoute, addTenancyRoutes } from './tenancy/routes.ts'
 import { addSessionRoutes } from './tenancy/session-routes.ts'
 import { SessionStore } from './tenancy/sessions.ts'
 import { type NewOrganisation, TenancyStore } from './tenancy/store.ts'
-import { insertToken } from './tenancy/tokens.ts'
 import { RefusalCounts } from './usage/refusals.ts'
 import { addIngestUsageRoute, addUsageRoutes } from './usage/routes.ts'
 import { ClockWatch } from './worker/clock-watch.ts'
@@ -169,25 +168,6 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     await engine.close()
     throw error
   }
-}
-
-/** Creates what every organisation starts with. */
-export async function foundOrganisation(
-  trx: ControlTransaction,
-  { tenantId, actor }: NewOrganisation,
-  ownerSecret: string,
-  nowMs: number,
-): Promise<void> {
-  await createSystemDetectors(trx, tenantId, nowMs)
-  const token = {
-    tenantId,
-    name: 'first owner',
-    role: 'owner' as const,
-    secret: ownerSecret,
-    expiresAtMs: null,
-    actor,
-  }
-  await insertToken(trx, token, nowMs)
 }
 
 /** Opens what the rooms share. A clock that is wrong from the start is noticed here, before it is used. */

@@ -22,8 +22,8 @@ export async function createOrganisation(
   if (!valid.success)
     throw new ConfigError(`"${tenantId}" is not a valid tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
   const name = displayName('--name', options.name ?? tenantId)
-  // Founding needs all rooms of the service; no other command here loads them.
-  const { foundOrganisation } = await import('../app.ts')
+  // The detectors need much of the service; no other command here loads that.
+  const { foundOrganisation } = await import('../app/found-organisation.ts')
   await withTenancy(
     config,
     async (tenancy) => {

@@ -4,7 +4,7 @@
 // detectors.
 
 import { mkdirSync } from 'node:fs'
-import { foundOrganisation } from '../../server/app.ts'
+import { foundOrganisation } from '../../server/app/found-organisation.ts'
 import { openAndWork } from '../../server/cli/open-control.ts'
 import { readConfig } from '../../server/config.ts'
 import { operatorActor } from '../../server/core/actor.ts'
