@@ -1,7 +1,7 @@
-// Erasing under faults: an engine that fails a statement, a full disk, a control plane that another process
-// has locked, a clock that is set back, and a partition of a million rows with an edge inside. Each ends in a
-// state that reports the fault, hidden, with every row of the neighbour, and continues by itself when it can.
-// The engine is the real one; it fails where a test requests it, before the statement reaches it.
+// Erasing under faults: an engine that fails a statement, a full disk, a clock that is set back, and a
+// partition of a million rows with an edge inside. Each ends in a state that reports the fault, hidden, with
+// every row of the neighbour, and continues by itself when it can. The engine is the real one; it fails where
+// a test requests it, before the statement reaches it. order.db.test.ts has the faults of the control plane.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -152,52 +152,6 @@ describe('an engine that fails at', () => {
     assert.equal(await scene.count(scene.neighbour, 'otel_traces'), times.length)
   })
 })
-
-test('a control plane that another process has locked delays an erasure and loses none', async () => {
-  const { scene, id } = await begun()
-  const { whileLocked, waitAtMost } = stores.plane
-  const [unlock, unlocked] = signal()
-  const [lock, locked] = signal()
-  const locking = locked.then(() =>
-    whileLocked(async () => {
-      scene.faults.points.push('locked')
-      await unlocked
-    }),
-  )
-  scene.faults.runAt('before read-back', async () => {
-    // A real wait is five seconds; what follows is the same.
-    await waitAtMost(stores.control, 20)
-    lock()
-    while (scene.faults.points.at(-1) !== 'locked')
-      await new Promise<void>((resolve) => setImmediate(resolve))
-  })
-  await scene.round()
-  const stuck = await scene.status(id)
-  assert.deepEqual([stuck.status, stuck.finished_at], ['verifying', null])
-  assert.equal(await scene.visible(scene.own, 'otel_logs'), half)
-  await assert.rejects(scene.request(all), { code: 'overloaded' })
-  assert.equal(
-    await scene.visible(scene.own, 'otel_traces'),
-    half + half,
-    'what is not recorded is not hidden',
-  )
-  unlock()
-  await locking
-  await waitAtMost(stores.control, 5000)
-  scene.faults.runAt('', () => {})
-  await scene.round()
-  await assertErased(scene, id)
-  assert.deepEqual(await scene.moves(id), ['running', 'verifying', 'completed'])
-})
-
-/** A promise and what resolves it. */
-function signal(): [() => void, Promise<void>] {
-  let resolve = () => {}
-  const promise = new Promise<void>((settle) => {
-    resolve = settle
-  })
-  return [() => resolve(), promise]
-}
 
 test('a clock that is set back during an erasure changes only the reported times', async () => {
   const { scene, id } = await begun()

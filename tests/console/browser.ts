@@ -110,6 +110,8 @@ export async function openBrowser(): Promise<Browser> {
     args: [
       '--no-sandbox',
       '--disable-dev-shm-usage',
+      // Without its optimising compilers, because no page runs long enough to win back what they take.
+      '--js-flags=--max-opt=1',
       `--host-resolver-rules=MAP ${elsewhere} 127.0.0.1`,
       `--disable-features=${featuresOff.join(',')}`,
     ],

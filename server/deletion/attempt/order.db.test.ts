@@ -1,12 +1,13 @@
 // The order in which requests are carried out, on real stores. Those of one organisation run one after the
-// other, what a wider request has erased is not erased again, and no organisation waits for another.
+// other, what a wider request has erased is not erased again, and no organisation waits for another. A
+// control plane that can't be written delays an erasure and loses none.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { all, assertRows, between, hourNs, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
-import { type GovernedScene, governedSceneOf, minuteMs } from '../governed-fixture.ts'
+import { type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
 
 let stores: Stores
 before(async () => {
@@ -153,6 +154,48 @@ test('an attempt whose end can’t be recorded is continued, and delays no other
   await scene.round()
   assert.equal((await scene.status(id)).status, 'completed')
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - 1)
+})
+
+test('a control plane that another process has locked delays an erasure and loses none', async () => {
+  const scene = await governedSceneOf(stores)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  const id = await ask(scene, { ...firstWeek, signals: ['logs'] })
+  const { whileLocked, waitAtMost } = stores.plane
+  const unlock = Promise.withResolvers<void>()
+  const lock = Promise.withResolvers<void>()
+  const locking = lock.promise.then(() =>
+    whileLocked(async () => {
+      scene.faults.points.push('locked')
+      await unlock.promise
+    }),
+  )
+  scene.faults.runAt('before read-back', async () => {
+    // A real wait is five seconds; what follows is the same.
+    await waitAtMost(stores.control, 20)
+    lock.resolve()
+    while (scene.faults.points.at(-1) !== 'locked')
+      await new Promise<void>((resolve) => setImmediate(resolve))
+  })
+  await scene.round()
+  const stuck = await scene.status(id)
+  assert.deepEqual([stuck.status, stuck.finished_at], ['verifying', null])
+  assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length / 2)
+  await assert.rejects(scene.request(all), { code: 'overloaded' })
+  assert.equal(
+    await scene.visible(scene.own, 'otel_traces'),
+    times.length,
+    'what is not recorded is not hidden',
+  )
+  unlock.resolve()
+  await locking
+  await waitAtMost(stores.control, 5000)
+  scene.faults.runAt('', () => {})
+  await scene.round()
+  assert.equal((await scene.status(id)).detail.rows_erased, times.length / 2)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+  assert.equal(refuses(scene, monday), false)
+  assert.deepEqual(await scene.moves(id), ['running', 'verifying', 'completed'])
 })
 
 test('a request of a neighbour that arrives during an attempt is carried out before the attempt ends', async () => {
