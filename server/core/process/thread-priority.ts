@@ -7,9 +7,9 @@ import { getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
 
 /**
- * Steps of Linux's nice value (sched(7)). Five steps less give a third of the weight: a statement has a third
- * of the weight of the event loop, deferred work such as a merge a third of that of a statement, and work
- * that gives way to all others a third of that.
+ * Steps of Linux's nice value (sched(7)). Five steps more leave a third of the weight: a statement has a
+ * third of the weight of the event loop, deferred work such as a merge a third of that, and work that gives
+ * way to all other work again a third.
  */
 const stepsOf = { computing: 5, deferred: 10, yielding: 15 } as const
 const mostNice = 19
