@@ -81,9 +81,6 @@ const nativeBlocks = { format: 'Native' }
  */
 const keptThreads = new Set(['V8Worker', 'DelayedTaskSche', 'SignalInspector', 'MemoryWorker'])
 
-/** A merge that ends later costs nobody anything, unless parts pile up. */
-const mergeThreads = new Set(['MergeMutate'])
-
 /**
  * ClickHouse: TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, TOO_MANY_ROWS, TOO_SLOW,
  * TOO_MANY_BYTES, TOO_MANY_ROWS_OR_BYTES.
@@ -176,7 +173,7 @@ class ChdbEngine implements LocalEngine {
 
   /** Lowers the priority of the threads that the engine has by now. */
   lowerThreads(): void {
-    lowerOtherThreads(keptThreads, mergeThreads)
+    lowerOtherThreads(keptThreads)
   }
 
   /**

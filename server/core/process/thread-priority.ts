@@ -8,8 +8,8 @@ import { basename } from 'node:path'
 
 /**
  * Steps of Linux's nice value (sched(7)). Five steps more leave a third of the weight: a statement has a
- * third of the weight of the event loop, deferred work such as a merge a third of that, and work that gives
- * way to all other work again a third.
+ * third of the weight of the event loop, deferred work such as detection a third of that, and work that
+ * gives way to all other work again a third.
  */
 const stepsOf = { computing: 5, deferred: 10, yielding: 15 } as const
 const mostNice = 19
@@ -37,12 +37,12 @@ export function lowerThreadPriority(work: 'computing' | 'deferred'): void {
 
 /**
  * Lowers the priority of all threads of the process with none of these names, once: to a third of the weight
- * of the main thread, and those of deferred work further. Threads that they start later inherit it.
+ * of the main thread. Threads that they start later inherit it.
  */
-export function lowerOtherThreads(kept: ReadonlySet<string>, deferred: ReadonlySet<string>): void {
+export function lowerOtherThreads(kept: ReadonlySet<string>): void {
+  const nice = computingNice()
   for (const { threadId, name } of threads()) {
     if (threadId === process.pid || kept.has(name)) continue
-    const nice = lower(stepsOf[deferred.has(name) ? 'deferred' : 'computing'])
     try {
       if (getPriority(threadId) < nice) setPriority(threadId, nice)
     } catch {
