@@ -53,12 +53,18 @@ export class CommitShares {
     return this.#senders.isAlone(tenantId) ? groupBytes : limitedBytes
   }
 
-  /** A commit with rows of these organisations, which began at `beganMs`, has ended. */
-  ended(tenantIds: Iterable<string>, beganMs: number): void {
+  /**
+   * A commit, which began at `beganMs`, has ended. Only a flood pauses, one that has more waiting than fits
+   * into its next commit: beside others that send little, everybody sends most of what arrives.
+   *
+   * @param waiting the bytes that wait of each organisation with rows in the commit
+   */
+  ended(waiting: ReadonlyMap<string, number>, beganMs: number): void {
     const nowMs = this.nowMs()
     const pausePerMs = this.#areCoresShort() ? shortPausePerMs : 1
-    for (const tenantId of tenantIds) {
-      if (this.isLimited(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
+    for (const [tenantId, bytes] of waiting) {
+      const isFlood = bytes > limitedBytes && this.isLimited(tenantId)
+      if (isFlood) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
     }
   }
 

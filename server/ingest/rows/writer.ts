@@ -20,7 +20,7 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
-import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
+import { fairPart, groupBytes, insertsOf, mayShareCommit, waitingOf } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
 
 interface WriterOptions {
@@ -329,12 +329,12 @@ export class IngestWriter {
 
   /** Commits what the placements of a group still accept, under their locks. */
   async #commitLocked(group: readonly PendingBatch[]): Promise<void> {
-    const { gate } = this.#options
     // A placement may have been closed after the batch was accepted.
-    const open = group.filter(({ place }) => !gate.isClosed(place.placement))
+    const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
-    this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
+    const waiting = open.map(({ place }) => waitingOf(place, this.#queues.get(place.placement)?.batches))
+    this.#commitShares.ended(new Map(waiting), beganMs)
     for (const batch of group) {
       if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
     }
