@@ -14,15 +14,6 @@ interface WaitingBatch {
  */
 export const groupBytes = 32 * 1024 * 1024
 
-/** Returns the organisation with its bytes among the waiting batches of its placement. */
-export function waitingOf(
-  { tenantId }: TenantPlace,
-  batches: readonly WaitingBatch[] = [],
-): [string, number] {
-  const own = batches.filter(({ place }) => place.tenantId === tenantId)
-  return [tenantId, own.reduce((sum, { bytes }) => sum + bytes, 0)]
-}
-
 /** Bytes of encoded rows. Placements with less differ too little for a sender to notice. */
 const smallBytes = 2 * 1024 * 1024
 const similarTimes = 8

@@ -9,20 +9,22 @@ import { CommitShares } from './commit-shares.ts'
 
 const megabyte = 1024 * 1024
 
-/** So much of these organisations waits. */
-const waiting = (bytes: number, ...tenantIds: string[]) => new Map(tenantIds.map((id) => [id, bytes]))
-const much = 20 * megabyte
-
-function scene() {
+/** @param reserved the bytes that wait of each organisation */
+function scene({ reserved = 20 * megabyte, areCoresShort = false } = {}) {
   const clock = new ManualClock(1_767_600_000_000)
-  return { clock, shares: new CommitShares(clock) }
+  const shares = new CommitShares({
+    clock,
+    reservedBy: () => reserved,
+    areCoresShort: () => areCoresShort,
+  })
+  return { clock, shares }
 }
 
 test('an organisation that is alone has whole commits and no pause', () => {
   const { shares } = scene()
   shares.count('flood', 500 * megabyte)
-  assert.deepEqual([shares.mostBytes('flood'), shares.isLimited('flood')], [groupBytes, false])
-  shares.ended(waiting(much, 'flood'), shares.nowMs() - 400)
+  assert.deepEqual([shares.mostBytes('flood'), shares.isFlood('flood')], [groupBytes, false])
+  shares.ended(['flood'], shares.nowMs() - 400)
   assert.equal(shares.pauseMs('flood'), 0)
 })
 
@@ -31,10 +33,10 @@ test('an organisation that sends most beside others has small commits, each with
   shares.count('calm', megabyte)
   shares.count('flood', 9 * megabyte)
   assert.ok(shares.mostBytes('flood') <= groupBytes / 4)
-  assert.deepEqual([shares.isLimited('flood'), shares.isLimited('calm')], [true, false])
+  assert.deepEqual([shares.isFlood('flood'), shares.isFlood('calm')], [true, false])
   const beganMs = shares.nowMs()
   await clock.advance(300)
-  shares.ended(waiting(much, 'flood', 'calm'), beganMs)
+  shares.ended(['flood', 'calm'], beganMs)
   assert.equal(shares.pauseMs('calm'), 0)
   assert.equal(shares.pauseMs('flood'), 300)
   await clock.advance(299)
@@ -44,20 +46,19 @@ test('an organisation that sends most beside others has small commits, each with
 })
 
 test('while cores are short the pause is three times as long as the commit', async () => {
-  const clock = new ManualClock(1_767_600_000_000)
-  const shares = new CommitShares(clock, () => true)
+  const { shares } = scene({ areCoresShort: true })
   shares.count('calm', megabyte)
   shares.count('flood', 9 * megabyte)
-  shares.ended(waiting(much, 'flood', 'calm'), shares.nowMs() - 100)
+  shares.ended(['flood', 'calm'], shares.nowMs() - 100)
   assert.deepEqual([shares.pauseMs('flood'), shares.pauseMs('calm')], [300, 0])
 })
 
-test('an organisation that sends most does not pause where all that waits fits into its next commit', () => {
-  const { shares } = scene()
+test('an organisation that sends most is no flood where all that it has fits into a commit', () => {
+  const { shares } = scene({ reserved: 8 * megabyte })
   shares.count('little', 1)
   shares.count('usual', 9 * megabyte)
-  assert.ok(shares.isLimited('usual'))
-  shares.ended(waiting(8 * megabyte, 'usual'), shares.nowMs() - 400)
+  assert.ok(!shares.isFlood('usual'))
+  shares.ended(['usual'], shares.nowMs() - 400)
   assert.equal(shares.pauseMs('usual'), 0)
 })
 
@@ -67,8 +68,8 @@ test('the first commit of a flood is small too, and of two organisations that se
   shares.count('other', 9 * megabyte)
   for (const one of ['one', 'other']) {
     assert.ok(shares.mostBytes(one) <= groupBytes / 4)
-    assert.ok(!shares.isLimited(one))
-    shares.ended(waiting(much, one), shares.nowMs() - 400)
+    assert.ok(!shares.isFlood(one))
+    shares.ended([one], shares.nowMs() - 400)
     assert.equal(shares.pauseMs(one), 0)
   }
 })

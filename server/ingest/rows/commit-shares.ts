@@ -1,9 +1,9 @@
 // How much of the commits one organisation may use while others send too. A large commit of one would make
 // the next one of a neighbour wait, so while others send each has small ones. An organisation that sends most
 // of what arrives would still keep the engine busy without a break, on every core, and an insert, a chart and
-// an erasure of its neighbours would take several times as long. So each of its commits is followed by a
-// pause: as long as the commit, and longer while cores are short. Alone it has everything.
-// docs/decisions/0040 and 0046 have the measurements.
+// an erasure of its neighbours would take several times as long. So each of its commits has a low priority
+// and is followed by a pause: as long as the commit, and longer while cores are short. Alone it has
+// everything. docs/decisions/0040 and 0046 have the measurements.
 
 import type { Clock } from '../../core/clock.ts'
 import { Presence } from '../../core/turns/presence.ts'
@@ -16,17 +16,23 @@ const limitedBytes = 8 * 1024 * 1024
 /** A pause for each millisecond of a commit while cores are short, milliseconds; otherwise one. */
 const shortPausePerMs = 3
 
+interface CommitSharesOptions {
+  readonly clock: Pick<Clock, 'steady'>
+  /** Returns the bytes of the organisation that wait or are being committed. */
+  readonly reservedBy: (tenantId: string) => number
+  /** Whether the process uses most of its cores; absent: never. */
+  readonly areCoresShort?: () => boolean
+}
+
 export class CommitShares {
-  readonly #clock: Pick<Clock, 'steady'>
-  readonly #areCoresShort: () => boolean
+  readonly #options: CommitSharesOptions
   readonly #arrivals: RecentUse
   readonly #senders: Presence
   /** Ends of pauses. */
   readonly #pausedUntilMs = new Map<string, number>()
 
-  constructor(clock: Pick<Clock, 'steady'>, areCoresShort: () => boolean = () => false) {
-    this.#areCoresShort = areCoresShort
-    this.#clock = clock
+  constructor(options: CommitSharesOptions) {
+    this.#options = options
     const nowMs = () => this.nowMs()
     this.#arrivals = new RecentUse(nowMs)
     this.#senders = new Presence(nowMs)
@@ -34,7 +40,7 @@ export class CommitShares {
 
   /** The time of {@link ended}, milliseconds. */
   nowMs(): number {
-    return this.#clock.steady().ms
+    return this.#options.clock.steady().ms
   }
 
   /** Counts rows that have arrived. */
@@ -43,9 +49,13 @@ export class CommitShares {
     this.#senders.note(tenantId)
   }
 
-  /** Whether the organisation sends most of what arrives, while others send too. */
-  isLimited(tenantId: string): boolean {
-    return !this.#senders.isAlone(tenantId) && this.#arrivals.hasMost(tenantId)
+  /**
+   * Whether the organisation sends most of what arrives, while others send too, and has more than fits into a
+   * commit: beside others that send little, everybody sends most.
+   */
+  isFlood(tenantId: string): boolean {
+    const isMuch = this.#options.reservedBy(tenantId) > limitedBytes
+    return isMuch && !this.#senders.isAlone(tenantId) && this.#arrivals.hasMost(tenantId)
   }
 
   /** The most bytes of the organisation in the next commit. */
@@ -53,18 +63,12 @@ export class CommitShares {
     return this.#senders.isAlone(tenantId) ? groupBytes : limitedBytes
   }
 
-  /**
-   * A commit, which began at `beganMs`, has ended. Only a flood pauses, one that has more waiting than fits
-   * into its next commit: beside others that send little, everybody sends most of what arrives.
-   *
-   * @param waiting the bytes that wait of each organisation with rows in the commit
-   */
-  ended(waiting: ReadonlyMap<string, number>, beganMs: number): void {
+  /** A commit with rows of these organisations, which began at `beganMs`, has ended. */
+  ended(tenantIds: Iterable<string>, beganMs: number): void {
     const nowMs = this.nowMs()
-    const pausePerMs = this.#areCoresShort() ? shortPausePerMs : 1
-    for (const [tenantId, bytes] of waiting) {
-      const isFlood = bytes > limitedBytes && this.isLimited(tenantId)
-      if (isFlood) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
+    const pausePerMs = this.#options.areCoresShort?.() ? shortPausePerMs : 1
+    for (const tenantId of tenantIds) {
+      if (this.isFlood(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
     }
   }
 

@@ -20,7 +20,7 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
-import { fairPart, groupBytes, insertsOf, mayShareCommit, waitingOf } from './commit-parts.ts'
+import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
 
 interface WriterOptions {
@@ -105,7 +105,8 @@ export class IngestWriter {
   constructor(options: WriterOptions) {
     this.#options = options
     this.#shares = new FairShares(options.bufferBytes)
-    this.#commitShares = new CommitShares(options.clock, options.areCoresShort)
+    const reservedBy = (tenantId: string) => this.#shares.reservedBy(tenantId)
+    this.#commitShares = new CommitShares({ ...options, reservedBy })
   }
 
   /** Bytes that wait or are being committed. */
@@ -333,8 +334,7 @@ export class IngestWriter {
     const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
-    const waiting = open.map(({ place }) => waitingOf(place, this.#queues.get(place.placement)?.batches))
-    this.#commitShares.ended(new Map(waiting), beganMs)
+    this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
     for (const batch of group) {
       if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
     }
@@ -372,7 +372,7 @@ export class IngestWriter {
    */
   async #insertAll(group: readonly PendingBatch[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
-    const isYielding = group.every(({ place }) => this.#commitShares.isLimited(place.tenantId))
+    const isYielding = group.every(({ place }) => this.#commitShares.isFlood(place.tenantId))
     const commit = { isYielding }
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
