@@ -92,7 +92,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
     requireRoom: () => disk.requireRoom(),
     onExport: (...counts) => onExport(...counts),
   })
-  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs, headroom }), headroom)
+  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs, headroom }))
   const shared = { intake, clock, budget, reads, bodyLimitBytes: config.ingestBodyBytes }
   const { clients, isReady, onRefusal, turns } = needs
   const { grpcPort, host } = config

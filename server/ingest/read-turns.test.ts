@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { ReadTurns } from './read-turns.ts'
@@ -50,13 +51,25 @@ test('a body of the usual size is read without a pause', async () => {
   assert.equal(pauses, 0)
 })
 
-test('what an organisation reads freely does not grow with the number of rounds', async () => {
-  const { read } = scene()
-  let pauses = 0
-  const streams = Array.from({ length: 3 }, () => read('acme', 5))
-  for (const { stream } of streams) stream.on('pause', () => pauses++)
-  await Promise.all(streams.map(({ ended }) => ended))
-  assert.ok(pauses > 0, 'fifteen pieces of 64 kB')
+test('what an organisation reads freely is for five milliseconds, however many rounds the loop has meanwhile', async () => {
+  let ms = 0
+  const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs }), () => ms)
+  /** Reads as many pieces, each in a round of its own, and returns how often the stream was paused. */
+  const pausesIn = async (pieces: number) => {
+    const stream = new Readable({ read() {} })
+    let pauses = 0
+    stream.on('pause', () => pauses++)
+    stream.resume()
+    for (let i = 0; i < pieces; i++) {
+      reads.took('acme', stream, piece.length)
+      await nextRound()
+    }
+    return pauses
+  }
+  assert.equal(await pausesIn(8), 0)
+  assert.equal(await pausesIn(1), 1)
+  ms = 5
+  assert.equal(await pausesIn(8), 0)
 })
 
 test('a stream that ends while it waits takes the turn of no other', async () => {

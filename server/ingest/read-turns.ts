@@ -5,7 +5,6 @@
 
 import type { Readable } from 'node:stream'
 import { elapsedMs } from '../core/clock.ts'
-import type { Headroom } from '../core/turns/headroom.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 
 /** Bytes that an organisation reads without a turn in {@link freeForMs}: a body of the usual size. */
@@ -19,17 +18,17 @@ const bytesPerMs = 1024 * 1024
 
 export class ReadTurns {
   readonly #turns: LoopTurns
-  readonly #headroom: Headroom | null
+  readonly #nowMs: () => number
   /** Bytes since {@link #sinceMs}, by organisation. */
   readonly #taken = new Map<string, number>()
   #sinceMs = Number.NEGATIVE_INFINITY
   /** Whether a round of the loop has ended since. */
   #isRoundOver = true
 
-  /** @param headroom counts what reading takes, which the turns do not see; null: nothing counts it */
-  constructor(turns: LoopTurns, headroom: Headroom | null = null) {
+  /** @param nowMs a clock that never goes back, milliseconds */
+  constructor(turns: LoopTurns, nowMs: () => number = elapsedMs) {
     this.#turns = turns
-    this.#headroom = headroom
+    this.#nowMs = nowMs
   }
 
   /** Counts a piece that has arrived, and pauses its stream until the turn of its organisation. */
@@ -37,14 +36,14 @@ export class ReadTurns {
     this.#beginFreePart()
     const taken = (this.#taken.get(tenantId) ?? 0) + bytes
     this.#taken.set(tenantId, taken)
-    this.#headroom?.used(tenantId, bytes / bytesPerMs)
+    this.#turns.charge(tenantId, bytes / bytesPerMs)
     if (taken <= freeBytes || stream.isPaused()) return
     stream.pause()
     this.#turns.take(tenantId, () => !stream.destroyed && stream.resume())
   }
 
   #beginFreePart(): void {
-    const nowMs = elapsedMs()
+    const nowMs = this.#nowMs()
     if (!this.#isRoundOver || nowMs - this.#sinceMs < freeForMs) return
     this.#taken.clear()
     this.#sinceMs = nowMs

@@ -74,6 +74,11 @@ export class LoopTurns {
     return new Promise((resolve) => this.take(owner, resolve))
   }
 
+  /** Counts work of an owner on the loop that its turns do not include, milliseconds. */
+  charge(owner: string, ms: number): void {
+    this.#headroom?.used(owner, ms)
+  }
+
   /**
    * Callbacks of `setImmediate` that are scheduled together run in the same round of the loop, and Node runs
    * the continuations of promises between any two of them. So the time from one callback to the next is what
