@@ -122,6 +122,8 @@ async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
   await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
 }
 
+const mergePrefix = 'tmp_merge_'
+
 /** Names of parts by table. */
 type PartsByTable = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -137,38 +139,28 @@ function withParts(parts: PartsByTable): PartsByTable {
  * for minutes if it is large. While all its sources are still part of the table, that folder has nothing that
  * a count of the table would not find, so it is left out. Merges are read only where there is such a folder.
  */
-async function deadParts(deps: RemovalDeps, looked: LookedAt, place: TenantPlace): Promise<PartsByTable> {
-  const found = await deadBeside(deps, looked, place, false)
-  const isMerging = found
-    .values()
-    .some((parts) => parts.values().some((name) => name.startsWith(mergePrefix)))
-  return isMerging ? deadBeside(deps, looked, place, true) : found
-}
-
-type LookedAt = Pick<Removal, 'tables' | 'changed'>
-
-const mergePrefix = 'tmp_merge_'
-
-async function deadBeside(
+async function deadParts(
   { engine, files }: RemovalDeps,
-  { changed, tables }: LookedAt,
+  { changed, tables }: Pick<Removal, 'changed' | 'tables'>,
   place: TenantPlace,
-  hasMerges: boolean,
 ): Promise<PartsByTable> {
   const read = tables.filter((table) => changed.has(table))
   const inTables = sql`database = currentDatabase() AND table IN ${new Bound('Array(String)', read)}`
   const ask = async <Row>(statement: Sql) => (read.length === 0 ? [] : engine.select<Row>(statement))
-  // Read first: sources that are part of the table afterwards were so when the merge was listed.
-  const merges = hasMerges
+  const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
+  const onDisk = await files?.partNames(tables)
+  const isMerging = read.some((table) =>
+    onDisk?.get(table)?.parts.some((name) => name.startsWith(mergePrefix) && ownPart.test(name)),
+  )
+  // Read before the parts: sources that are part of the table afterwards were so when the merge was listed.
+  const merges = isMerging
     ? await ask<{ of: string; result: string; sources: string[] }>(
         sql`SELECT table AS of, result_part_name AS result, source_part_names AS sources FROM system.merges WHERE ${inTables}`,
       )
     : []
-  const onDisk = await files?.partNames(tables)
   const listed = await ask<{ of: string; name: string; active: number }>(
     sql`SELECT table AS of, name, active FROM system.parts WHERE ${inTables} AND startsWith(partition_id, ${`${place.placement}-`})`,
   )
-  const ownPart = new RegExp(`^(?:[a-z_-]+_)?${place.placement}-\\d{8}_`)
   return new Map(
     tables.map((table) => {
       const { detached = [], parts = [] } = onDisk?.get(table) ?? {}
