@@ -20,7 +20,8 @@ export const computingNice = (): number => lower(stepsOf.computing)
 /** Returns the nice value of threads whose work gives way to that of the others. */
 export const yieldingNice = (): number => lower(stepsOf.yielding)
 
-const lower = (steps: number): number => Math.min(mostNice, getPriority() + steps)
+/** @param threadId 0 for the process */
+const lower = (steps: number, threadId = 0): number => Math.min(mostNice, getPriority(threadId) + steps)
 
 /**
  * Lowers the priority of the calling thread for good. Linux has a priority per thread, under its thread id
@@ -29,7 +30,7 @@ const lower = (steps: number): number => Math.min(mostNice, getPriority() + step
 export function lowerThreadPriority(work: 'computing' | 'deferred'): void {
   try {
     const threadId = Number(basename(readlinkSync('/proc/thread-self')))
-    setPriority(threadId, Math.min(mostNice, getPriority(threadId) + stepsOf[work]))
+    setPriority(threadId, lower(stepsOf[work], threadId))
   } catch {
     // The thread also works with the usual priority.
   }
