@@ -16,7 +16,7 @@ import type { StorageUsage } from '../../contract/organisation/usage.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { seededUniform } from '../../server/detection/scoring/seeded-random.ts'
 import { type BuiltFiles, buildConsole } from '../../server/http/console/console-build.ts'
-import { hasChromium, openBrowser } from '../../tests/console/browser.ts'
+import { hasChromium, openBrowser, usualBrowser } from '../../tests/console/browser.ts'
 import { report, reportAbsent } from '../report.ts'
 import { quantile, rounded } from '../samples.ts'
 
@@ -176,7 +176,7 @@ async function draw(browser: Browser, files: BuiltFiles, usage: Usage): Promise<
 
 async function measure(): Promise<void> {
   const files = await buildConsole()
-  const browser = await openBrowser()
+  const browser = await openBrowser(usualBrowser)
   try {
     for (const points of options.points.split(',').map(Number)) {
       const usage = usageOf(Math.ceil(points / signals.length))
