@@ -10,7 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
-import { lowerOtherThreads } from '../core/process/thread-priority.ts'
+import { lowerOtherThreads, mayRaisePriority } from '../core/process/thread-priority.ts'
 import { FairPool, type Turn } from '../core/turns/fair-pool.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import {
@@ -31,6 +31,7 @@ import { writeServerSettings } from './server-settings.ts'
 import { CleanSession, type StatementOptions } from './sessions/clean-session.ts'
 import { ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions/numbers.ts'
 import { Pool } from './sessions/pool.ts'
+import { readPauses } from './sessions/read-pauses.ts'
 import { Spool } from './spool.ts'
 import { render, type Sql, sql } from './sql.ts'
 import { bounds, insertText, ownTurn, sessionSettings } from './statement-settings.ts'
@@ -158,7 +159,12 @@ class ChdbEngine implements LocalEngine {
     restoreFatalSignals()
     this.#writing = new Pool(this.#sessions.slice(0, writers))
     const [forOthers, forOwn] = [this.#sessions.slice(writers, writers + readers), writers + readers]
-    this.#reading = new FairPool(forOthers, { kinds: readKinds, waiting: readsWaitingMax, nowMs: elapsedMs })
+    this.#reading = new FairPool(forOthers, {
+      kinds: readKinds,
+      waiting: readsWaitingMax,
+      nowMs: elapsedMs,
+      ...(!mayRaisePriority() && { pauses: readPauses() }),
+    })
     this.#ownReading = new Pool(this.#sessions.slice(forOwn))
   }
 

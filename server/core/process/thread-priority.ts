@@ -20,6 +20,22 @@ export const computingNice = (): number => lower(stepsOf.computing)
 /** Returns the nice value of threads whose work gives way to that of the others. */
 export const yieldingNice = (): number => lower(stepsOf.yielding)
 
+/** The bit of CAP_SYS_NICE in a set of capabilities (capabilities(7)). */
+const sysNice = 1n << 23n
+
+/**
+ * Whether the process may raise a priority again that it has lowered. The engine gives a statement a priority
+ * of its own only then.
+ */
+export function mayRaisePriority(): boolean {
+  try {
+    const [, effective = '0'] = /^CapEff:\s*(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+    return (BigInt(`0x${effective}`) & sysNice) !== 0n
+  } catch {
+    return false
+  }
+}
+
 /** @param threadId 0 for the process */
 const lower = (steps: number, threadId = 0): number => Math.min(mostNice, getPriority(threadId) + steps)
 

@@ -20,15 +20,28 @@ function poolOf(
     atOnceBesideOthers?: number
     waitingByOwner?: number
     waiting?: number
+    /** Of a pause for each millisecond of work. */
+    pausePerMs?: number
   } = {},
 ) {
   const { atOnceByOwner = members, atOnceBesideOthers, waiting = 1000, waitingByOwner = 1000 } = more
+  const { pausePerMs = 0 } = more
+  /** Ends of pauses, in the order in which they began. */
+  const pauses: { readonly ms: number; readonly end: () => void }[] = []
   let nowMs = 0
   const beside = atOnceBesideOthers === undefined ? {} : { atOnceBesideOthers }
   const asked = { weight: 4, atOnceByOwner, ...beside, atOnce: members, waitingByOwner }
   const background = { weight: 1, atOnceByOwner: 1, atOnce: Math.max(1, members - 1), waitingByOwner }
   const names = Array.from({ length: members }, (_, i) => i)
-  const pool = new FairPool(names, { kinds: { asked, background }, waiting, nowMs: () => nowMs })
+  const pool = new FairPool(names, {
+    kinds: { asked, background },
+    waiting,
+    nowMs: () => nowMs,
+    pauses: {
+      afterMs: (costMs) => costMs * pausePerMs,
+      sleep: (ms) => new Promise((resolve) => pauses.push({ ms, end: resolve })),
+    },
+  })
   const begun: string[] = []
   const alone: string[] = []
   const crowding: string[] = []
@@ -52,7 +65,14 @@ function poolOf(
   const endAll = async (costMs = 1) => {
     while (under.length > 0) await end(costMs)
   }
-  return { pool, alone, crowding, begun, under, lend, end, endAll }
+  /** Lets the time of the oldest pause pass. */
+  const endPause = async () => {
+    const pause = pauses.shift()
+    nowMs += pause?.ms ?? 0
+    pause?.end()
+    await turn()
+  }
+  return { pool, alone, crowding, begun, under, lend, end, endAll, endPause, pauses }
 }
 
 describe('a pool that is shared fairly', () => {
@@ -69,6 +89,27 @@ describe('a pool that is shared fairly', () => {
       [4, ['attacker', 'attacker']],
       'the last one has nothing behind it',
     )
+  })
+
+  test('pauses an owner of whom more waits beside others, serves them meanwhile, and goes on by itself', async () => {
+    const { begun, lend, end, endPause, pauses } = poolOf(2, { atOnceByOwner: 1, pausePerMs: 2 })
+    const all = [lend('attacker'), lend('attacker'), lend('attacker')]
+    await turn()
+    await end(10)
+    assert.deepEqual([begun, pauses], [['attacker', 'attacker'], []], 'it is alone')
+    all.push(lend('neighbour'))
+    await end(10, 'attacker')
+    assert.deepEqual([begun, pauses.map(({ ms }) => ms)], [['attacker', 'attacker', 'neighbour'], [20]])
+    await end(5, 'neighbour')
+    all.push(lend('neighbour'))
+    await turn()
+    assert.deepEqual(begun.slice(3), ['neighbour'], 'nothing of it waits, so it does not pause')
+    await endPause()
+    assert.deepEqual(begun.slice(4), ['attacker'])
+    await end(1)
+    await end(1)
+    await Promise.all(all)
+    assert.deepEqual(pauses, [], 'nothing of it waits any more')
   })
 
   test('serves a new owner next, however much another has queued', async () => {

@@ -50,6 +50,12 @@ interface FairPoolOptions {
   readonly waiting: number
   /** A clock that never goes back, milliseconds. The cost of work is the time it takes by this clock. */
   readonly nowMs: () => number
+  /** Pauses between two pieces of what an owner asks for, while more waits and others ask too; absent: none. */
+  readonly pauses?: {
+    /** Returns the milliseconds of a pause after work of this cost; 0 for none. */
+    readonly afterMs: (costMs: number) => number
+    readonly sleep: (ms: number) => Promise<void>
+  }
 }
 
 interface Waiting<Member> {
@@ -68,6 +74,8 @@ interface Flow<Member> {
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
+  /** None of its work begins before. */
+  pausedUntilMs: number
 }
 
 /** The assumed cost before anything was measured: that of a chart of an hour. */
@@ -124,16 +132,37 @@ export class FairPool<Member> {
       flow.running--
       this.#running[flow.kind]--
       this.#free.push(member)
+      this.#pause(flow, cost)
       this.#dispatch()
       this.#forgetIdle(key, flow)
     }
+  }
+
+  /** Makes the rest of what an owner asks for wait after a piece of it, where others ask too. */
+  #pause(flow: Flow<Member>, cost: number): void {
+    const { nowMs, pauses } = this.#options
+    if (pauses === undefined || flow.kind !== 'asked' || flow.waiting.length === 0) return
+    if (this.#askers.isAlone(flow.owner)) return
+    const pauseMs = pauses.afterMs(cost)
+    if (pauseMs <= 0) return
+    flow.pausedUntilMs = nowMs() + pauseMs
+    void pauses.sleep(pauseMs).then(() => this.#dispatch())
   }
 
   #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {
     const known = this.#flows.get(key)
     if (known !== undefined) return known
     const rule = this.#options.kinds[kind]
-    const flow = { owner, rule, kind, waiting: [], running: 0, clock: this.#clock, usualCost: firstCostMs }
+    const flow = {
+      owner,
+      rule,
+      kind,
+      waiting: [],
+      running: 0,
+      clock: this.#clock,
+      usualCost: firstCostMs,
+      pausedUntilMs: 0,
+    }
     this.#flows.set(key, flow)
     return flow
   }
@@ -193,8 +222,9 @@ export class FairPool<Member> {
     return best
   }
 
-  #mayBegin({ kind, owner, rule, running, waiting }: Flow<Member>): boolean {
+  #mayBegin({ kind, owner, pausedUntilMs, rule, running, waiting }: Flow<Member>): boolean {
     if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
+    if (pausedUntilMs > this.#options.nowMs()) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
     return running < (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
   }

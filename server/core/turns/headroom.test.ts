@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CoreUse } from './core-use.ts'
 import { Headroom } from './headroom.ts'
 
 /** A process with two cores whose clock the test moves; `busy` is the share of them that it uses. */
@@ -11,8 +12,7 @@ function scene() {
   const slept: number[] = []
   const headroom = new Headroom({
     nowMs: () => ms,
-    cpuMs: () => cpuMs,
-    cores: 2,
+    cores: new CoreUse({ nowMs: () => ms, cpuMs: () => cpuMs, cores: 2 }),
     sleep: async (forMs) => {
       slept.push(forMs)
     },

@@ -4,8 +4,8 @@
 // its work, if an organisation other than itself is present. As soon as enough is free it works without
 // pauses again: where there are free cores nothing is limited.
 
-import { availableParallelism } from 'node:os'
 import { elapsedMs, systemClock } from '../clock.ts'
+import { CoreUse } from './core-use.ts'
 import { isOrganisation } from './loop-owner.ts'
 import { Presence } from './presence.ts'
 import { RecentUse } from './recent-use.ts'
@@ -13,17 +13,9 @@ import { RecentUse } from './recent-use.ts'
 interface HeadroomOptions {
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
-  /** CPU time that the process has used on all its threads, milliseconds. */
-  readonly cpuMs: () => number
-  readonly cores: number
+  readonly cores: CoreUse
   readonly sleep: (ms: number) => Promise<void>
 }
-
-/** The share of the cores above which they count as short. */
-const shortShare = 0.7
-
-/** The use of the cores is measured over at least this time, milliseconds. */
-const measuredMs = 200
 
 /** A pause for each millisecond of work, milliseconds. */
 const pausePerMs = 3
@@ -37,37 +29,22 @@ export class Headroom {
   readonly #organisations: Presence
   /** Ends of pauses by owner. */
   readonly #pausedUntilMs = new Map<string, number>()
-  #measured: { readonly atMs: number; readonly cpuMs: number }
-  #isShort = false
 
   constructor(options: HeadroomOptions) {
     this.#options = options
     this.#use = new RecentUse(options.nowMs)
     this.#organisations = new Presence(options.nowMs)
-    this.#measured = { atMs: options.nowMs(), cpuMs: options.cpuMs() }
   }
 
   /** Watches this process. */
   static ofProcess(): Headroom {
-    const cpuMs = () => {
-      const { system, user } = process.cpuUsage()
-      return (system + user) / 1000
-    }
     const sleep = (ms: number) => systemClock.sleep(ms)
-    return new Headroom({ nowMs: elapsedMs, cpuMs, cores: availableParallelism(), sleep })
+    return new Headroom({ nowMs: elapsedMs, cores: CoreUse.ofProcess(), sleep })
   }
 
   /** Whether the process uses most of its cores. */
   areCoresShort(): boolean {
-    const { cores, cpuMs, nowMs } = this.#options
-    const atMs = nowMs()
-    const passedMs = atMs - this.#measured.atMs
-    if (passedMs >= measuredMs) {
-      const usedMs = cpuMs()
-      this.#isShort = usedMs - this.#measured.cpuMs > passedMs * cores * shortShare
-      this.#measured = { atMs, cpuMs: usedMs }
-    }
-    return this.#isShort
+    return this.#options.cores.areShort()
   }
 
   /** Counts work of an owner on the event loop, milliseconds. */

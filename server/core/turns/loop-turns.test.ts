@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextRound } from 'node:timers/promises'
+import { CoreUse } from './core-use.ts'
 import { Headroom } from './headroom.ts'
 import { LoopTurns } from './loop-turns.ts'
 
@@ -109,8 +110,7 @@ test('an owner that is held waits while the others go on, and goes on when its p
   let ended = Promise.withResolvers<void>()
   const headroom = new Headroom({
     nowMs: () => ms,
-    cpuMs: () => ms * 2,
-    cores: 2,
+    cores: new CoreUse({ nowMs: () => ms, cpuMs: () => ms * 2, cores: 2 }),
     sleep: () => ended.promise,
   })
   const turns = new LoopTurns({ nowMs: () => ms, headroom })
