@@ -56,7 +56,7 @@ describe('the guide', () => {
         const [, deletion] = bodiesIn(renderGuide({ ...facts, tenantId }))
         assert.deepEqual(deletion, { scope: 'range', range_end: facts.eraseBefore, confirm: tenantId })
       }),
-      { numRuns: 25 },
+      { numRuns: 8 },
     )
   })
 
@@ -130,7 +130,7 @@ test('a shell parses any quoted word back to the same text', () => {
       })
       assert.equal(read, word)
     }),
-    { numRuns: 25 },
+    { numRuns: 10 },
   )
 })
 

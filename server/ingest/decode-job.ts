@@ -8,7 +8,7 @@ import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
 import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { uncompressSnappy } from './prometheus/snappy.ts'
-import type { DecodedExport } from './rows/row-collector.ts'
+import { type DecodedExport, ManyRowBytes } from './rows/row-collector.ts'
 import { type Coding, uncompress } from './uncompress.ts'
 
 interface OtlpJob {
@@ -46,21 +46,35 @@ export interface DecodedBody {
 
 /** Returns the rows of the body. Throws the errors of the decoders, and `body_too_large`. */
 export function runDecode(job: DecodeJob): DecodedBody {
-  const decoded = runDecodeWithin(job, job.limitBytes)
+  const decoded = runDecodeWithin(job, { bodyBytes: job.limitBytes })
   if (decoded === null) throw new AppError('body_too_large')
   return decoded
 }
 
-/**
- * Returns the rows of the body; null where it has more than `maxBytes` uncompressed. Throws the errors of the
- * decoders.
- */
-export function runDecodeWithin(job: DecodeJob, maxBytes: number): DecodedBody | null {
+interface DecodeLimits {
+  /** Of the uncompressed body. */
+  readonly bodyBytes: number
+  /** Of its rows, which repeat their resource: those of a small body may take a hundred megabytes. */
+  readonly rowBytes?: number
+}
+
+/** Returns the rows of the body; null where it is above the limits. Throws the errors of the decoders. */
+export function runDecodeWithin(job: DecodeJob, limits: DecodeLimits): DecodedBody | null {
+  try {
+    return decodeWithin(job, limits)
+  } catch (error) {
+    if (error instanceof ManyRowBytes) return null
+    throw error
+  }
+}
+
+function decodeWithin(job: DecodeJob, { bodyBytes, rowBytes }: DecodeLimits): DecodedBody | null {
   if (job.protocol === 'remote_write') {
     const body = uncompressSnappy(job.body, job.limitBytes)
-    return { bodyBytes: body.length, parts: decodeRemoteWrite(job.version, body, job.place) }
+    return { bodyBytes: body.length, parts: decodeRemoteWrite(job.version, body, job.place, rowBytes) }
   }
-  const body = uncompress(job.coding, job.body, Math.min(maxBytes, job.limitBytes))
+  const body = uncompress(job.coding, job.body, Math.min(bodyBytes, job.limitBytes))
   if (body === null) return null
-  return { bodyBytes: body.length, parts: [decodeExport(job.signal, job.encoding, body, job)] }
+  const arrival = { ...job, rowBytesMax: rowBytes }
+  return { bodyBytes: body.length, parts: [decodeExport(job.signal, job.encoding, body, arrival)] }
 }

@@ -142,6 +142,35 @@ test('the event loop runs while a small body that contains a large one is refuse
   assert.ok(turns > 5, `${turns} turns`)
 })
 
+/** A small body: each row repeats the attribute of the resource. */
+function repeating(count: number, attributeBytes: number): Buffer {
+  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(attributeBytes) } }]
+  const logRecords = Array.from({ length: count }, () => ({ timeUnixNano: '1767571200000000000' }))
+  return encodeProto('logs', { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] })
+}
+
+test('the event loop runs while the many bytes of rows of a small body are written', async () => {
+  const body = repeating(3_000, 20_000)
+  assert.ok(body.length < 100_000)
+  let turns = 0
+  let isOver = false
+  const decoded = decode(() => otlp('protobuf', body), body.length).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await new Promise(setImmediate)
+    turns++
+  }
+  const [part] = (await decoded).parts
+  assert.equal(part?.accepted, 3_000)
+  assert.ok((part?.batch[0]?.bytes.length ?? 0) > 60_000_000)
+  assert.ok(turns > 20, `${turns} turns`)
+  await assert.rejects(
+    decode(() => otlp('protobuf', repeating(6_000, 30_000)), 1000),
+    { code: 'body_too_large' },
+  )
+})
+
 test('an error at the body’s turn is its refusal, and the next one gets its turn', async () => {
   let released = 0
   const first = decode(jobs.protobuf ?? assert.fail(), 2 * megabyte, 'acme', () => released++)

@@ -1,10 +1,10 @@
-// Uncompresses and decodes bodies in turns between organisations: small ones on the event loop, where a turn
-// ends after some milliseconds, and large ones one at a time in a separate thread. A body of 16 MB takes a
-// third of a second or more, during which the event loop could answer nobody, and an HTTP request has a dozen
-// steps that each wait for the loop. A compressed body that claims to be small and is not goes to the thread
-// as soon as that is known. The thread is started when it is first needed and keeps no data. If it ends
-// without a result, for example because memory ran out, only its current body is refused; the next body
-// starts another thread.
+// Uncompresses and decodes bodies in turns between organisations: small ones on the event loop, where a
+// turn ends after some milliseconds, and large ones one at a time in a separate thread. A body of 16 MB
+// takes a third of a second or more, during which the event loop could answer nobody, and an HTTP request
+// has a dozen steps that each wait for the loop. A compressed body that claims to be small and is not, and
+// a small one whose rows are large, go to the thread as soon as that is known. The thread is started when
+// it is first needed and keeps no data. If it ends without a result, for example because memory ran out,
+// only its current body is refused; the next body starts another thread.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
@@ -20,6 +20,13 @@ import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
  * row in it.
  */
 const largeBytes = 2 * 1024 * 1024
+
+/**
+ * A body whose rows take more goes to the thread, bytes: writing them is some 60 ms of work. Rows repeat
+ * their resource, so those of a body of 100 kB can take 128 MB and two seconds; usual ones take about three
+ * times the size of their body.
+ */
+const manyRowBytes = 8 * 1024 * 1024
 
 /** Decoding a byte of JSON takes about as long as this many bytes of protobuf. */
 const jsonFactor = 2
@@ -58,7 +65,7 @@ export class Decoder {
     const cost = body.bodyBytes * factor
     if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
     await this.#turns.turnOf(tenantId)
-    const decoded = runDecodeWithin(body.job(), largeBytes / factor)
+    const decoded = runDecodeWithin(body.job(), { bodyBytes: largeBytes / factor, rowBytes: manyRowBytes })
     if (decoded === null) return this.#decodeLarge(tenantId, largeBytes, body)
     body.release()
     return decoded

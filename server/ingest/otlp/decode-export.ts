@@ -18,22 +18,24 @@ interface Arrival {
   readonly place: TenantPlace
   /** When the HTTP request arrived; the time of a log record without one. */
   readonly receivedNs: bigint
+  /** As in {@link RowOrigin}. */
+  readonly rowBytesMax?: number | undefined
 }
 
 /**
  * Decodes an `Export<Signal>ServiceRequest`. An empty protobuf body is a valid request without records.
  *
  * @throws OtlpDecodeError where the body as a whole can't be read; nothing of it may then be stored. AppError
- * `body_too_large` where its rows would be out of proportion to its size.
+ * `body_too_large` where its rows would be out of proportion to its size. ManyRowBytes above `rowBytesMax`.
  */
 export function decodeExport(
   signal: Signal,
   encoding: OtlpEncoding,
   body: Buffer,
-  { place, receivedNs }: Arrival,
+  { place, receivedNs, rowBytesMax }: Arrival,
 ): DecodedExport {
   const decoder = decoders[signal][encoding]
-  return decoder({ place, body }, receivedNs)
+  return decoder({ place, body, rowBytesMax }, receivedNs)
 }
 
 type Decode = (origin: RowOrigin, receivedNs: bigint) => DecodedExport

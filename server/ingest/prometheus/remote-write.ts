@@ -31,14 +31,16 @@ type RemoteWriteParts = readonly [DecodedExport, DecodedExport, DecodedExport]
 
 /**
  * Throws `bad_request` where the body as a whole can't be read, and `body_too_large` where its rows would be
- * out of proportion to its size; nothing of it may then be stored.
+ * out of proportion to its size; nothing of it may then be stored. Throws ManyRowBytes where its samples,
+ * histograms or exemplars take more than `rowBytesMax`.
  */
 export function decodeRemoteWrite(
   version: RemoteWriteVersion,
   body: Buffer,
   place: TenantPlace,
+  rowBytesMax?: number,
 ): RemoteWriteParts {
-  const reader = new SeriesRows({ place, body })
+  const reader = new SeriesRows({ place, body, rowBytesMax })
   readRemoteWrite(version, body, (series) => reader.add(series))
   return reader.finish()
 }

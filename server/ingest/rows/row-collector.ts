@@ -148,6 +148,13 @@ export interface RowOrigin {
   readonly place: TenantPlace
   /** The body that text cells of a protobuf request refer to. */
   readonly body: Buffer
+  /** Bytes of rows above which decoding stops with {@link ManyRowBytes}; absent: none. */
+  readonly rowBytesMax?: number | undefined
+}
+
+/** The rows of a body take more bytes than its decoding may write here; elsewhere it can be decoded. */
+export class ManyRowBytes extends Error {
+  override name = 'ManyRowBytes'
 }
 
 const sharedColumnNames = [
@@ -302,6 +309,7 @@ export class RowCollector {
     open.mark(time)
     this.#accepted++
     this.#encodedBytes += open.rows.length - this.#rowStart
+    if (this.#encodedBytes > (this.#origin.rowBytesMax ?? Number.POSITIVE_INFINITY)) throw new ManyRowBytes()
     const limit = Math.max(maxEncodedBytes, maxGrowth * this.body.length)
     if (this.#encodedBytes > limit) {
       throw new AppError('body_too_large', {
