@@ -209,7 +209,7 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'neighbours',
-    measures: 'how 53 attacks by one organisation affect an honest one',
+    measures: 'how some fifty attacks by one organisation affect an honest one',
     reading:
       'The honest organisation sends at a fifth of the measured capacity, reads charts, erases and has detectors. ' +
       'Bars: its p99 at most twice the calm value or 500 ms, no refusal, 2,500 MB, quick charts again within 5 seconds.',

@@ -40,6 +40,18 @@ function deepAttribute(depth: number): Buffer {
   return field(1, field(2, field(2, record)))
 }
 
+/** Log records with nothing but their time, of a resource with one long attribute. */
+function repeatedResource(records: number, attributeBytes: number): Buffer {
+  const text = field(2, field(1, Buffer.alloc(attributeBytes, 'x')))
+  const resource = field(1, Buffer.concat([field(1, Buffer.from('k')), text]))
+  // LogRecord.time_unix_nano, fixed64 with the number 1.
+  const time = Buffer.alloc(9, 9)
+  time.writeBigUInt64LE(startNs(), 1)
+  const record = field(2, time)
+  const scope = Buffer.concat(Array.from({ length: records }, () => record))
+  return field(1, Buffer.concat([field(1, resource), field(2, scope)]))
+}
+
 const startNs = (): bigint => BigInt(nowMs()) * 1_000_000n
 const floodOfMetrics = madeOnce(() => ingestBodies('metrics', 8, 7, startNs()))
 const floodOfLogs = madeOnce(() => ingestBodies('logs', 8, 7, startNs()))
@@ -130,5 +142,15 @@ export const attacksByIngest: readonly Attack[] = [
     does: 'Eight connections send log records with 60,000 attributes each.',
     prepare: async () => void wideRecord(),
     run: (attacker) => post(attacker, 8, '/v1/logs', [wideRecord()]),
+  },
+  {
+    name: 'repeated-resource',
+    does: 'Eight connections send bodies of 70 kB, whose rows take 60 MB because they repeat a resource.',
+    run: (attacker) => post(attacker, 8, '/v1/logs', [repeatedResource(3_000, 20_000)]),
+  },
+  {
+    name: 'repeated-resource-refused',
+    does: 'Eight connections send such bodies, whose rows would take more than is accepted.',
+    run: (attacker) => post(attacker, 8, '/v1/logs', [repeatedResource(6_000, 30_000)]),
   },
 ]
