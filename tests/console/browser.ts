@@ -24,7 +24,7 @@ import type { Role } from '../../contract/role.ts'
 import type { Service, Tenant } from '../scenario/service.ts'
 import { waitFor } from '../wait-for.ts'
 
-/** Paths of the installed browsers. The headless shell has no windows, so tests take a fifth less CPU in it. */
+/** Paths of the installed browsers. The headless shell has no windows, so a test takes a fifth less CPU. */
 const browserPaths = ['chromium-headless-shell', 'chromium'].flatMap((program) => {
   const { status, stdout } = spawnSync('which', [program], { encoding: 'utf8' })
   return status === 0 ? [stdout.trim()] : []
