@@ -1,9 +1,9 @@
 // Debian's Chromium, for tests of the console: its headless shell where that is installed. An error in its
-// console, a violated policy and a file of another origin fail the test that caused it. Tests that need it are
-// skipped where it is not installed. Screenshots are for people: `LETHE_SCREENSHOTS=1` writes them of every
-// page and state, in the look of the test and on a wide page in both colour schemes; without it none is
-// taken. The tests of a file share pages: a new one costs four seconds of a core, because it starts a process
-// that compiles the console again. A page is used again without cookies and stored data.
+// console, a violated policy and a file of another origin fail the test that caused it. Tests that need it
+// are skipped where it is not installed. Screenshots are for people: `LETHE_SCREENSHOTS=1` writes them of
+// every page and state, in the look of the test and on a wide page in both colour schemes; without it none
+// is taken. The tests of a file share pages: a new one costs four seconds of a core, because it starts a
+// process that compiles the console again. A page is used again without cookies and stored data.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

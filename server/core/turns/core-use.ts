@@ -1,5 +1,5 @@
-// Whether the process uses most of the cores of its machine, so that work of one owner makes that of all others
-// slower. Only what this process uses counts: what other programs use can't be limited here.
+// Whether the process uses most of the cores of its machine, so that work of one owner makes that of all
+// others slower. Only what this process uses counts: what other programs use can't be limited here.
 
 import { availableParallelism } from 'node:os'
 import { elapsedMs } from '../clock.ts'

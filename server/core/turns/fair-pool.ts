@@ -50,7 +50,7 @@ interface FairPoolOptions {
   readonly waiting: number
   /** A clock that never goes back, milliseconds. The cost of work is the time it takes by this clock. */
   readonly nowMs: () => number
-  /** Pauses between two pieces of what an owner asks for, while more waits and others ask too; absent: none. */
+  /** Pauses between what an owner asks for, while more of it waits and others ask too; absent: none. */
   readonly pauses?: {
     /** Returns the milliseconds of a pause after work of this cost; 0 for none. */
     readonly afterMs: (costMs: number) => number
