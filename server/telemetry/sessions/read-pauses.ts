@@ -6,8 +6,8 @@
 import { systemClock } from '../../core/clock.ts'
 import { CoreUse } from '../../core/turns/core-use.ts'
 
-/** A pause for each millisecond of a read, milliseconds. */
-const pausePerMs = 1
+/** A pause for each millisecond of a read, milliseconds: as long as other pauses (core/turns/headroom.ts). */
+const pausePerMs = 3
 
 /** The client of the next read waits for it, milliseconds. */
 const longestPauseMs = 1_000
