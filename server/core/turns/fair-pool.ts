@@ -74,8 +74,8 @@ interface Flow<Member> {
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
-  /** None of its work begins before. */
-  pausedUntilMs: number
+  /** Pauses that have not ended: until then none of its work begins. */
+  pauses: number
 }
 
 /** The assumed cost before anything was measured: that of a chart of an hour. */
@@ -140,13 +140,17 @@ export class FairPool<Member> {
 
   /** Makes the rest of what an owner asks for wait after a piece of it, where others ask too. */
   #pause(flow: Flow<Member>, cost: number): void {
-    const { nowMs, pauses } = this.#options
+    const { pauses } = this.#options
     if (pauses === undefined || flow.kind !== 'asked' || flow.waiting.length === 0) return
     if (this.#askers.isAlone(flow.owner)) return
     const pauseMs = pauses.afterMs(cost)
     if (pauseMs <= 0) return
-    flow.pausedUntilMs = nowMs() + pauseMs
-    void pauses.sleep(pauseMs).then(() => this.#dispatch())
+    flow.pauses++
+    // Not by the clock: a timer may end a part of a millisecond early.
+    void pauses.sleep(pauseMs).then(() => {
+      flow.pauses--
+      this.#dispatch()
+    })
   }
 
   #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {
@@ -161,7 +165,7 @@ export class FairPool<Member> {
       running: 0,
       clock: this.#clock,
       usualCost: firstCostMs,
-      pausedUntilMs: 0,
+      pauses: 0,
     }
     this.#flows.set(key, flow)
     return flow
@@ -222,9 +226,9 @@ export class FairPool<Member> {
     return best
   }
 
-  #mayBegin({ kind, owner, pausedUntilMs, rule, running, waiting }: Flow<Member>): boolean {
+  #mayBegin({ kind, owner, pauses, rule, running, waiting }: Flow<Member>): boolean {
     if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
-    if (pausedUntilMs > this.#options.nowMs()) return false
+    if (pauses > 0) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
     return running < (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
   }
