@@ -65,11 +65,9 @@ function poolOf(
   const endAll = async (costMs = 1) => {
     while (under.length > 0) await end(costMs)
   }
-  /** Ends the oldest pause, half a millisecond early, as a timer may. */
+  /** Ends the oldest pause, before its time has passed by the clock, as a timer may. */
   const endPause = async () => {
-    const pause = pauses.shift()
-    nowMs += (pause?.ms ?? 0) - 0.5
-    pause?.end()
+    pauses.shift()?.end()
     await turn()
   }
   return { pool, alone, crowding, begun, under, lend, end, endAll, endPause, pauses }
