@@ -8,7 +8,8 @@ import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
 import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { uncompressSnappy } from './prometheus/snappy.ts'
-import { type DecodedExport, ManyRowBytes } from './rows/row-collector.ts'
+import { ManyRowBytes } from './rows/faults.ts'
+import type { DecodedExport } from './rows/row-collector.ts'
 import { type Coding, uncompress } from './uncompress.ts'
 
 interface OtlpJob {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deflateSync, gzipSync } from 'node:zlib'
-import { encodeProto } from '../../tests/otlp/otlp-messages.ts'
+import { encodeProto, logsOfLongResource } from '../../tests/otlp/otlp-messages.ts'
 import { compress, encodeRequest } from '../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
@@ -142,12 +142,8 @@ test('the event loop runs while a small body that contains a large one is refuse
   assert.ok(turns > 5, `${turns} turns`)
 })
 
-/** A small body: each row repeats the attribute of the resource. */
-function repeating(count: number, attributeBytes: number): Buffer {
-  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(attributeBytes) } }]
-  const logRecords = Array.from({ length: count }, () => ({ timeUnixNano: '1767571200000000000' }))
-  return encodeProto('logs', { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] })
-}
+const repeating = (count: number, attributeBytes: number): Buffer =>
+  encodeProto('logs', logsOfLongResource(count, attributeBytes, '1767571200000000000'))
 
 test('the event loop runs while the many bytes of rows of a small body are written', async () => {
   const body = repeating(3_000, 20_000)

@@ -32,7 +32,7 @@ const browserPaths = ['chromium-headless-shell', 'chromium'].flatMap((program) =
 
 export const hasChromium = browserPaths.length > 0
 
-/** The path of the browser that people use, where it is installed. */
+/** The path of the browser that people use; of the headless shell where only that is installed. */
 export const usualBrowser = browserPaths.at(-1)
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))

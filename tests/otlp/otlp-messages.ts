@@ -99,3 +99,13 @@ function withIdBytes(value: unknown): unknown {
     ),
   )
 }
+
+/**
+ * Log records with nothing but their time, of a resource with one long attribute: small as a body, but each
+ * row repeats the attribute.
+ */
+export function logsOfLongResource(records: number, attributeBytes: number, timeUnixNano: string): object {
+  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(attributeBytes) } }]
+  const logRecords = Array.from({ length: records }, () => ({ timeUnixNano }))
+  return { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] }
+}

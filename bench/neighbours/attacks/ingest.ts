@@ -1,5 +1,6 @@
 // Attacks with an ingest token: more telemetry, and telemetry that costs more to store than to send.
 
+import { encodeProto, logsOfLongResource } from '../../../tests/otlp/otlp-messages.ts'
 import { ingestBodies } from '../../ingest/payloads.ts'
 import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
 import { gaugeBody, logsBody, nowMs } from '../rows.ts'
@@ -40,19 +41,9 @@ function deepAttribute(depth: number): Buffer {
   return field(1, field(2, field(2, record)))
 }
 
-/** Log records with nothing but their time, of a resource with one long attribute. */
-function repeatedResource(records: number, attributeBytes: number): Buffer {
-  const text = field(2, field(1, Buffer.alloc(attributeBytes, 'x')))
-  const resource = field(1, Buffer.concat([field(1, Buffer.from('k')), text]))
-  // LogRecord.time_unix_nano, fixed64 with the number 1.
-  const time = Buffer.alloc(9, 9)
-  time.writeBigUInt64LE(startNs(), 1)
-  const record = field(2, time)
-  const scope = Buffer.concat(Array.from({ length: records }, () => record))
-  return field(1, Buffer.concat([field(1, resource), field(2, scope)]))
-}
-
 const startNs = (): bigint => BigInt(nowMs()) * 1_000_000n
+const repeatedResource = (records: number, attributeBytes: number): Buffer =>
+  encodeProto('logs', logsOfLongResource(records, attributeBytes, String(startNs())))
 const floodOfMetrics = madeOnce(() => ingestBodies('metrics', 8, 7, startNs()))
 const floodOfLogs = madeOnce(() => ingestBodies('logs', 8, 7, startNs()))
 

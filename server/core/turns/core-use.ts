@@ -15,6 +15,9 @@ interface CoreUseOptions {
 /** The share of the cores above which they count as short. */
 const shortShare = 0.7
 
+/** The pause of one owner for each millisecond of its work, while cores are short, milliseconds. */
+export const shortPausePerMs = 3
+
 /** The use of the cores is measured over at least this time, milliseconds. */
 const measuredMs = 200
 

@@ -124,7 +124,7 @@ export class FairPool<Member> {
     const charged = flow.usualCost
     try {
       const isAlone = this.#askers.isAlone(request.owner)
-      return await work(member, { isAlone, isCrowding: !isAlone && flow.waiting.length > 0 })
+      return await work(member, { isAlone, isCrowding: this.#isCrowding(flow) })
     } finally {
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
       flow.clock += (cost - charged) / flow.rule.weight
@@ -141,8 +141,7 @@ export class FairPool<Member> {
   /** Makes the rest of what an owner asks for wait after a piece of it, where others ask too. */
   #pause(flow: Flow<Member>, cost: number): void {
     const { pauses } = this.#options
-    if (pauses === undefined || flow.kind !== 'asked' || flow.waiting.length === 0) return
-    if (this.#askers.isAlone(flow.owner)) return
+    if (pauses === undefined || flow.kind !== 'asked' || !this.#isCrowding(flow)) return
     const pauseMs = pauses.afterMs(cost)
     if (pauseMs <= 0) return
     flow.pauses++
@@ -151,6 +150,10 @@ export class FairPool<Member> {
       flow.pauses--
       this.#dispatch()
     })
+  }
+
+  #isCrowding({ owner, waiting }: Flow<Member>): boolean {
+    return waiting.length > 0 && !this.#askers.isAlone(owner)
   }
 
   #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {

@@ -5,7 +5,7 @@
 // pauses again: where there are free cores nothing is limited.
 
 import { elapsedMs, systemClock } from '../clock.ts'
-import { CoreUse } from './core-use.ts'
+import { CoreUse, shortPausePerMs } from './core-use.ts'
 import { isOrganisation } from './loop-owner.ts'
 import { Presence } from './presence.ts'
 import { RecentUse } from './recent-use.ts'
@@ -16,9 +16,6 @@ interface HeadroomOptions {
   readonly cores: CoreUse
   readonly sleep: (ms: number) => Promise<void>
 }
-
-/** A pause for each millisecond of work, milliseconds. */
-const pausePerMs = 3
 
 const longestPauseMs = 500
 
@@ -54,7 +51,7 @@ export class Headroom {
     if (!this.areCoresShort() || this.#organisations.isAlone(owner) || !this.#use.hasMost(owner)) return
     const nowMs = this.#options.nowMs()
     const fromMs = Math.max(nowMs, this.#pausedUntilMs.get(owner) ?? 0)
-    this.#pausedUntilMs.set(owner, Math.min(fromMs + ms * pausePerMs, nowMs + longestPauseMs))
+    this.#pausedUntilMs.set(owner, Math.min(fromMs + ms * shortPausePerMs, nowMs + longestPauseMs))
   }
 
   /** Whether the next work of the owner must wait. */

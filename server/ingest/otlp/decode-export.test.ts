@@ -13,7 +13,7 @@ import {
 } from '../../../tests/otlp/arbitrary-export.ts'
 import { decodeHere } from '../../../tests/otlp/decode-here.ts'
 import { assertBatchFits, namedRows } from '../../../tests/otlp/named-cells.ts'
-import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
+import { encodeProto, logsOfLongResource } from '../../../tests/otlp/otlp-messages.ts'
 import { rowCount } from '../../telemetry/rows.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import { OtlpDecodeError } from '../rows/otlp-decode-error.ts'
@@ -256,14 +256,15 @@ test('an attribute value may be nested 32 deep and no deeper', () => {
 })
 
 test('a body whose rows would be out of proportion to it is refused before their memory is allocated', () => {
-  const attributes = [{ key: 'k', value: { stringValue: 'x'.repeat(30_000) } }]
-  const logRecords = Array.from({ length: 5_000 }, () => ({ timeUnixNano: '1700000000000000000' }))
-  const message = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords }] }] }
+  const message = logsOfLongResource(5_000, 30_000, '1700000000000000000')
   const body = encodeProto('logs', message)
   assert.ok(body.length < 200_000)
   assert.throws(() => decodeHere('logs', 'protobuf', body, receivedNs), {
     code: 'body_too_large',
     status: 413,
+  })
+  assert.throws(() => decodeHere('logs', 'json', Buffer.from(JSON.stringify(message)), receivedNs), {
+    code: 'body_too_large',
   })
 })
 

@@ -6,15 +6,13 @@
 // everything. docs/decisions/0040 and 0046 have the measurements.
 
 import type { Clock } from '../../core/clock.ts'
+import { shortPausePerMs } from '../../core/turns/core-use.ts'
 import { Presence } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
 import { groupBytes } from './commit-parts.ts'
 
 /** The limited part of a commit, bytes of encoded rows: some 0.1 s of an insert, on one core. */
 const limitedBytes = 8 * 1024 * 1024
-
-/** A pause for each millisecond of a commit while cores are short, milliseconds; otherwise one. */
-const shortPausePerMs = 3
 
 interface CommitSharesOptions {
   readonly clock: Pick<Clock, 'steady'>

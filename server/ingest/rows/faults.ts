@@ -59,6 +59,11 @@ export const maxEncodedBytes = 128 * 1024 * 1024
  */
 export const maxGrowth = 8
 
+/** The rows of a body take more bytes than its decoding may write here; elsewhere it can be decoded. */
+export class ManyRowBytes extends Error {
+  override name = 'ManyRowBytes'
+}
+
 /** Reasons in the order of priority; each follows "2 points: " in a response. */
 export const faultReasons = [
   'time is 0',

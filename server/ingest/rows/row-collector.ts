@@ -17,6 +17,7 @@ import {
   type Fault,
   fault,
   faultReasons,
+  ManyRowBytes,
   maxAttributes,
   maxEncodedBytes,
   maxGrowth,
@@ -152,11 +153,6 @@ export interface RowOrigin {
   readonly rowBytesMax?: number | undefined
 }
 
-/** The rows of a body take more bytes than its decoding may write here; elsewhere it can be decoded. */
-export class ManyRowBytes extends Error {
-  override name = 'ManyRowBytes'
-}
-
 const sharedColumnNames = [
   'ResourceAttributesPairs',
   'ResourceSchemaUrl',
@@ -199,6 +195,7 @@ export class RowCollector {
   fault: Fault = noFault
   readonly #origin: RowOrigin
   readonly #shape: SignalShape
+  readonly #rowBytesMax: number
   /**
    * The bytes that all rows of the current scope begin with. Written with the first row, because a body may
    * have a million scopes without records and a resource of megabytes that would be copied for each.
@@ -223,6 +220,7 @@ export class RowCollector {
     this.body = origin.body
     this.#origin = origin
     this.#shape = shape
+    this.#rowBytesMax = origin.rowBytesMax ?? Number.POSITIVE_INFINITY
   }
 
   note(found: Fault): void {
@@ -309,7 +307,7 @@ export class RowCollector {
     open.mark(time)
     this.#accepted++
     this.#encodedBytes += open.rows.length - this.#rowStart
-    if (this.#encodedBytes > (this.#origin.rowBytesMax ?? Number.POSITIVE_INFINITY)) throw new ManyRowBytes()
+    if (this.#encodedBytes > this.#rowBytesMax) throw new ManyRowBytes()
     const limit = Math.max(maxEncodedBytes, maxGrowth * this.body.length)
     if (this.#encodedBytes > limit) {
       throw new AppError('body_too_large', {

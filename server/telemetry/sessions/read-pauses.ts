@@ -4,10 +4,7 @@
 // commits and erasures, so the next one begins later.
 
 import { systemClock } from '../../core/clock.ts'
-import { CoreUse } from '../../core/turns/core-use.ts'
-
-/** A pause for each millisecond of a read, milliseconds: as long as other pauses (core/turns/headroom.ts). */
-const pausePerMs = 3
+import { CoreUse, shortPausePerMs } from '../../core/turns/core-use.ts'
 
 /** The client of the next read waits for it, milliseconds. */
 const longestPauseMs = 1_000
@@ -16,7 +13,7 @@ const longestPauseMs = 1_000
 export function readPauses() {
   const cores = CoreUse.ofProcess()
   return {
-    afterMs: (costMs: number) => (cores.areShort() ? Math.min(costMs * pausePerMs, longestPauseMs) : 0),
+    afterMs: (costMs: number) => (cores.areShort() ? Math.min(costMs * shortPausePerMs, longestPauseMs) : 0),
     sleep: (ms: number) => systemClock.sleep(ms),
   }
 }
