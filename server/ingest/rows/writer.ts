@@ -356,8 +356,9 @@ export class IngestWriter {
    */
   async #insertAll(group: readonly Piece[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
-    const isYielding = group.every(({ place }) => this.#commitShares.isFlood(place.tenantId))
-    const commit = { isYielding }
+    const tenantIds = new Set(group.map(({ place }) => place.tenantId))
+    const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isFlood(tenantId))
+    const commit = { isYielding, tenantIds }
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),
