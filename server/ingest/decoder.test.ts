@@ -9,6 +9,7 @@ import { compress, encodeRequest } from '../../tests/prometheus/remote-write-mes
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
+import { SerialTurns } from '../core/turns/serial-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -17,7 +18,13 @@ import type { Coding } from './uncompress.ts'
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
 
-const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
+const newDecoder = () =>
+  new Decoder({
+    loop: new LoopTurns({ nowMs: elapsedMs }),
+    thread: new SerialTurns({ nowMs: elapsedMs }),
+  })
+
+const decoder = newDecoder()
 after(() => decoder.close())
 
 function logs(count: number, size = 1000) {
@@ -194,7 +201,7 @@ test('many large bodies of one organisation delay another one’s by two', async
 })
 
 test('a decoder that is closed refuses what it had, to be retried elsewhere', async () => {
-  const closing = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
+  const closing = newDecoder()
   const job = jobs.JSON ?? assert.fail()
   const under = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
   await closing.close()

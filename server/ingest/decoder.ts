@@ -8,8 +8,8 @@
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
-import { FairQueue } from '../core/turns/fair-queue.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
+import type { SerialTurns } from '../core/turns/serial-turns.ts'
 import { type DecodedBody, type DecodeJob, runDecodeWithin } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -48,25 +48,29 @@ export interface Undecoded {
   readonly release: () => void
 }
 
+interface DecoderTurns {
+  /** Of small bodies, on the event loop. */
+  readonly loop: LoopTurns
+  /** Of large bodies, in the thread. */
+  readonly thread: SerialTurns
+}
+
 export class Decoder {
-  readonly #turns: LoopTurns
-  readonly #large = new FairQueue<() => void>()
-  #isBusy = false
+  readonly #turns: DecoderTurns
   #worker: Worker | null = null
   #closed = false
 
-  constructor(turns: LoopTurns) {
+  constructor(turns: DecoderTurns) {
     this.#turns = turns
   }
 
   /** Returns the rows of the body. Throws the errors of the decoders. */
   async decode(tenantId: string, body: Undecoded): Promise<DecodedBody> {
     const factor = body.isJson ? jsonFactor : 1
-    const cost = body.bodyBytes * factor
-    if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
-    await this.#turns.turnOf(tenantId)
+    if (body.bodyBytes * factor >= largeBytes) return this.#decodeLarge(tenantId, body)
+    await this.#turns.loop.turnOf(tenantId)
     const decoded = runDecodeWithin(body.job(), { bodyBytes: largeBytes / factor, rowBytes: manyRowBytes })
-    if (decoded === null) return this.#decodeLarge(tenantId, largeBytes, body)
+    if (decoded === null) return this.#decodeLarge(tenantId, body)
     body.release()
     return decoded
   }
@@ -77,23 +81,15 @@ export class Decoder {
     await this.#worker?.terminate()
   }
 
-  async #decodeLarge(tenantId: string, cost: number, body: Undecoded): Promise<DecodedBody> {
-    if (this.#isBusy) await new Promise<void>((resolve) => this.#large.push(tenantId, cost, resolve))
-    else this.#large.charge(tenantId, cost)
-    this.#isBusy = true
-    try {
+  #decodeLarge(tenantId: string, body: Undecoded): Promise<DecodedBody> {
+    return this.#turns.thread.run(tenantId, async () => {
       const job = body.job()
       // A copy that is moved: the original is memory of a pool, and sending would copy it twice.
       const copy = Buffer.from(new Uint8Array(job.body).buffer)
       const answer = await this.#ask({ ...job, body: copy })
       body.release()
       return decodedIn(answer)
-    } finally {
-      const next = this.#large.shift()
-      this.#isBusy = next !== undefined
-      if (next === undefined) this.#large.forget()
-      else next.item()
-    }
+    })
   }
 
   #ask(job: DecodeJob): Promise<DecodeAnswer> {
