@@ -85,6 +85,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   const decoder = new Decoder({
     loop: new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs, headroom }),
     thread: new SerialTurns({ nowMs: elapsedMs, headroom }),
+    nowMs: elapsedMs,
   })
   const intake = new Intake({
     writer,

@@ -41,7 +41,7 @@ const writer = new IngestWriter({
 const intake = new Intake({
   writer,
   turns,
-  decoder: new Decoder({ loop: turns, thread: new SerialTurns({ nowMs: elapsedMs }) }),
+  decoder: new Decoder({ loop: turns, thread: new SerialTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
   quota: new IngestQuotas({ store: quotaStore, clock: still, logger: silent }),
   lateSelections: () => [],
   onLate: () => {},

@@ -18,10 +18,11 @@ import type { Coding } from './uncompress.ts'
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
 
-const newDecoder = () =>
+const newDecoder = (nowMs = elapsedMs) =>
   new Decoder({
     loop: new LoopTurns({ nowMs: elapsedMs }),
     thread: new SerialTurns({ nowMs: elapsedMs }),
+    nowMs,
   })
 
 const decoder = newDecoder()
@@ -172,6 +173,28 @@ test('the event loop runs while the many bytes of rows of a small body are writt
     decode(() => otlp('protobuf', repeating(6_000, 30_000)), 1000),
     { code: 'body_too_large' },
   )
+})
+
+test('the next bodies of an organisation whose small body was large go to the thread at once, for a while', async () => {
+  let nowMs = 0
+  const careful = newDecoder(() => nowMs)
+  /** Returns on how many threads the body was begun. */
+  const begun = async (tenantId: string, body: Buffer) => {
+    let times = 0
+    const job = () => {
+      times++
+      return otlp('protobuf', body)
+    }
+    await careful.decode(tenantId, { bodyBytes: body.length, job, release: () => {} })
+    return times
+  }
+  const much = repeating(1_000, 20_000)
+  assert.equal(await begun('acme', much), 2, 'on the event loop, and again in the thread')
+  const together = [begun('acme', much), begun('acme', much), begun('globex', much), begun('globex', much)]
+  assert.deepEqual(await Promise.all(together), [1, 1, 2, 1])
+  nowMs = 10_000
+  assert.equal(await begun('acme', much), 2)
+  await careful.close()
 })
 
 test('an error at the body’s turn is its refusal, and the next one gets its turn', async () => {

@@ -28,6 +28,12 @@ const largeBytes = 2 * 1024 * 1024
  */
 const manyRowBytes = 8 * 1024 * 1024
 
+/**
+ * For how long the next bodies of an organisation are expected to be like one that went to the thread late,
+ * milliseconds. Each that is tried on the event loop before occupies it for those 60 ms.
+ */
+const expectedMs = 10_000
+
 /** Decoding a byte of JSON takes about as long as this many bytes of protobuf. */
 const jsonFactor = 2
 
@@ -48,29 +54,45 @@ export interface Undecoded {
   readonly release: () => void
 }
 
-interface DecoderTurns {
+interface DecoderOptions {
   /** Of small bodies, on the event loop. */
   readonly loop: LoopTurns
   /** Of large bodies, in the thread. */
   readonly thread: SerialTurns
+  /** A clock that never goes back, milliseconds. */
+  readonly nowMs: () => number
+}
+
+/** A body that claimed to be small and was not, or whose rows were large. */
+interface LateLarge {
+  readonly bodyBytes: number
+  readonly atMs: number
 }
 
 export class Decoder {
-  readonly #turns: DecoderTurns
+  readonly #options: DecoderOptions
+  /** The latest of each organisation. */
+  readonly #lateLarge = new Map<string, LateLarge>()
   #worker: Worker | null = null
   #closed = false
 
-  constructor(turns: DecoderTurns) {
-    this.#turns = turns
+  constructor(options: DecoderOptions) {
+    this.#options = options
   }
 
   /** Returns the rows of the body. Throws the errors of the decoders. */
   async decode(tenantId: string, body: Undecoded): Promise<DecodedBody> {
     const factor = body.isJson ? jsonFactor : 1
     if (body.bodyBytes * factor >= largeBytes) return this.#decodeLarge(tenantId, body)
-    await this.#turns.loop.turnOf(tenantId)
+    if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
+    await this.#options.loop.turnOf(tenantId)
+    // Another one may have been decoded while this one waited.
+    if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
     const decoded = runDecodeWithin(body.job(), { bodyBytes: largeBytes / factor, rowBytes: manyRowBytes })
-    if (decoded === null) return this.#decodeLarge(tenantId, body)
+    if (decoded === null) {
+      this.#lateLarge.set(tenantId, { bodyBytes: body.bodyBytes, atMs: this.#options.nowMs() })
+      return this.#decodeLarge(tenantId, body)
+    }
     body.release()
     return decoded
   }
@@ -81,8 +103,17 @@ export class Decoder {
     await this.#worker?.terminate()
   }
 
+  /** Whether a body that was hardly larger turned out to be large lately. */
+  #expectsLarge(tenantId: string, { bodyBytes }: Undecoded): boolean {
+    const latest = this.#lateLarge.get(tenantId)
+    if (latest === undefined) return false
+    if (this.#options.nowMs() - latest.atMs < expectedMs) return bodyBytes * 2 >= latest.bodyBytes
+    this.#lateLarge.delete(tenantId)
+    return false
+  }
+
   #decodeLarge(tenantId: string, body: Undecoded): Promise<DecodedBody> {
-    return this.#turns.thread.run(tenantId, async () => {
+    return this.#options.thread.run(tenantId, async () => {
       const job = body.job()
       // A copy that is moved: the original is memory of a pool, and sending would copy it twice.
       const copy = Buffer.from(new Uint8Array(job.body).buffer)

@@ -61,7 +61,7 @@ before(async () => {
   const intake = new Intake({
     writer,
     turns,
-    decoder: new Decoder({ loop: turns, thread: new SerialTurns({ nowMs: elapsedMs }) }),
+    decoder: new Decoder({ loop: turns, thread: new SerialTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
     quota: { admit: () => assert.fail('a body that was never whole was admitted') },
     lateSelections: () => [],
     onLate: () => {},
