@@ -9,7 +9,7 @@ import { compress, encodeRequest } from '../../tests/prometheus/remote-write-mes
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
-import { SerialTurns } from '../core/turns/serial-turns.ts'
+import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -21,7 +21,7 @@ const megabyte = 1024 * 1024
 const newDecoder = (nowMs = elapsedMs) =>
   new Decoder({
     loop: new LoopTurns({ nowMs: elapsedMs }),
-    thread: new SerialTurns({ nowMs: elapsedMs }),
+    thread: new ThreadTurns({ nowMs: elapsedMs }),
     nowMs,
   })
 

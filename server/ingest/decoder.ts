@@ -9,7 +9,7 @@
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
-import type { SerialTurns } from '../core/turns/serial-turns.ts'
+import type { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodedBody, type DecodeJob, runDecodeWithin } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -58,7 +58,7 @@ interface DecoderOptions {
   /** Of small bodies, on the event loop. */
   readonly loop: LoopTurns
   /** Of large bodies, in the thread. */
-  readonly thread: SerialTurns
+  readonly thread: ThreadTurns
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
 }

@@ -2,7 +2,7 @@
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 
-interface WaitingPiece {
+interface WaitingSlice {
   readonly place: TenantPlace
   /** Size of the encoded rows. */
   readonly bytes: number
@@ -35,38 +35,38 @@ export function mayShareCommit(bytes: number, otherBytes: number): boolean {
 const halvedBytes = 16 * 1024 * 1024
 
 /**
- * Returns as many pieces as fit into a commit: the next one is always of the organisation that has the
+ * Returns as many slices as fit into a commit: the next one is always of the organisation that has the
  * fewest bytes in it.
  *
- * @param mostOf the most bytes of an organisation; it has at least one piece
+ * @param mostOf the most bytes of an organisation; it has at least one slice
  */
-export function fairPart<Piece extends WaitingPiece>(
-  pieces: readonly Piece[],
+export function fairPart<Slice extends WaitingSlice>(
+  slices: readonly Slice[],
   mostOf: (tenantId: string) => number,
-): readonly Piece[] {
-  const waiting = [...Map.groupBy(pieces, ({ place }) => place.tenantId).values()].map((own) => ({
+): readonly Slice[] {
+  const waiting = [...Map.groupBy(slices, ({ place }) => place.tenantId).values()].map((own) => ({
     own: own.values(),
     next: own[0],
     bytes: 0,
   }))
   for (const one of waiting) one.own.next()
-  const part: Piece[] = []
+  const part: Slice[] = []
   let bytes = 0
   for (;;) {
     let least: (typeof waiting)[number] | undefined
     for (const one of waiting) {
       if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
     }
-    const piece = least?.next
-    if (least === undefined || piece === undefined) return part
-    if (part.length > 0 && bytes + piece.bytes > groupBytes) return part
-    if (least.bytes > 0 && least.bytes + piece.bytes > mostOf(piece.place.tenantId)) {
+    const slice = least?.next
+    if (least === undefined || slice === undefined) return part
+    if (part.length > 0 && bytes + slice.bytes > groupBytes) return part
+    if (least.bytes > 0 && least.bytes + slice.bytes > mostOf(slice.place.tenantId)) {
       least.next = undefined
       continue
     }
-    part.push(piece)
-    bytes += piece.bytes
-    least.bytes += piece.bytes
+    part.push(slice)
+    bytes += slice.bytes
+    least.bytes += slice.bytes
     least.next = least.own.next().value
   }
 }

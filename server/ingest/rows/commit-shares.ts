@@ -10,7 +10,7 @@ import { shortPausePerMs } from '../../core/turns/core-use.ts'
 import { Presence } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
 import { groupBytes } from './commit-parts.ts'
-import { pieceBytes } from './pending-batch.ts'
+import { sliceBytes } from './pending-batch.ts'
 
 interface CommitSharesOptions {
   readonly clock: Pick<Clock, 'steady'>
@@ -50,13 +50,13 @@ export class CommitShares {
    * commit: beside others that send little, everybody sends most.
    */
   isFlood(tenantId: string): boolean {
-    const isMuch = this.#options.reservedBy(tenantId) > pieceBytes
+    const isMuch = this.#options.reservedBy(tenantId) > sliceBytes
     return isMuch && !this.#senders.isAlone(tenantId) && this.#arrivals.hasMost(tenantId)
   }
 
   /** The most bytes of the organisation in the next commit. */
   mostBytes(tenantId: string): number {
-    return this.#senders.isAlone(tenantId) ? groupBytes : pieceBytes
+    return this.#senders.isAlone(tenantId) ? groupBytes : sliceBytes
   }
 
   /** A commit with rows of these organisations, which began at `beganMs`, has ended. */

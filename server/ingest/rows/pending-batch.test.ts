@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { FairShares } from '../../core/turns/fair-shares.ts'
 import { markLength, type TableRows } from '../../telemetry/rows.ts'
-import { PendingBatch, pieceBytes } from './pending-batch.ts'
+import { PendingBatch, sliceBytes } from './pending-batch.ts'
 
 const place = { tenantId: 'acme', placement: 1 }
 
@@ -24,26 +24,26 @@ function rowsOf(table: TableRows['table'], sizes: readonly number[]): TableRows 
 const batchOf = (rows: readonly TableRows[]) =>
   new PendingBatch(place, rows, () => new FairShares(2 ** 30).open('acme', () => {}))
 
-test('a batch that fits into a piece is not copied and not divided', () => {
-  const rows = rowsOf('otel_logs', [pieceBytes / 2, pieceBytes / 2])
-  const { pieces } = batchOf([rows])
+test('a batch that fits into a slice is not copied and not divided', () => {
+  const rows = rowsOf('otel_logs', [sliceBytes / 2, sliceBytes / 2])
+  const { slices } = batchOf([rows])
   assert.deepEqual(
-    pieces.map(({ bytes, rows: count }) => [bytes, count]),
-    [[pieceBytes, 2]],
+    slices.map(({ bytes, rows: count }) => [bytes, count]),
+    [[sliceBytes, 2]],
   )
-  assert.equal(pieces[0]?.encoded[0]?.[1], rows.bytes)
+  assert.equal(slices[0]?.encoded[0]?.[1], rows.bytes)
 })
 
-test('pieces are about equal, so that no small one costs an insert of its own', () => {
+test('slices are about equal, so that no small one costs an insert of its own', () => {
   const sizes = Array.from({ length: 90 }, () => 100_000)
-  const { pieces } = batchOf([rowsOf('otel_logs', sizes)])
+  const { slices } = batchOf([rowsOf('otel_logs', sizes)])
   assert.deepEqual(
-    pieces.map(({ rows }) => rows),
+    slices.map(({ rows }) => rows),
     [45, 45],
   )
 })
 
-test('pieces have every row once and in order, and are small or have one row', () => {
+test('slices have every row once and in order, and are small or have one row', () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 100_000 }), fc.constant(3_000_000)), {
     maxLength: 12,
   })
@@ -53,27 +53,27 @@ test('pieces have every row once and in order, and are small or have one row', (
       const rows = [rowsOf('otel_logs', logs), rowsOf('otel_traces', traces)]
       const batch = batchOf(rows)
       for (const { table, bytes } of rows) {
-        const inPieces = batch.pieces.flatMap(({ encoded }) =>
+        const inSlices = batch.slices.flatMap(({ encoded }) =>
           encoded.flatMap(([name, part]) => (name === table ? [part] : [])),
         )
-        assert.ok(Buffer.concat(inPieces).equals(bytes))
+        assert.ok(Buffer.concat(inSlices).equals(bytes))
       }
-      const sum = (of: (piece: (typeof batch.pieces)[number]) => number) =>
-        batch.pieces.reduce((total, piece) => total + of(piece), 0)
+      const sum = (of: (slice: (typeof batch.slices)[number]) => number) =>
+        batch.slices.reduce((total, slice) => total + of(slice), 0)
       assert.equal(
-        sum((piece) => piece.rows),
+        sum((slice) => slice.rows),
         logs.length + traces.length,
       )
       assert.equal(
-        sum((piece) => piece.bytes),
+        sum((slice) => slice.bytes),
         batch.bytes,
       )
-      for (const { bytes, encoded, rows: count } of batch.pieces) {
+      for (const { bytes, encoded, rows: count } of batch.slices) {
         assert.equal(
           encoded.reduce((total, [, part]) => total + part.length, 0),
           bytes,
         )
-        assert.ok(bytes <= pieceBytes || count === 1, `${count} rows of ${bytes} bytes`)
+        assert.ok(bytes <= sliceBytes || count === 1, `${count} rows of ${bytes} bytes`)
       }
     }),
     { numRuns: 15 },

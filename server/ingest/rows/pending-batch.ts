@@ -1,5 +1,5 @@
-// The rows of one request until they are committed. Those of a large request are divided into pieces, because
-// a commit makes others wait until it ends. The request succeeds when all its pieces are committed, and fails
+// The rows of one request until they are committed. Those of a large request are divided into slices, because
+// a commit makes others wait until it ends. The request succeeds when all its slices are committed, and fails
 // with the first one that is not: its sender then repeats the whole request.
 
 import type { Share } from '../../core/turns/fair-shares.ts'
@@ -7,14 +7,14 @@ import type { TenantPlace } from '../../telemetry/engine.ts'
 import { markLength, type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import type { TableName } from '../../telemetry/schema/tables.ts'
 
-/** The most in a piece, bytes of encoded rows: some 0.1 s of an insert, on one core. */
-export const pieceBytes = 8 * 1024 * 1024
+/** The most in a slice, bytes of encoded rows: some 0.1 s of an insert, on one core. */
+export const sliceBytes = 8 * 1024 * 1024
 
 /** Rows by table; more than one buffer where a table is there twice. */
 type EncodedRows = readonly (readonly [TableName, Buffer])[]
 
 /** What a commit takes of a request: all its rows, or a part of many. */
-export interface Piece {
+export interface Slice {
   readonly batch: PendingBatch
   readonly place: TenantPlace
   readonly encoded: EncodedRows
@@ -24,9 +24,9 @@ export interface Piece {
 
 export class PendingBatch {
   readonly place: TenantPlace
-  readonly pieces: readonly Piece[]
+  readonly slices: readonly Slice[]
   readonly bytes: number
-  /** Resolves when all pieces are committed. */
+  /** Resolves when all slices are committed. */
   readonly committed: Promise<void>
   readonly #rows: RowBatch
   readonly #share: Share
@@ -35,14 +35,14 @@ export class PendingBatch {
 
   /**
    * @param openShare opens the share of the buffer that all the bytes need. It can't be taken back after a
-   * commit with a piece has begun.
+   * commit with a slice has begun.
    */
   constructor(place: TenantPlace, rows: RowBatch, openShare: (batch: PendingBatch) => Share) {
     this.place = place
     this.#rows = rows
     this.bytes = rows.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    this.pieces = divide(rows).map((piece) => ({ ...piece, place, batch: this }))
-    this.#waiting = this.pieces.length
+    this.slices = divide(rows).map((slice) => ({ ...slice, place, batch: this }))
+    this.#waiting = this.slices.length
     this.committed = this.#settled.promise
     this.#share = openShare(this)
   }
@@ -54,13 +54,13 @@ export class PendingBatch {
     return false
   }
 
-  /** A commit with a piece begins. */
+  /** A commit with a slice begins. */
   begin(): void {
     this.#share.keep()
   }
 
-  /** A piece was committed. The bytes must not be used after the last one. */
-  pieceCommitted(): void {
+  /** A slice was committed. The bytes must not be used after the last one. */
+  sliceCommitted(): void {
     this.#waiting--
     if (this.#waiting > 0) return
     for (const { bytes } of this.#rows) rowMemory.giveBack(bytes)
@@ -68,43 +68,43 @@ export class PendingBatch {
     this.#settled.resolve()
   }
 
-  /** Pieces that wait must not be committed after this. Idempotent. */
+  /** Slices that wait must not be committed after this. Idempotent. */
   refuse(error: Error): void {
     this.#share.release()
     this.#settled.reject(error)
   }
 }
 
-/** Returns the rows in parts of about the same size, none with more than {@link pieceBytes} or one row. */
-function divide(batch: RowBatch): Omit<Piece, 'batch' | 'place'>[] {
+/** Returns the rows in parts of about the same size, none with more than {@link sliceBytes} or one row. */
+function divide(batch: RowBatch): Omit<Slice, 'batch' | 'place'>[] {
   const all = {
     encoded: batch.map((part) => [part.table, part.bytes] as const),
     rows: batch.reduce((sum, part) => sum + rowCount(part), 0),
     bytes: batch.reduce((sum, part) => sum + part.bytes.length, 0),
   }
-  if (all.bytes <= pieceBytes) return [all]
-  const mostBytes = Math.ceil(all.bytes / Math.ceil(all.bytes / pieceBytes))
-  const pieces: { encoded: [TableName, Buffer][]; rows: number; bytes: number }[] = []
-  let piece = { encoded: [], rows: 0, bytes: 0 } as (typeof pieces)[number]
+  if (all.bytes <= sliceBytes) return [all]
+  const mostBytes = Math.ceil(all.bytes / Math.ceil(all.bytes / sliceBytes))
+  const slices: { encoded: [TableName, Buffer][]; rows: number; bytes: number }[] = []
+  let slice = { encoded: [], rows: 0, bytes: 0 } as (typeof slices)[number]
   for (const { table, bytes, marks } of batch) {
     let from = 0
     let end = 0
     const take = () => {
-      if (end > from) piece.encoded.push([table, bytes.subarray(from, end)])
+      if (end > from) slice.encoded.push([table, bytes.subarray(from, end)])
       from = end
     }
     for (let at = 0; at < marks.length; at += markLength) {
       const rowEnd = marks[at] ?? 0
-      if (piece.rows > 0 && piece.bytes + rowEnd - end > mostBytes) {
+      if (slice.rows > 0 && slice.bytes + rowEnd - end > mostBytes) {
         take()
-        pieces.push(piece)
-        piece = { encoded: [], rows: 0, bytes: 0 }
+        slices.push(slice)
+        slice = { encoded: [], rows: 0, bytes: 0 }
       }
-      piece.bytes += rowEnd - end
-      piece.rows++
+      slice.bytes += rowEnd - end
+      slice.rows++
       end = rowEnd
     }
     take()
   }
-  return [...pieces, piece]
+  return [...slices, slice]
 }

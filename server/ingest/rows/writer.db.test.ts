@@ -485,7 +485,7 @@ describe('the buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [21, 21])
   })
 
-  test('the rows of a large request are committed in pieces, beside a neighbour’s rows', async () => {
+  test('the rows of a large request are committed in slices, beside a neighbour’s rows', async () => {
     const here = scene({ bufferBytes: 2 ** 27 })
     const { clock, inserts, writer } = here
     const [large, calm] = [newPlace(), newPlace()]
@@ -518,11 +518,11 @@ describe('the buffer', () => {
     assert.equal(await count(place), 20)
   })
 
-  test('a large request of which a piece fails is refused to be retried, and the rest is not committed', async () => {
+  test('a large request of which a slice fails is refused to be retried, and the rest is not committed', async () => {
     const here = scene({
       bufferBytes: 2 ** 27,
       beforeInsert: async (nth) => {
-        if (nth === 3) throw new Error('the second piece fails')
+        if (nth === 3) throw new Error('the second slice fails')
       },
     })
     const { clock, inserts, writer } = here
@@ -539,7 +539,7 @@ describe('the buffer', () => {
     assert.deepEqual([await count(large), writer.bufferedBytes], [6 + 1, 0])
   })
 
-  test('a large request of which a piece is committed does not give way to another organisation', async () => {
+  test('a large request of which a slice is committed does not give way to another organisation', async () => {
     const engineDoor = door()
     const { clock, inserts, writer } = scene({
       bufferBytes: 21 * 2 ** 20,

@@ -3,10 +3,11 @@
 // commit has few placements, those that waited longest and have about as many rows. Of a placement with many
 // waiting rows it has only a part, so that nobody waits for all of them, and the rows of a large request are
 // divided for that. Under load groups grow by themselves, and the number of parts does not. A request is
-// acknowledged when all its rows are committed, never before. The buffer is limited, and organisations share it fairly (core/fair-shares): above the limit,
-// requests of those that use the most are refused with a response that can be retried, and the process does
-// not grow. An organisation that sends most of all has small commits with pauses while others send
-// (commit-shares.ts). docs/decisions/0001 and 0033 have the measurements.
+// acknowledged when all its rows are committed, never before. The buffer is limited, and organisations share
+// it fairly (core/fair-shares): above the limit, requests of those that use the most are refused with a
+// response that can be retried, and the process does not grow. An organisation that sends most of all has
+// small commits with pauses while others send (commit-shares.ts). docs/decisions/0001 and 0033 have the
+// measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -22,7 +23,7 @@ import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
-import { PendingBatch, type Piece } from './pending-batch.ts'
+import { PendingBatch, type Slice } from './pending-batch.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -50,7 +51,7 @@ interface Queue {
   order: number
   /** Whether a commit has taken a part of it. */
   isRest: boolean
-  pieces: Piece[]
+  slices: Slice[]
   bytes: number
 }
 
@@ -146,7 +147,7 @@ export class IngestWriter {
     this.#commitShares.count(tenantId, batch.bytes)
     const known = this.#queues.get(placement)
     const queue = known ?? this.#newQueue()
-    queue.pieces.push(...batch.pieces)
+    queue.slices.push(...batch.slices)
     queue.bytes += batch.bytes
     this.#queues.set(placement, queue)
     if (known === undefined || queue.bytes >= dueBytes) this.#pause.abort()
@@ -155,7 +156,7 @@ export class IngestWriter {
 
   #newQueue(): Queue {
     const sinceMs = this.#options.clock.nowMs()
-    return { sinceMs, order: this.#order++, isRest: false, pieces: [], bytes: 0 }
+    return { sinceMs, order: this.#order++, isRest: false, slices: [], bytes: 0 }
   }
 
   /** Refuses batches, and leaves out what still waits of them. */
@@ -168,11 +169,11 @@ export class IngestWriter {
     for (const batch of refused) batch.refuse(error)
   }
 
-  /** Leaves the pieces in the queue for which `isKept` returns true. */
-  #keep(placement: number, queue: Queue, isKept: (piece: Piece) => boolean): void {
-    queue.pieces = queue.pieces.filter(isKept)
-    queue.bytes = queue.pieces.reduce((sum, { bytes }) => sum + bytes, 0)
-    if (queue.pieces.length === 0) this.#queues.delete(placement)
+  /** Leaves the slices in the queue for which `isKept` returns true. */
+  #keep(placement: number, queue: Queue, isKept: (slice: Slice) => boolean): void {
+    queue.slices = queue.slices.filter(isKept)
+    queue.bytes = queue.slices.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (queue.slices.length === 0) this.#queues.delete(placement)
   }
 
   /** While commits run, the next groups collect rows. */
@@ -188,7 +189,7 @@ export class IngestWriter {
     this.#loop = null
   }
 
-  #begin(group: readonly Piece[]): void {
+  #begin(group: readonly Slice[]): void {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
     for (const { batch } of group) batch.begin()
@@ -236,7 +237,7 @@ export class IngestWriter {
     this.#pause.abort()
   }
 
-  #takeDue(): Piece[] {
+  #takeDue(): Slice[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
@@ -253,16 +254,16 @@ export class IngestWriter {
   }
 
   /**
-   * Returns the pieces of a placement for one commit: all, or as many as fit, with about equal bytes of each
+   * Returns the slices of a placement for one commit: all, or as many as fit, with about equal bytes of each
    * organisation and none of those that pause.
    */
-  #takePart(placement: number, queue: Queue): readonly Piece[] {
+  #takePart(placement: number, queue: Queue): readonly Slice[] {
     const shares = this.#commitShares
-    const ready = queue.pieces.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
+    const ready = queue.slices.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
     const part = fairPart(ready, (tenantId) => (this.#closed ? groupBytes : shares.mostBytes(tenantId)))
     const taken = new Set(part)
     queue.isRest = true
-    this.#keep(placement, queue, (piece) => !taken.has(piece))
+    this.#keep(placement, queue, (slice) => !taken.has(slice))
     return part
   }
 
@@ -304,7 +305,7 @@ export class IngestWriter {
   /** The time for which every organisation of the queue pauses. */
   #pauseMs(queue: Queue): number {
     let leastMs = Number.POSITIVE_INFINITY
-    for (const { place } of queue.pieces) {
+    for (const { place } of queue.slices) {
       leastMs = Math.min(leastMs, this.#commitShares.pauseMs(place.tenantId))
       if (leastMs === 0) return 0
     }
@@ -312,17 +313,17 @@ export class IngestWriter {
   }
 
   /** Commits what the placements of a group still accept, under their locks. */
-  async #commitLocked(group: readonly Piece[]): Promise<void> {
+  async #commitLocked(group: readonly Slice[]): Promise<void> {
     // A placement may have been closed after the batch was accepted.
     const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
     this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
-    const closed = group.filter((piece) => !open.includes(piece)).map(({ batch }) => batch)
+    const closed = group.filter((slice) => !open.includes(slice)).map(({ batch }) => batch)
     this.#refuse(closed, new AppError('erasing', { retryAfterSeconds }))
   }
 
-  async #commitOpen(group: readonly Piece[]): Promise<void> {
+  async #commitOpen(group: readonly Slice[]): Promise<void> {
     try {
       await this.#insertAll(group)
     } catch (cause) {
@@ -338,7 +339,7 @@ export class IngestWriter {
     this.totals.commits++
     for (const { batch, rows } of group) {
       this.totals.rows += rows
-      batch.pieceCommitted()
+      batch.sliceCommitted()
     }
   }
 
@@ -354,7 +355,7 @@ export class IngestWriter {
    * Inserts the tables at once, then syncs. Settles when all have, also where one fails: an erasure waits for
    * this.
    */
-  async #insertAll(group: readonly Piece[]): Promise<void> {
+  async #insertAll(group: readonly Slice[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
     const tenantIds = new Set(group.map(({ place }) => place.tenantId))
     const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isFlood(tenantId))

@@ -1,18 +1,18 @@
-// Asynchronous work that is done one piece at a time, such as by one thread. The next piece is always of the
+// Work of a separate thread, which does one piece at a time. The next piece is always of the
 // owner that has used the least time (fair-queue.ts). While cores are short, an owner that uses most of them
 // is held between two pieces (headroom.ts).
 
 import { FairQueue } from './fair-queue.ts'
 import type { Headroom } from './headroom.ts'
 
-interface SerialTurnsOptions {
+interface ThreadTurnsOptions {
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
   /** Holds the work of an owner for a moment; absent: of none. */
   readonly headroom?: Headroom
 }
 
-export class SerialTurns {
+export class ThreadTurns {
   readonly #queue = new FairQueue<() => void>()
   readonly #nowMs: () => number
   readonly #headroom: Headroom | null
@@ -20,7 +20,7 @@ export class SerialTurns {
   /** Whether it waits for the end of a pause. */
   #isWaiting = false
 
-  constructor({ headroom, nowMs }: SerialTurnsOptions) {
+  constructor({ headroom, nowMs }: ThreadTurnsOptions) {
     this.#nowMs = nowMs
     this.#headroom = headroom ?? null
   }

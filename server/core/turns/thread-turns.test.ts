@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { CoreUse } from './core-use.ts'
 import { Headroom } from './headroom.ts'
-import { SerialTurns } from './serial-turns.ts'
+import { ThreadTurns } from './thread-turns.ts'
 
 /** @param busy the share of the cores that the process uses */
 function scene({ busy = 0 } = {}) {
@@ -24,7 +24,7 @@ function scene({ busy = 0 } = {}) {
         pauses.push({ ms, end })
       }),
   })
-  const turns = new SerialTurns({ nowMs: () => nowMs, headroom })
+  const turns = new ThreadTurns({ nowMs: () => nowMs, headroom })
   const begun: string[] = []
   const running: (() => void)[] = []
   const run = (owner: string) =>
