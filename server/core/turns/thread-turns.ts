@@ -1,6 +1,6 @@
-// Work of a separate thread, which does one piece at a time. The next piece is always of the
-// owner that has used the least time (fair-queue.ts). While cores are short, an owner that uses most of them
-// is held between two pieces (headroom.ts).
+// Work of a separate thread, which does one piece at a time. The next piece is always of the owner that has
+// used the least time (fair-queue.ts). While cores are short, an owner that uses most of them is held between
+// two pieces (headroom.ts).
 
 import { FairQueue } from './fair-queue.ts'
 import type { Headroom } from './headroom.ts'

@@ -14,7 +14,7 @@ export const sliceBytes = 8 * 1024 * 1024
 type EncodedRows = readonly (readonly [TableName, Buffer])[]
 
 /** What a commit takes of a request: all its rows, or a part of many. */
-export interface Slice {
+export interface RowSlice {
   readonly batch: PendingBatch
   readonly place: TenantPlace
   readonly encoded: EncodedRows
@@ -24,7 +24,7 @@ export interface Slice {
 
 export class PendingBatch {
   readonly place: TenantPlace
-  readonly slices: readonly Slice[]
+  readonly slices: readonly RowSlice[]
   readonly bytes: number
   /** Resolves when all slices are committed. */
   readonly committed: Promise<void>
@@ -76,7 +76,7 @@ export class PendingBatch {
 }
 
 /** Returns the rows in parts of about the same size, none with more than {@link sliceBytes} or one row. */
-function divide(batch: RowBatch): Omit<Slice, 'batch' | 'place'>[] {
+function divide(batch: RowBatch): Omit<RowSlice, 'batch' | 'place'>[] {
   const all = {
     encoded: batch.map((part) => [part.table, part.bytes] as const),
     rows: batch.reduce((sum, part) => sum + rowCount(part), 0),

@@ -23,7 +23,7 @@ import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
-import { PendingBatch, type Slice } from './pending-batch.ts'
+import { PendingBatch, type RowSlice } from './pending-batch.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -51,7 +51,7 @@ interface Queue {
   order: number
   /** Whether a commit has taken a part of it. */
   isRest: boolean
-  slices: Slice[]
+  slices: RowSlice[]
   bytes: number
 }
 
@@ -170,7 +170,7 @@ export class IngestWriter {
   }
 
   /** Leaves the slices in the queue for which `isKept` returns true. */
-  #keep(placement: number, queue: Queue, isKept: (slice: Slice) => boolean): void {
+  #keep(placement: number, queue: Queue, isKept: (slice: RowSlice) => boolean): void {
     queue.slices = queue.slices.filter(isKept)
     queue.bytes = queue.slices.reduce((sum, { bytes }) => sum + bytes, 0)
     if (queue.slices.length === 0) this.#queues.delete(placement)
@@ -189,7 +189,7 @@ export class IngestWriter {
     this.#loop = null
   }
 
-  #begin(group: readonly Slice[]): void {
+  #begin(group: readonly RowSlice[]): void {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
     for (const { batch } of group) batch.begin()
@@ -237,7 +237,7 @@ export class IngestWriter {
     this.#pause.abort()
   }
 
-  #takeDue(): Slice[] {
+  #takeDue(): RowSlice[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
@@ -257,7 +257,7 @@ export class IngestWriter {
    * Returns the slices of a placement for one commit: all, or as many as fit, with about equal bytes of each
    * organisation and none of those that pause.
    */
-  #takePart(placement: number, queue: Queue): readonly Slice[] {
+  #takePart(placement: number, queue: Queue): readonly RowSlice[] {
     const shares = this.#commitShares
     const ready = queue.slices.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
     const part = fairPart(ready, (tenantId) => (this.#closed ? groupBytes : shares.mostBytes(tenantId)))
@@ -313,7 +313,7 @@ export class IngestWriter {
   }
 
   /** Commits what the placements of a group still accept, under their locks. */
-  async #commitLocked(group: readonly Slice[]): Promise<void> {
+  async #commitLocked(group: readonly RowSlice[]): Promise<void> {
     // A placement may have been closed after the batch was accepted.
     const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
@@ -323,7 +323,7 @@ export class IngestWriter {
     this.#refuse(closed, new AppError('erasing', { retryAfterSeconds }))
   }
 
-  async #commitOpen(group: readonly Slice[]): Promise<void> {
+  async #commitOpen(group: readonly RowSlice[]): Promise<void> {
     try {
       await this.#insertAll(group)
     } catch (cause) {
@@ -355,7 +355,7 @@ export class IngestWriter {
    * Inserts the tables at once, then syncs. Settles when all have, also where one fails: an erasure waits for
    * this.
    */
-  async #insertAll(group: readonly Slice[]): Promise<void> {
+  async #insertAll(group: readonly RowSlice[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
     const tenantIds = new Set(group.map(({ place }) => place.tenantId))
     const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isFlood(tenantId))
