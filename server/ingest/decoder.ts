@@ -2,9 +2,10 @@
 // turn ends after some milliseconds, and large ones one at a time in a separate thread. A body of 16 MB
 // takes a third of a second or more, during which the event loop could answer nobody, and an HTTP request
 // has a dozen steps that each wait for the loop. A compressed body that claims to be small and is not, and
-// a small one whose rows are large, go to the thread as soon as that is known. The thread is started when
-// it is first needed and keeps no data. If it ends without a result, for example because memory ran out,
-// only its current body is refused; the next body starts another thread.
+// a small one whose rows are large, go to the thread as soon as that is known; for a while so do the next
+// ones of its organisation. The thread is started when it is first needed and keeps no data. If it ends
+// without a result, for example because memory ran out, only its current body is refused; the next body
+// starts another thread.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
