@@ -100,9 +100,20 @@ function desktop() {
 /** The link in what a first start has printed. */
 const linkIn = (out: string) => /^ {2}(http\S+\/console\/sign-in#code=\S+)\s*$/m.exec(out)?.[1]
 
-test('a first start opens the link that signs in once and prints an owner token; a later one keeps the token and does neither', async () => {
+test('a first start, also after one on a used port, opens the link that signs in once and prints an owner token; a later one keeps the token and does neither', async () => {
   const { env: ofDesktop, opened } = desktop()
   const env = environment(newDataDir(), ofDesktop)
+  const otherServer = createServer().listen(0, '127.0.0.1')
+  await once(otherServer, 'listening')
+  const taken = otherServer.address()
+  assert.ok(typeof taken === 'object' && taken !== null)
+  const refused = await lethe({ ...env, LETHE_PORT: String(taken.port) }, 'serve')
+  otherServer.close()
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /LETHE_PORT/)
+  assert.doesNotMatch(refused.out, /shown only once|sign-in/)
+  assert.equal(opened(), null)
+
   const first = await serve(env, 'terminal')
   const link = linkIn(first.printed.out) ?? assert.fail(first.printed.out)
   const isOpened = async () => opened()
@@ -113,7 +124,7 @@ test('a first start opens the link that signs in once and prints an owner token;
       headers: { origin: first.address, authorization: `Bearer ${link.replace(/.*#code=/, '')}` },
     })
   assert.deepEqual([(await signIn()).status, (await signIn()).status], [201, 401])
-  const token = /shown only once: (\S+)/.exec(first.printed.out)?.[1]
+  const token = /shown only once: (lethe_owner_\S+)/.exec(first.printed.out)?.[1]
   assert.ok(token)
   assert.match(first.printed.out, /OTEL_EXPORTER_OTLP_ENDPOINT=http/)
   assert.deepEqual((await me(first.address, token)).body.role, 'owner')
@@ -125,22 +136,6 @@ test('a first start opens the link that signs in once and prints an owner token;
   assert.equal((await me(second.address, token)).status, 200)
   second.stop('SIGTERM')
   assert.equal(await second.ended, 0)
-})
-
-test('a first start on a used port fails with a sentence and prints no token; the next one prints the token', async () => {
-  const dataDir = newDataDir()
-  const otherServer = createServer().listen(0, '127.0.0.1')
-  await once(otherServer, 'listening')
-  const taken = otherServer.address()
-  assert.ok(typeof taken === 'object' && taken !== null)
-  const refused = await lethe(environment(dataDir, { LETHE_PORT: String(taken.port) }), 'serve')
-  otherServer.close()
-  assert.equal(refused.code, 1)
-  assert.match(refused.err, /LETHE_PORT/)
-  const service = await serve(environment(dataDir))
-  assert.match(service.printed.out, /shown only once: lethe_owner_/)
-  service.stop('SIGTERM')
-  await service.ended
 })
 
 describe('a service that the variables of an operator create', () => {

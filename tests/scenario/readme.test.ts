@@ -1,6 +1,7 @@
 // The blocks of the README, pasted one after the other: the service in one terminal, everything else in
-// another, in a copy of the project with its own data folder, home and ports. The blocks of docs/deletion.md
-// follow in the same terminal. All blocks run as they are written; those that are not run are listed here.
+// another, in a folder like that of the project, with its own data folder, home and ports. The blocks of
+// docs/deletion.md follow in the same terminal. All blocks run as they are written; those that are not run
+// are listed here.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -40,13 +41,16 @@ function blocksOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
-/** The files of a clone, with the dependencies of this one. */
+/**
+ * A folder like that of the project, for the files that the blocks write. Its large folders are links,
+ * because Node would compile every file of a copy again.
+ */
 function makeClone(): void {
   mkdirSync(clone)
-  for (const path of ['package.json', 'package-lock.json', 'lethe', 'scripts', 'contract', 'server']) {
+  for (const path of ['package.json', 'package-lock.json', 'lethe', 'scripts']) {
     cpSync(join(root, path), join(clone, path), { recursive: true })
   }
-  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  for (const path of ['contract', 'server', 'node_modules']) symlinkSync(join(root, path), join(clone, path))
 }
 
 async function freePort(): Promise<number> {
@@ -62,7 +66,7 @@ async function environment(): Promise<Record<string, string | undefined>> {
   return {
     PATH: process.env.PATH,
     HOME: join(folder, 'home'),
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     LETHE_DATA_DIR: join(folder, 'data'),
     LETHE_PORT: String(await freePort()),
     LETHE_GRPC_PORT: '0',
