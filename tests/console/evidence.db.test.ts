@@ -7,7 +7,16 @@ import type { Browser, Page } from 'playwright-core'
 import { systemClock } from '../../server/core/clock.ts'
 import { eraseCompletely, type Service, startService } from '../scenario/service.ts'
 import { sendSample } from '../scenario/telemetry.ts'
-import { arrive, closeLeftOpen, elsewhere, flowLooks, flowSchemes, hasChromium, openBrowser, visit } from './browser.ts'
+import {
+  arrive,
+  closeLeftOpen,
+  elsewhere,
+  flowLooks,
+  flowSchemes,
+  hasChromium,
+  openBrowser,
+  visit,
+} from './browser.ts'
 import { keyboardOf } from './keyboard.ts'
 
 describe('evidence in the console', { skip: !hasChromium }, () => {

@@ -107,8 +107,8 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     (await pages()).indexOf(pageCase) % 2 === 0 ? narrow : zoomed
 
   /**
-   * A page is loaded in the narrow look, and again in the wide one where it has a layout of its own. It is
-   * checked in both, and fits the window in every look.
+   * A page with a layout of its own is loaded in the narrow look and in the wide one, the others are opened
+   * inside the console. Each is checked in both, and fits the window in every look.
    */
   async function seeLoaded({ page, ...visitor }: Visitor, pageCase: PageCase): Promise<void> {
     const name = nameOf(pageCase)
@@ -118,8 +118,18 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
       await page.locator('#page').getByText(pageCase.loaded).first().waitFor()
       assert.equal(await visitor.layoutShift(), 0, `${name} moves, loaded, ${view.width} wide`)
     }
-    if (isUnlike(pageCase)) await load(wide)
-    await load(narrow)
+    const open = async () => {
+      await visitor.look(narrow)
+      const before = await visitor.layoutShift()
+      await follow(page, addressOf(page, pageCase))
+      const shown = page.locator('#page').getByText(pageCase.loaded)
+      await shown.and(page.locator(':not([data-old])')).first().waitFor()
+      assert.equal(await visitor.layoutShift(), before, `${name} moves, opened`)
+    }
+    if (isUnlike(pageCase)) {
+      await load(wide)
+      await load(narrow)
+    } else await open()
     for (const view of [narrow, zoomed, wide]) {
       await visitor.look(view)
       if (view !== zoomed) await visitor.checkAccess()
@@ -176,7 +186,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
       history.pushState(null, '', ${JSON.stringify(address)})`)
   }
 
-  /** A page that reads nothing. Of the organisation that has something on each page, unless another is named. */
+  /** A page that reads nothing. Of the organisation that has something on each page where none is named. */
   const arriveInSettings = (options: Parameters<typeof arrive>[3]) =>
     arrive(browser, service, 'settings/danger', { tenant: 'globex', ...narrow, ...options })
 
