@@ -134,13 +134,15 @@ test('an attack is a row with the latencies without and with it', () => {
     peakMb: 900,
     recoverySeconds: null,
     missed: ['ingest 1.7 s'],
+    trials: 3,
+    trialsMissed: 2,
   }
   const [table] = tablesOf([attack])
   assert.ok(table !== undefined)
   assert.deepEqual(markdownOf(table).split('\n').slice(2), [
-    '| attack | ingest p99 ms | chart p99 ms | refused | peak MB | charts quick again after s | missed |',
-    '| --- | --- | --- | --- | --- | --- | --- |',
-    '| many-weeks | 200 → 1,700 | – → 90 | 3 | 900 | not in 30 | ingest 1.7 s |',
+    '| attack | ingest p99 ms | chart p99 ms | refused | peak MB | charts quick again after s | missed | trials that missed |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    '| many-weeks | 200 → 1,700 | – → 90 | 3 | 900 | not in 30 | ingest 1.7 s | 2 of 3 |',
   ])
 })
 

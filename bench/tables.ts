@@ -49,6 +49,8 @@ const Attack = z.looseObject({
   peakMb: z.number(),
   recoverySeconds: z.number().nullable(),
   missed: z.array(z.string()),
+  trials: z.number().optional(),
+  trialsMissed: z.number().optional(),
 })
 
 /** Returns the nested record of an attack of bench/neighbours as a row; null for other rows. */
@@ -56,6 +58,7 @@ function attackRow(row: ResultRow): ResultRow | null {
   const read = Attack.safeParse(row)
   if (!read.success) return null
   const { attack, attacked, calm, missed, peakMb, recoverySeconds, refusals } = read.data
+  const { trials = 1, trialsMissed = Math.min(missed.length, 1) } = read.data
   const activities = Object.keys(attacked).map((activity) => [
     `${activity} p99 ms`,
     `${cellText(calm[activity]?.p99Ms) || '–'} → ${cellText(attacked[activity]?.p99Ms) || '–'}`,
@@ -68,5 +71,6 @@ function attackRow(row: ResultRow): ResultRow | null {
     'peak MB': peakMb,
     'charts quick again after s': recoverySeconds ?? 'not in 30',
     missed: missed.length === 0 ? 'none' : missed.join(', '),
+    'trials that missed': `${trialsMissed} of ${trials}`,
   }
 }

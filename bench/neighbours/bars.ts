@@ -94,4 +94,38 @@ export function missedBars(effect: AttackEffect): string[] {
   return missed
 }
 
+/**
+ * Returns the trial whose worst latency, compared with its bar, is in the middle. Of refusals, memory and
+ * deaths it has those of all trials, because none of them is noise of the machine.
+ *
+ * @param trials of the same attack; an odd number of them
+ */
+export function middleTrial<T extends AttackEffect>(trials: readonly T[]): T {
+  const shares = trials.map((trial) => ({ trial, worst: worstShare(trial) }))
+  // Two endless ones are equal.
+  shares.sort((a, b) => (a.worst === b.worst ? 0 : a.worst - b.worst))
+  const middle = shares[(shares.length - 1) / 2]?.trial
+  if (middle === undefined) throw new Error(`There is no middle of ${trials.length} trials.`)
+  const refusals: Record<string, number> = {}
+  for (const [what, times] of trials.flatMap((trial) => Object.entries(trial.refusals))) {
+    refusals[what] = (refusals[what] ?? 0) + times
+  }
+  return {
+    ...middle,
+    refusals,
+    peakMb: Math.max(...trials.map(({ peakMb }) => peakMb)),
+    hasDied: trials.some(({ hasDied }) => hasDied),
+  }
+}
+
+/** The largest share of a bar that a latency or the recovery reached. */
+function worstShare({ attacked, calm, recoverySeconds }: AttackEffect): number {
+  const latencies = activities.map((activity) => {
+    const { p99Ms } = attacked[activity]
+    if (p99Ms !== null) return p99Ms / barMs(calm[activity].p99Ms)
+    return calm[activity].p99Ms === null ? 0 : Number.POSITIVE_INFINITY
+  })
+  return Math.max(...latencies, (recoverySeconds ?? Number.POSITIVE_INFINITY) / recoveryBarSeconds)
+}
+
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

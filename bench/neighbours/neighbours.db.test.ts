@@ -13,6 +13,7 @@ import {
   type AttackEffect,
   barMs,
   latenciesBetween,
+  middleTrial,
   missedBars,
   recoveredSinceMs,
   refusalsSince,
@@ -66,6 +67,24 @@ test('every missed bar is named, and no other', () => {
   }
   assert.deepEqual(missedBars(unanswered), ['chart: no response'])
   assert.equal(barMs(null), 500)
+})
+
+test('the middle one of three trials counts, with the refusals, the memory and the deaths of all', () => {
+  const trial = (p99Ms: number, more: Partial<AttackEffect> = {}) => ({
+    ...fine,
+    attacked: { ...fine.attacked, chart: { ...quick, p99Ms } },
+    ...more,
+  })
+  assert.deepEqual(missedBars(middleTrial([trial(900), trial(300), trial(400)])), [])
+  assert.deepEqual(missedBars(middleTrial([trial(900), trial(300), trial(700)])), ['chart 0.7 s'])
+  const refused = trial(200, { refusals: { 'ingest 503': 2 } })
+  const large = trial(400, { refusals: { 'ingest 503': 1 }, peakMb: 3000 })
+  assert.deepEqual(missedBars(middleTrial([refused, trial(300), large])), ['3 refused', '3000 MB'])
+  const silent = trial(1, { attacked: { ...fine.attacked, chart: { count: 0, p50Ms: null, p99Ms: null } } })
+  const lasting = trial(1, { recoverySeconds: null })
+  assert.deepEqual(missedBars(middleTrial([trial(300), silent, lasting])), ['chart: no response'])
+  const dead = trial(1, { hasDied: true })
+  assert.deepEqual(missedBars(middleTrial([dead, trial(300), trial(2)])), ['died'])
 })
 
 test('latencies are those of requests sent in the phase, and refusals because of an own erasure do not count', () => {

@@ -6,7 +6,9 @@
 // and no attack begins with leftovers of another. The bar: the honest p99 is at most twice the calm value, or
 // 500 ms, whichever is more, for each of its activities; no refusal; at most 2,500 MB of memory; quick charts
 // again within 5 seconds; and no death of the process. Erasures and new detectors are few, so the calm ones
-// of the whole run are one sample. The service can be that of any checkout: with --tree the same list
+// of the whole run are one sample. An attack that misses a bar is tried twice more, and the middle one of the
+// three trials counts: a p99 of six seconds is one of the slowest requests, and a slow second of the machine
+// is enough for that. The service can be that of any checkout: with --tree the same list
 // measures other versions. All share the machine's cores, so the attacker runs at a low priority, because its
 // CPU would be on another machine. The line `busy-machine` shows the effect of an attacker that only
 // computes. Prints a line of JSON for each attack; with --strict it ends with 1 where a bar is missed.
@@ -23,7 +25,7 @@ import { parseArgs } from 'node:util'
 import { ingestBodies } from '../ingest/payloads.ts'
 import { controls } from './attacks/controls.ts'
 import { everyAttack } from './attacks/every-attack.ts'
-import { latencyOf, missedBars } from './bars.ts'
+import { latencyOf, middleTrial, missedBars } from './bars.ts'
 import { type Activity, Honest } from './honest.ts'
 import { type Body, nowMs } from './rows.ts'
 import { type Pace, runTrial, type TrialResult } from './trial.ts'
@@ -46,6 +48,9 @@ const { values: flags } = parseArgs({
  * far.
  */
 const rareActivities = ['erasure', 'erased', 'detector'] as const
+
+/** Trials of an attack of which the first missed a bar. */
+const trialsOfMissed = 3
 
 /** Share of the measured capacity. */
 const honestShare = 0.2
@@ -79,7 +84,8 @@ async function measure(tree: string): Promise<TrialResult[]> {
   say('the data folder is made')
   const rate = flags.rate === undefined ? (await capacityOf(world)) * honestShare : Number(flags.rate)
   say(`${commit}: the honest organisation sends ${rate.toFixed(1)} bodies a second`)
-  const results: TrialResult[] = []
+  /** One result for each attack, and those of all trials. */
+  const [results, all]: [TrialResult[], TrialResult[]] = [[], []]
   for (const attack of [...controls, ...attacks]) {
     const pace: Pace = {
       bodies: honestBodies(),
@@ -87,17 +93,24 @@ async function measure(tree: string): Promise<TrialResult[]> {
       calmSeconds: Number(flags['calm-seconds']),
       attackSeconds: Number(flags.seconds),
     }
-    const result = await runTrial(world, join(root, attack.name), attack, pace)
-    results.push(result)
-    const [judged] = withCalmOfAll(results).slice(-1)
-    if (judged === undefined) continue
-    const missed = missedBars(judged)
-    say(`${attack.name}: ${missed.length === 0 ? 'meets all bars' : missed.join(', ')}`)
-    process.stdout.write(`${JSON.stringify({ ...judged, missed, bodiesPerSecond: rate, commit })}\n`)
+    const trials: TrialResult[] = []
+    const missedIn: string[][] = []
+    do {
+      const result = await runTrial(world, join(root, `${attack.name}-${trials.length}`), attack, pace)
+      all.push(result)
+      const judged = withCalmOfAll(result, all)
+      trials.push(judged)
+      missedIn.push(missedBars(judged))
+      say(`${attack.name}: ${missedIn.at(-1)?.join(', ') || 'meets all bars'}`)
+    } while (trials.length < trialsOfMissed && missedIn[0]?.length !== 0)
+    const middle = middleTrial(trials)
+    results.push(middle)
+    const more = { trials: trials.length, trialsMissed: missedIn.filter(({ length }) => length > 0).length }
+    const row = { ...middle, missed: missedBars(middle), ...more, bodiesPerSecond: rate, commit }
+    process.stdout.write(`${JSON.stringify(row)}\n`)
   }
-  const judged = withCalmOfAll(results)
   // Effects of the machine itself say nothing about the service.
-  return judged.slice(controls.length)
+  return results.slice(controls.length)
 }
 
 /** Recorded bodies of all signals with times about now; more metrics than logs and traces. */
@@ -126,11 +139,11 @@ async function capacityOf(world: World): Promise<number> {
   }
 }
 
-function withCalmOfAll(results: readonly TrialResult[]): TrialResult[] {
+function withCalmOfAll(result: TrialResult, all: readonly TrialResult[]): TrialResult {
   const calmOf = (activity: Activity) =>
-    latencyOf(results.flatMap(({ calm }) => (calm[activity].p99Ms === null ? [] : [calm[activity].p99Ms])))
+    latencyOf(all.flatMap(({ calm }) => (calm[activity].p99Ms === null ? [] : [calm[activity].p99Ms])))
   const rare = Object.fromEntries(rareActivities.map((activity) => [activity, calmOf(activity)]))
-  return results.map((result) => ({ ...result, calm: { ...result.calm, ...rare } }))
+  return { ...result, calm: { ...result.calm, ...rare } }
 }
 
 function say(sentence: string): void {

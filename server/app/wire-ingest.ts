@@ -7,6 +7,7 @@ import type { Control } from '../control/database.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import type { Headroom } from '../core/turns/headroom.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
+import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import type { OnRefusal } from '../http/refused-request.ts'
@@ -81,7 +82,11 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   let onExport: IntakeOptions['onExport'] = () => {}
   // Decoding has a queue of its own. In one queue with the other steps of requests, acknowledgements wait
   // behind bodies, senders send later, and commits are half as large (docs/decisions/0034).
-  const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs, headroom }))
+  const decoder = new Decoder({
+    loop: new LoopTurns({ nowMs: elapsedMs, turnMs: decodeTurnMs, headroom }),
+    thread: new ThreadTurns({ nowMs: elapsedMs, headroom }),
+    nowMs: elapsedMs,
+  })
   const intake = new Intake({
     writer,
     turns: needs.turns,

@@ -9,6 +9,7 @@ import { figuresOf } from '../control/dialect.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
+import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
 import { IngestQuotas } from '../usage/ingest-quotas.ts'
@@ -40,7 +41,7 @@ const writer = new IngestWriter({
 const intake = new Intake({
   writer,
   turns,
-  decoder: new Decoder(turns),
+  decoder: new Decoder({ loop: turns, thread: new ThreadTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
   quota: new IngestQuotas({ store: quotaStore, clock: still, logger: silent }),
   lateSelections: () => [],
   onLate: () => {},

@@ -9,6 +9,7 @@ import { compress, encodeRequest } from '../../tests/prometheus/remote-write-mes
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
+import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
 import { Decoder } from './decoder.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -17,7 +18,14 @@ import type { Coding } from './uncompress.ts'
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
 
-const decoder = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
+const newDecoder = (nowMs = elapsedMs) =>
+  new Decoder({
+    loop: new LoopTurns({ nowMs: elapsedMs }),
+    thread: new ThreadTurns({ nowMs: elapsedMs }),
+    nowMs,
+  })
+
+const decoder = newDecoder()
 after(() => decoder.close())
 
 function logs(count: number, size = 1000) {
@@ -167,6 +175,28 @@ test('the event loop runs while the many bytes of rows of a small body are writt
   )
 })
 
+test('the next bodies of an organisation whose small body was large go to the thread at once, for a while', async () => {
+  let nowMs = 0
+  const careful = newDecoder(() => nowMs)
+  /** Returns on how many threads the body was begun. */
+  const begun = async (tenantId: string, body: Buffer) => {
+    let times = 0
+    const job = () => {
+      times++
+      return otlp('protobuf', body)
+    }
+    await careful.decode(tenantId, { bodyBytes: body.length, job, release: () => {} })
+    return times
+  }
+  const much = repeating(1_000, 20_000)
+  assert.equal(await begun('acme', much), 2, 'on the event loop, and again in the thread')
+  const together = [begun('acme', much), begun('acme', much), begun('globex', much), begun('globex', much)]
+  assert.deepEqual(await Promise.all(together), [1, 1, 2, 1])
+  nowMs = 10_000
+  assert.equal(await begun('acme', much), 2)
+  await careful.close()
+})
+
 test('an error at the body’s turn is its refusal, and the next one gets its turn', async () => {
   let released = 0
   const first = decode(jobs.protobuf ?? assert.fail(), 2 * megabyte, 'acme', () => released++)
@@ -194,7 +224,7 @@ test('many large bodies of one organisation delay another one’s by two', async
 })
 
 test('a decoder that is closed refuses what it had, to be retried elsewhere', async () => {
-  const closing = new Decoder(new LoopTurns({ nowMs: elapsedMs }))
+  const closing = newDecoder()
   const job = jobs.JSON ?? assert.fail()
   const under = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
   await closing.close()

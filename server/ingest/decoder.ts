@@ -2,14 +2,15 @@
 // turn ends after some milliseconds, and large ones one at a time in a separate thread. A body of 16 MB
 // takes a third of a second or more, during which the event loop could answer nobody, and an HTTP request
 // has a dozen steps that each wait for the loop. A compressed body that claims to be small and is not, and
-// a small one whose rows are large, go to the thread as soon as that is known. The thread is started when
-// it is first needed and keeps no data. If it ends without a result, for example because memory ran out,
-// only its current body is refused; the next body starts another thread.
+// a small one whose rows are large, go to the thread as soon as that is known; for a while so do the next
+// ones of its organisation. The thread is started when it is first needed and keeps no data. If it ends
+// without a result, for example because memory ran out, only its current body is refused; the next body
+// starts another thread.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
-import { FairQueue } from '../core/turns/fair-queue.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
+import type { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodedBody, type DecodeJob, runDecodeWithin } from './decode-job.ts'
 import type { DecodeAnswer } from './decode-thread.ts'
 import { OtlpDecodeError } from './rows/otlp-decode-error.ts'
@@ -27,6 +28,12 @@ const largeBytes = 2 * 1024 * 1024
  * times the size of their body.
  */
 const manyRowBytes = 8 * 1024 * 1024
+
+/**
+ * For how long the next bodies of an organisation are expected to be like one that went to the thread late,
+ * milliseconds. Each that is tried on the event loop before occupies it for those 60 ms.
+ */
+const expectedMs = 10_000
 
 /** Decoding a byte of JSON takes about as long as this many bytes of protobuf. */
 const jsonFactor = 2
@@ -48,25 +55,45 @@ export interface Undecoded {
   readonly release: () => void
 }
 
+interface DecoderOptions {
+  /** Of small bodies, on the event loop. */
+  readonly loop: LoopTurns
+  /** Of large bodies, in the thread. */
+  readonly thread: ThreadTurns
+  /** A clock that never goes back, milliseconds. */
+  readonly nowMs: () => number
+}
+
+/** A body that claimed to be small and was not, or whose rows were large. */
+interface LateLarge {
+  readonly bodyBytes: number
+  readonly atMs: number
+}
+
 export class Decoder {
-  readonly #turns: LoopTurns
-  readonly #large = new FairQueue<() => void>()
-  #isBusy = false
+  readonly #options: DecoderOptions
+  /** The latest of each organisation. */
+  readonly #lateLarge = new Map<string, LateLarge>()
   #worker: Worker | null = null
   #closed = false
 
-  constructor(turns: LoopTurns) {
-    this.#turns = turns
+  constructor(options: DecoderOptions) {
+    this.#options = options
   }
 
   /** Returns the rows of the body. Throws the errors of the decoders. */
   async decode(tenantId: string, body: Undecoded): Promise<DecodedBody> {
     const factor = body.isJson ? jsonFactor : 1
-    const cost = body.bodyBytes * factor
-    if (cost >= largeBytes) return this.#decodeLarge(tenantId, cost, body)
-    await this.#turns.turnOf(tenantId)
+    if (body.bodyBytes * factor >= largeBytes) return this.#decodeLarge(tenantId, body)
+    if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
+    await this.#options.loop.turnOf(tenantId)
+    // Another one may have been decoded while this one waited.
+    if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
     const decoded = runDecodeWithin(body.job(), { bodyBytes: largeBytes / factor, rowBytes: manyRowBytes })
-    if (decoded === null) return this.#decodeLarge(tenantId, largeBytes, body)
+    if (decoded === null) {
+      this.#lateLarge.set(tenantId, { bodyBytes: body.bodyBytes, atMs: this.#options.nowMs() })
+      return this.#decodeLarge(tenantId, body)
+    }
     body.release()
     return decoded
   }
@@ -77,23 +104,24 @@ export class Decoder {
     await this.#worker?.terminate()
   }
 
-  async #decodeLarge(tenantId: string, cost: number, body: Undecoded): Promise<DecodedBody> {
-    if (this.#isBusy) await new Promise<void>((resolve) => this.#large.push(tenantId, cost, resolve))
-    else this.#large.charge(tenantId, cost)
-    this.#isBusy = true
-    try {
+  /** Whether a body that was hardly larger turned out to be large lately. */
+  #expectsLarge(tenantId: string, { bodyBytes }: Undecoded): boolean {
+    const latest = this.#lateLarge.get(tenantId)
+    if (latest === undefined) return false
+    if (this.#options.nowMs() - latest.atMs < expectedMs) return bodyBytes * 2 >= latest.bodyBytes
+    this.#lateLarge.delete(tenantId)
+    return false
+  }
+
+  #decodeLarge(tenantId: string, body: Undecoded): Promise<DecodedBody> {
+    return this.#options.thread.run(tenantId, async () => {
       const job = body.job()
       // A copy that is moved: the original is memory of a pool, and sending would copy it twice.
       const copy = Buffer.from(new Uint8Array(job.body).buffer)
       const answer = await this.#ask({ ...job, body: copy })
       body.release()
       return decodedIn(answer)
-    } finally {
-      const next = this.#large.shift()
-      this.#isBusy = next !== undefined
-      if (next === undefined) this.#large.forget()
-      else next.item()
-    }
+    })
   }
 
   #ask(job: DecodeJob): Promise<DecodeAnswer> {

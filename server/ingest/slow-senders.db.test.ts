@@ -14,6 +14,7 @@ import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
+import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
@@ -60,7 +61,7 @@ before(async () => {
   const intake = new Intake({
     writer,
     turns,
-    decoder: new Decoder(turns),
+    decoder: new Decoder({ loop: turns, thread: new ThreadTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
     quota: { admit: () => assert.fail('a body that was never whole was admitted') },
     lateSelections: () => [],
     onLate: () => {},

@@ -234,7 +234,7 @@ test('statements and inserts that fail are errors with the engine’s number, an
     }
     await assert.rejects(engine.insert('no_such_table', columns, [bytes]), EngineError)
     assert.equal(await countLogs(engine), 0)
-    await engine.insert('otel_logs', columns, [bytes], { isYielding: true })
+    await engine.insert('otel_logs', columns, [bytes], { isYielding: true, tenantIds: new Set(['acme']) })
     assert.ok((await countLogs(engine)) > 0, 'the same rows, whole and with less weight')
   })
 })

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { type ChdbResult, drainPending } from 'chdb'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../core/app-error.ts'
-import { elapsedMs } from '../core/clock.ts'
+import { elapsedMs, systemClock } from '../core/clock.ts'
 import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
 import { lowerOtherThreads, mayRaisePriority } from '../core/process/thread-priority.ts'
 import { FairPool, type Turn } from '../core/turns/fair-pool.ts'
@@ -130,6 +130,9 @@ function removeTemporaryFiles(folder: string): void {
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
 
+/** The time until a statement that still runs is killed again; each time twice as long. */
+const firstKillMs = 20
+
 class ChdbEngine implements LocalEngine {
   readonly files = new EngineFolder(this, () => this.#sync())
   readonly #sessions: readonly CleanSession[]
@@ -241,6 +244,7 @@ class ChdbEngine implements LocalEngine {
     rows: readonly Buffer[],
     commit?: CommitTurn,
   ): Promise<void> {
+    for (const tenantId of commit?.tenantIds ?? []) this.#reading.noteOther(tenantId)
     await this.#guard(() =>
       this.#spool.lend(rows, (path) =>
         this.#writing.lend((session) => session.query(insertText(table, columns, path, commit)), commit),
@@ -291,8 +295,10 @@ class ChdbEngine implements LocalEngine {
     signal: AbortSignal | undefined,
   ): Promise<ChdbResult> {
     if (signal === undefined) return session.query(text, options)
+    signal.throwIfAborted()
     const mark = `/* read ${++this.#reads} */`
-    const end = () => this.#end(mark)
+    const ended = new AbortController()
+    const end = () => void this.#end(mark, ended.signal)
     signal.addEventListener('abort', end, { once: true })
     try {
       const result = await session.query(`${mark} ${text}`, options)
@@ -303,14 +309,21 @@ class ChdbEngine implements LocalEngine {
       signal.throwIfAborted()
       throw error
     } finally {
+      ended.abort()
       signal.removeEventListener('abort', end)
     }
   }
 
-  /** A statement that can't be killed runs to its end or to its limits. */
-  #end(mark: string): void {
+  /**
+   * Kills a statement. Repeats that until it has ended, because the engine ignores a kill of a statement that
+   * it has not registered yet.
+   */
+  async #end(mark: string, ended: AbortSignal): Promise<void> {
     const kill = sql`KILL QUERY WHERE startsWith(query, ${mark}) ASYNC`
-    this.#run(this.#writing, kill).catch(() => undefined)
+    for (let waitMs = firstKillMs; !ended.aborted; waitMs *= 2) {
+      await this.#run(this.#writing, kill).catch(() => undefined)
+      await systemClock.sleep(waitMs, ended)
+    }
   }
 
   /** Counts the statement as running, and translates the errors of the library. */

@@ -73,6 +73,8 @@ export interface TelemetryEngine {
 export interface CommitTurn {
   /** Its inserts have less weight than everything else that computes, where the system allows that. */
   readonly isYielding: boolean
+  /** The organisations that have rows in it. */
+  readonly tenantIds: ReadonlySet<string>
 }
 
 /** The engine refused or failed. The message may quote SQL, so it is for logs, never for clients. */

@@ -36,6 +36,66 @@ async function underWay(): Promise<number> {
   return Number(rows[0]?.n) - 1
 }
 
+/** The kernel's number of the right to change a priority back (capabilities(7)). */
+const mayRaisePriority = 23n
+
+/** Whether the engine may change the priority of its threads; it looks for the right before it does. */
+function hasPriorityRight(): boolean {
+  const effective = /^CapEff:\s*([\da-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  return ((BigInt(`0x${effective}`) >> mayRaisePriority) & 1n) === 1n
+}
+
+/** The nice values of all threads of this process. */
+function niceValues(): Set<number> {
+  const ids = readdirSync('/proc/self/task').map(Number)
+  return new Set(
+    ids.flatMap((id) => {
+      try {
+        return getPriority(id)
+      } catch {
+        return []
+      }
+    }),
+  )
+}
+
+const withPriorities = {
+  skip: hasPriorityRight() ? false : 'this process may not change the priority of a thread',
+}
+
+const yields = () => niceValues().has(yieldingNice())
+
+async function until(isReached: () => boolean): Promise<void> {
+  while (!isReached()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Reads for the attacker until it no longer wants the result. */
+const readUntil = ({ signal }: AbortController) =>
+  assert.rejects(
+    engine.select(endless, { maxSeconds: 600, maxMemoryBytes: 2 ** 29 }, { ...attacker, signal }),
+    { name: 'AbortError' },
+  )
+
+// First, because a neighbour that has read counts as present for a while.
+test(
+  'an organisation with more reads waiting gives way beside one that only sends',
+  withPriorities,
+  async () => {
+    await engine.command(sql`CREATE TABLE sent (N UInt8) ENGINE = MergeTree ORDER BY N`)
+    const wanted = [1, 2, 3, 4].map(() => new AbortController())
+    const reads = wanted.map(readUntil)
+    while ((await underWay()) < 2) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(yields(), false, 'it is alone')
+    const commit = { isYielding: false, tenantIds: new Set(['sender']) }
+    await engine.insert('sent', [{ name: 'N', type: 'UInt8' }], [Buffer.from([7])], commit)
+    wanted[0]?.abort()
+    await until(yields)
+    for (const each of wanted) each.abort()
+    await Promise.all(reads)
+    await until(() => !yields())
+  },
+)
+
 test('the one read of a neighbour is answered after a few of the fifty that another organisation has queued', async () => {
   let answered = 0
   const fifty = Array.from({ length: 50 }, () =>
@@ -108,51 +168,34 @@ test('an aborted read is killed where it runs and never begun where it waits', a
   await engine.select(busy(1000), undefined, attacker)
 })
 
-/** The kernel's number of the right to change a priority back (capabilities(7)). */
-const mayRaisePriority = 23n
-
-/** Whether the engine may change the priority of its threads; it looks for the right before it does. */
-function hasPriorityRight(): boolean {
-  const effective = /^CapEff:\s*([\da-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
-  return ((BigInt(`0x${effective}`) >> mayRaisePriority) & 1n) === 1n
-}
-
-/** The nice values of all threads of this process. */
-function niceValues(): Set<number> {
-  const ids = readdirSync('/proc/self/task').map(Number)
-  return new Set(
-    ids.flatMap((id) => {
-      try {
-        return getPriority(id)
-      } catch {
-        return []
-      }
-    }),
-  )
-}
-
-test('an organisation with more reads waiting beside others gives way to everything else that computes', {
-  skip: hasPriorityRight() ? false : 'this process may not change the priority of a thread',
-}, async () => {
-  const limits = { maxSeconds: 600, maxMemoryBytes: 2 ** 29 }
-  const readUntil = ({ signal }: AbortController) =>
-    assert.rejects(engine.select(endless, limits, { ...attacker, signal }), { name: 'AbortError' })
-  const [first, second] = [new AbortController(), new AbortController()]
-  const yields = () => niceValues().has(yieldingNice())
-  const until = async (isReached: () => boolean) => {
-    while (!isReached()) await new Promise((resolve) => setImmediate(resolve))
+test('a read that is aborted before the engine knows it is killed too', async () => {
+  for (let turns = 0; turns < 30; turns++) {
+    const gone = new AbortController()
+    const read = readUntil(gone)
+    for (let at = 0; at < turns; at++) await new Promise((resolve) => setImmediate(resolve))
+    gone.abort()
+    await read
   }
-  await engine.select(busy(1000), undefined, neighbour)
-  const one = readUntil(first)
-  while ((await underWay()) < 1) await new Promise((resolve) => setImmediate(resolve))
-  assert.equal(yields(), false, 'one read alone keeps its priority')
-  first.abort()
-  await one
-  // The first begins before the others wait.
-  const reads = [1, 2, 3].map(() => readUntil(second))
-  await engine.select(busy(1000), undefined, neighbour)
-  await until(yields)
-  second.abort()
-  await Promise.all(reads)
-  await until(() => !yields())
+  assert.equal(await underWay(), 0)
 })
+
+test(
+  'an organisation with more reads waiting beside others gives way to everything else that computes',
+  withPriorities,
+  async () => {
+    const [first, second] = [new AbortController(), new AbortController()]
+    await engine.select(busy(1000), undefined, neighbour)
+    const one = readUntil(first)
+    while ((await underWay()) < 1) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(yields(), false, 'one read alone keeps its priority')
+    first.abort()
+    await one
+    // The first begins before the others wait.
+    const reads = [1, 2, 3].map(() => readUntil(second))
+    await engine.select(busy(1000), undefined, neighbour)
+    await until(yields)
+    second.abort()
+    await Promise.all(reads)
+    await until(() => !yields())
+  },
+)

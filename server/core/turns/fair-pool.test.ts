@@ -89,6 +89,23 @@ describe('a pool that is shared fairly', () => {
     )
   })
 
+  test('counts owners that work elsewhere for that, who take no members from it', async () => {
+    const { begun, crowding, endAll, lend, pool } = poolOf(2, { atOnceBesideOthers: 1 })
+    pool.noteOther('attacker')
+    const first = [lend('attacker'), lend('attacker'), lend('attacker')]
+    await turn()
+    assert.deepEqual(crowding, [], 'it is alone')
+    await endAll()
+    await Promise.all(first)
+    pool.noteOther('sender')
+    const all = [lend('attacker'), lend('attacker'), lend('attacker')]
+    await turn()
+    assert.equal(begun.length, 3 + 2)
+    assert.deepEqual(crowding, ['attacker', 'attacker'])
+    await endAll()
+    await Promise.all(all)
+  })
+
   test('pauses an owner of whom more waits beside others, serves them meanwhile, and goes on by itself', async () => {
     const { begun, lend, end, endPause, pauses } = poolOf(2, { atOnceByOwner: 1, pausePerMs: 2 })
     const all = [lend('attacker'), lend('attacker'), lend('attacker')]

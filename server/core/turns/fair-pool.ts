@@ -40,7 +40,7 @@ interface KindRule {
 export interface Turn {
   /** No other owner has asked for work lately. */
   readonly isAlone: boolean
-  /** Others have, and more work of this owner waits: it wants more than its share. */
+  /** Others ask or work elsewhere, and more work of this owner waits: it wants more than its share. */
   readonly isCrowding: boolean
 }
 
@@ -50,7 +50,7 @@ interface FairPoolOptions {
   readonly waiting: number
   /** A clock that never goes back, milliseconds. The cost of work is the time it takes by this clock. */
   readonly nowMs: () => number
-  /** Pauses between what an owner asks for, while more of it waits and others ask too; absent: none. */
+  /** Pauses between what an owner asks for, while it crowds others; absent: none. */
   readonly pauses?: {
     /** Returns the milliseconds of a pause after work of this cost; 0 for none. */
     readonly afterMs: (costMs: number) => number
@@ -97,11 +97,14 @@ export class FairPool<Member> {
   #waiting = 0
   #seq = 0
   readonly #askers: Presence
+  /** Askers, and owners whose other work uses the same cores. */
+  readonly #present: Presence
 
   constructor(members: readonly Member[], options: FairPoolOptions) {
     this.#free = [...members]
     this.#options = options
     this.#askers = new Presence(options.nowMs)
+    this.#present = new Presence(options.nowMs)
   }
 
   /** Number of waiting pieces of work. */
@@ -110,12 +113,23 @@ export class FairPool<Member> {
   }
 
   /**
+   * The owner does something that needs no member, such as sending: who crowds the pool crowds it too. It
+   * takes no members from others.
+   */
+  noteOther(owner: string): void {
+    this.#present.note(owner)
+  }
+
+  /**
    * Lends a member until the work has settled. Throws `too_many_requests` at once where too much waits, and
    * the reason of the signal where it aborts before the work has begun.
    */
   async lend<T>(request: LendRequest, work: (member: Member, turn: Turn) => Promise<T>): Promise<T> {
     request.signal?.throwIfAborted()
-    if (request.kind === 'asked') this.#askers.note(request.owner)
+    if (request.kind === 'asked') {
+      this.#askers.note(request.owner)
+      this.#present.note(request.owner)
+    }
     const key = `${request.kind} ${request.owner}`
     const flow = this.#flowOf(key, request)
     this.#requireRoom(flow)
@@ -138,7 +152,7 @@ export class FairPool<Member> {
     }
   }
 
-  /** Makes the rest of what an owner asks for wait after a piece of it, where others ask too. */
+  /** Makes the rest of what an owner asks for wait after a piece of it, where it crowds others. */
   #pause(flow: Flow<Member>, cost: number): void {
     const { pauses } = this.#options
     if (pauses === undefined || flow.kind !== 'asked' || !this.#isCrowding(flow)) return
@@ -153,7 +167,7 @@ export class FairPool<Member> {
   }
 
   #isCrowding({ owner, waiting }: Flow<Member>): boolean {
-    return waiting.length > 0 && !this.#askers.isAlone(owner)
+    return waiting.length > 0 && !this.#present.isAlone(owner)
   }
 
   #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {

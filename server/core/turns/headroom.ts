@@ -1,8 +1,9 @@
 // Keeps a part of the cores free for others. The event loop has a higher priority than the threads that run
-// statements, so one owner whose work fills it also takes the cores from everybody's statements. So while the
-// process uses most of its cores, an owner that has used most of the loop lately pauses after each piece of
-// its work, if an organisation other than itself is present. As soon as enough is free it works without
-// pauses again: where there are free cores nothing is limited.
+// statements, so one owner whose work fills it, or the thread that decodes large bodies, also takes the cores
+// from everybody's statements. So while the process uses most of its cores, an owner that has used most of
+// the loop and of that thread lately pauses after each piece of its work, if an organisation other than
+// itself is present. As soon as enough is free it works without pauses again: where there are free cores
+// nothing is limited.
 
 import { elapsedMs, systemClock } from '../clock.ts'
 import { CoreUse, shortPausePerMs } from './core-use.ts'
@@ -44,7 +45,7 @@ export class Headroom {
     return this.#options.cores.areShort()
   }
 
-  /** Counts work of an owner on the event loop, milliseconds. */
+  /** Counts work of an owner, milliseconds. */
   used(owner: string, ms: number): void {
     this.#use.count(owner, ms)
     if (isOrganisation(owner)) this.#organisations.note(owner)

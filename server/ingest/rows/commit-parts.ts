@@ -2,14 +2,14 @@
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
 
-interface WaitingBatch {
+interface WaitingSlice {
   readonly place: TenantPlace
   /** Size of the encoded rows. */
   readonly bytes: number
 }
 
 /**
- * A commit has no more than this or one batch, bytes of encoded rows. It limits what the engine has in memory
+ * A commit has no more than this, bytes of encoded rows. It limits what the engine has in memory
  * at once, and how long others wait for a commit: some four tenths of a second.
  */
 export const groupBytes = 32 * 1024 * 1024
@@ -35,38 +35,38 @@ export function mayShareCommit(bytes: number, otherBytes: number): boolean {
 const halvedBytes = 16 * 1024 * 1024
 
 /**
- * Returns as many batches as fit into a commit: the next one is always of the organisation that has the
+ * Returns as many slices as fit into a commit: the next one is always of the organisation that has the
  * fewest bytes in it.
  *
- * @param mostOf the most bytes of an organisation; it has at least one batch
+ * @param mostOf the most bytes of an organisation; it has at least one slice
  */
-export function fairPart<Batch extends WaitingBatch>(
-  batches: readonly Batch[],
+export function fairPart<Slice extends WaitingSlice>(
+  slices: readonly Slice[],
   mostOf: (tenantId: string) => number,
-): readonly Batch[] {
-  const waiting = [...Map.groupBy(batches, ({ place }) => place.tenantId).values()].map((own) => ({
+): readonly Slice[] {
+  const waiting = [...Map.groupBy(slices, ({ place }) => place.tenantId).values()].map((own) => ({
     own: own.values(),
     next: own[0],
     bytes: 0,
   }))
   for (const one of waiting) one.own.next()
-  const part: Batch[] = []
+  const part: Slice[] = []
   let bytes = 0
   for (;;) {
     let least: (typeof waiting)[number] | undefined
     for (const one of waiting) {
       if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
     }
-    const batch = least?.next
-    if (least === undefined || batch === undefined) return part
-    if (part.length > 0 && bytes + batch.bytes > groupBytes) return part
-    if (least.bytes > 0 && least.bytes + batch.bytes > mostOf(batch.place.tenantId)) {
+    const slice = least?.next
+    if (least === undefined || slice === undefined) return part
+    if (part.length > 0 && bytes + slice.bytes > groupBytes) return part
+    if (least.bytes > 0 && least.bytes + slice.bytes > mostOf(slice.place.tenantId)) {
       least.next = undefined
       continue
     }
-    part.push(batch)
-    bytes += batch.bytes
-    least.bytes += batch.bytes
+    part.push(slice)
+    bytes += slice.bytes
+    least.bytes += slice.bytes
     least.next = least.own.next().value
   }
 }

@@ -86,12 +86,12 @@ test('the limit ends within ten seconds after the others have sent their last', 
   assert.equal(shares.mostBytes('flood'), groupBytes)
 })
 
-test('a part of a commit has no more of an organisation than it may have, but always one batch', () => {
-  const batch = (tenantId: string, bytes: number) => ({ place: { tenantId, placement: 1 }, bytes })
-  const flood = Array.from({ length: 9 }, () => batch('flood', 3 * megabyte))
-  const calm = batch('calm', megabyte)
+test('a part of a commit has no more of an organisation than it may have, but always one slice', () => {
+  const slice = (tenantId: string, bytes: number) => ({ place: { tenantId, placement: 1 }, bytes })
+  const flood = Array.from({ length: 9 }, () => slice('flood', 3 * megabyte))
+  const calm = slice('calm', megabyte)
   const most = (tenantId: string) => (tenantId === 'flood' ? 8 * megabyte : groupBytes)
   assert.deepEqual(fairPart([...flood, calm], most), [flood[0], calm, flood[1]])
-  const large = batch('flood', 20 * megabyte)
+  const large = slice('flood', 20 * megabyte)
   assert.deepEqual(fairPart([large, ...flood], most), [large])
 })

@@ -10,9 +10,7 @@ import { shortPausePerMs } from '../../core/turns/core-use.ts'
 import { Presence } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
 import { groupBytes } from './commit-parts.ts'
-
-/** The limited part of a commit, bytes of encoded rows: some 0.1 s of an insert, on one core. */
-const limitedBytes = 8 * 1024 * 1024
+import { sliceBytes } from './pending-batch.ts'
 
 interface CommitSharesOptions {
   readonly clock: Pick<Clock, 'steady'>
@@ -52,13 +50,13 @@ export class CommitShares {
    * commit: beside others that send little, everybody sends most.
    */
   isFlood(tenantId: string): boolean {
-    const isMuch = this.#options.reservedBy(tenantId) > limitedBytes
+    const isMuch = this.#options.reservedBy(tenantId) > sliceBytes
     return isMuch && !this.#senders.isAlone(tenantId) && this.#arrivals.hasMost(tenantId)
   }
 
   /** The most bytes of the organisation in the next commit. */
   mostBytes(tenantId: string): number {
-    return this.#senders.isAlone(tenantId) ? groupBytes : limitedBytes
+    return this.#senders.isAlone(tenantId) ? groupBytes : sliceBytes
   }
 
   /** A commit with rows of these organisations, which began at `beganMs`, has ended. */

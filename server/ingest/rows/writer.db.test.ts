@@ -456,7 +456,7 @@ describe('the buffer', () => {
     const sent = [large(), large(), large(), large()].map((rows) => commit(writer, flood, rows))
     const calmly = commit(writer, calm, logs(7))
     await runUntil(clock, [calmly])
-    assert.equal(inserts[0]?.rows, 12 + 7)
+    assert.equal(inserts[0]?.rows, 6 + 7)
     await runUntil(clock, sent)
     assert.deepEqual([await count(flood), await count(calm)], [48, 7])
   })
@@ -469,7 +469,7 @@ describe('the buffer', () => {
     })
     const [flood, calm] = [newPlace(1), newPlace(2)]
     await runUntil(clock, [commit(writer, calm, logs(7))])
-    const sent = [1, 2].map(() => commit(writer, flood, logs(12, 'x'.repeat(2 ** 20))))
+    const sent = [1, 2, 3].map(() => commit(writer, flood, logs(7, 'x'.repeat(2 ** 20))))
     await runUntil(clock, [commit(writer, calm, logs(7))])
     await clock.advance(3000)
     engineDoor.open()
@@ -479,10 +479,84 @@ describe('the buffer', () => {
     await runUntil(clock, sent)
     assert.deepEqual(
       inserts.flatMap(({ placements }) => [...placements]),
-      [2, 1, 2, 2, 1],
+      [2, 1, 2, 2, 1, 1],
     )
     assert.ok(clock.nowMs() - endedMs >= 3000)
-    assert.deepEqual([await count(flood), await count(calm)], [24, 21])
+    assert.deepEqual([await count(flood), await count(calm)], [21, 21])
+  })
+
+  test('the rows of a large request are committed in slices, beside a neighbour’s rows', async () => {
+    const here = scene({ bufferBytes: 2 ** 27 })
+    const { clock, inserts, writer } = here
+    const [large, calm] = [newPlace(), newPlace()]
+    await commitNow(here, calm, logs(7))
+    const sent = commit(writer, large, [...logs(20, 'x'.repeat(2 ** 20)), batchOf('otel_traces', [startNs])])
+    await runUntil(clock, [commit(writer, calm, logs(7))])
+    assert.equal(writer.bufferedBytes > 20 * 2 ** 20, true, 'the memory of a request is one')
+    await runUntil(clock, [sent])
+    await sent
+    assert.deepEqual(
+      inserts.map(({ table, rows }) => [table, rows]),
+      [
+        ['otel_logs', 7],
+        ['otel_logs', 6 + 7],
+        ['otel_logs', 6],
+        ['otel_logs', 6],
+        ['otel_logs', 2],
+        ['otel_traces', 1],
+      ],
+    )
+    assert.deepEqual([await count(large), await count(large, 'otel_traces'), await count(calm)], [20, 1, 14])
+    assert.deepEqual([writer.totals.rows, writer.bufferedBytes], [35, 0])
+  })
+
+  test('a large request of an organisation that is alone is one commit', async () => {
+    const here = scene({ bufferBytes: 2 ** 27 })
+    const place = newPlace()
+    await commitNow(here, place, logs(20, 'x'.repeat(2 ** 20)))
+    assert.equal(here.writer.totals.commits, 1)
+    assert.equal(await count(place), 20)
+  })
+
+  test('a large request of which a slice fails is refused to be retried, and the rest is not committed', async () => {
+    const here = scene({
+      bufferBytes: 2 ** 27,
+      beforeInsert: async (nth) => {
+        if (nth === 3) throw new Error('the second slice fails')
+      },
+    })
+    const { clock, inserts, writer } = here
+    const [large, calm] = [newPlace(1), newPlace(2)]
+    await commitNow(here, calm, logs(7))
+    const sent = commit(writer, large, logs(20, 'x'.repeat(2 ** 20)))
+    const [result] = await runUntil(clock, [sent])
+    assert.equal(result?.status === 'rejected' && result.reason.code, 'overloaded')
+    await commitNow(here, large, logs(1))
+    assert.deepEqual(
+      inserts.map(({ rows }) => rows),
+      [7, 6, 6, 1],
+    )
+    assert.deepEqual([await count(large), writer.bufferedBytes], [6 + 1, 0])
+  })
+
+  test('a large request of which a slice is committed does not give way to another organisation', async () => {
+    const engineDoor = door()
+    const { clock, inserts, writer } = scene({
+      bufferBytes: 21 * 2 ** 20,
+      beforeInsert: async (nth) => (nth === 2 ? engineDoor.passed : undefined),
+    })
+    const [large, calm] = [newPlace(1), newPlace(2)]
+    await runUntil(clock, [commit(writer, calm, logs(7))])
+    const sent = commit(writer, large, logs(20, 'x'.repeat(2 ** 20)))
+    while (inserts.length < 2) {
+      await turn()
+      if (clock.waiting > 0) await clock.advance(commitDelayMs)
+    }
+    await assert.rejects(commit(writer, calm, logs(3, 'x'.repeat(2 ** 20))), { code: 'overloaded' })
+    engineDoor.open()
+    await runUntil(clock, [sent])
+    await sent
+    assert.equal(await count(large), 20)
   })
 
   test('a placement with few rows does not wait for the commit of one with many', async () => {
@@ -520,6 +594,7 @@ describe('the buffer', () => {
     const sent = [...large(one), ...large(two)]
     for (let i = 0; i < 20; i++) await step()
     const lately = commit(writer, late, logs(5))
+    await clock.advance(commitDelayMs)
     for (let i = 0; i < 20; i++) await step()
     assert.equal(inserts.length, 2, 'a third commit was begun')
     engineDoors[0]?.open()

@@ -1,27 +1,29 @@
 // Group commits: many small HTTP requests, few inserts. Each partition in a commit costs the engine about as
 // much as a thousand rows, so rows that arrive for a placement within a short time are inserted together. A
 // commit has few placements, those that waited longest and have about as many rows. Of a placement with many
-// waiting rows it has only a part, so that nobody waits for all of them. Under load groups grow by
-// themselves, and the number of parts does not. A request is acknowledged when all its rows are committed,
-// never before. The buffer is limited, and organisations share it fairly (core/fair-shares): above the limit,
-// requests of those that use the most are refused with a response that can be retried, and the process does
-// not grow. An organisation that sends most of all has small commits with pauses while others send
-// (commit-shares.ts). docs/decisions/0001 and 0033 have the measurements.
+// waiting rows it has only a part, so that nobody waits for all of them, and the rows of a large request are
+// divided for that. Under load groups grow by themselves, and the number of parts does not. A request is
+// acknowledged when all its rows are committed, never before. The buffer is limited, and organisations share
+// it fairly (core/fair-shares): above the limit, requests of those that use the most are refused with a
+// response that can be retried, and the process does not grow. An organisation that sends most of all has
+// small commits with pauses while others send (commit-shares.ts). docs/decisions/0001 and 0033 have the
+// measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
-import { FairShares, type Share } from '../../core/turns/fair-shares.ts'
+import { FairShares } from '../../core/turns/fair-shares.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
-import { type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
+import type { RowBatch } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
-import { type TableName, tables } from '../../telemetry/schema/tables.ts'
+import { tables } from '../../telemetry/schema/tables.ts'
 import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
+import { PendingBatch, type RowSlice } from './pending-batch.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -42,25 +44,14 @@ interface WriterOptions {
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 
-interface PendingBatch {
-  readonly place: TenantPlace
-  /** Rows by table; more than one buffer where the batch has a table twice. */
-  readonly encoded: readonly (readonly [TableName, Buffer])[]
-  readonly rows: number
-  readonly bytes: number
-  /** Its share of the buffer; it can't be taken back after a commit with the batch has begun. */
-  readonly share: Share
-  readonly settle: (error: Error | null) => void
-}
-
-/** The waiting batches of one placement. */
+/** The waiting rows of one placement. */
 interface Queue {
   sinceMs: number
   /** Queues with lower numbers are committed first. */
   order: number
   /** Whether a commit has taken a part of it. */
   isRest: boolean
-  batches: PendingBatch[]
+  slices: RowSlice[]
   bytes: number
 }
 
@@ -132,10 +123,7 @@ export class IngestWriter {
     assertOwn(place, batch)
     if (this.#closed) throw new AppError('not_ready', { retryAfterSeconds })
     if (this.#options.gate.refuses(place, batch)) throw new AppError('erasing', { retryAfterSeconds })
-    const encoded = batch.map((part) => [part.table, part.bytes] as const)
-    const bytes = encoded.reduce((sum, [, rows]) => sum + rows.length, 0)
-    const rows = batch.reduce((sum, part) => sum + rowCount(part), 0)
-    const committed = this.#enqueue({ place, encoded, rows, bytes })
+    const { committed } = this.#enqueue(place, batch)
     this.#options.gate.track(place.tenantId, committed)
     this.#loop ??= this.#run()
     return committed
@@ -148,46 +136,44 @@ export class IngestWriter {
     await this.#loop
   }
 
-  /** Resolves when the batch is committed. Throws `overloaded` where there is no memory left for it. */
-  #enqueue(batch: Omit<PendingBatch, 'share' | 'settle'>): Promise<void> {
-    const { tenantId, placement } = batch.place
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const share = this.#shares.open(tenantId, () => this.#drop(pending))
-    const settle = (error: Error | null) => {
-      share.release()
-      if (error === null) resolve()
-      else reject(error)
-    }
-    const pending: PendingBatch = { ...batch, share, settle }
-    if (!share.grow(batch.bytes)) {
-      share.release()
-      throw new AppError('overloaded', { retryAfterSeconds })
-    }
+  /** Throws `overloaded` where there is no memory left for the rows. */
+  #enqueue(place: TenantPlace, rows: RowBatch): PendingBatch {
+    const { placement, tenantId } = place
+    const refused = new AppError('overloaded', { retryAfterSeconds })
+    const batch = new PendingBatch(place, rows, (pending) =>
+      this.#shares.open(tenantId, () => this.#refuse([pending], refused)),
+    )
+    if (!batch.reserve()) throw refused
     this.#commitShares.count(tenantId, batch.bytes)
     const known = this.#queues.get(placement)
     const queue = known ?? this.#newQueue()
-    queue.batches.push(pending)
+    queue.slices.push(...batch.slices)
     queue.bytes += batch.bytes
     this.#queues.set(placement, queue)
     if (known === undefined || queue.bytes >= dueBytes) this.#pause.abort()
-    return promise
+    return batch
   }
 
   #newQueue(): Queue {
     const sinceMs = this.#options.clock.nowMs()
-    return { sinceMs, order: this.#order++, isRest: false, batches: [], bytes: 0 }
+    return { sinceMs, order: this.#order++, isRest: false, slices: [], bytes: 0 }
   }
 
-  /** Refuses a waiting batch in favour of an organisation that uses less. */
-  #drop(batch: PendingBatch): void {
-    const { placement } = batch.place
-    const queue = this.#queues.get(placement)
-    if (queue !== undefined) {
-      queue.batches = queue.batches.filter((other) => other !== batch)
-      queue.bytes -= batch.bytes
-      if (queue.batches.length === 0) this.#queues.delete(placement)
+  /** Refuses batches, and leaves out what still waits of them. */
+  #refuse(batches: readonly PendingBatch[], error: AppError): void {
+    const refused = new Set(batches)
+    for (const placement of new Set(batches.map(({ place }) => place.placement))) {
+      const queue = this.#queues.get(placement)
+      if (queue !== undefined) this.#keep(placement, queue, ({ batch }) => !refused.has(batch))
     }
-    batch.settle(new AppError('overloaded', { retryAfterSeconds }))
+    for (const batch of refused) batch.refuse(error)
+  }
+
+  /** Leaves the slices in the queue for which `isKept` returns true. */
+  #keep(placement: number, queue: Queue, isKept: (slice: RowSlice) => boolean): void {
+    queue.slices = queue.slices.filter(isKept)
+    queue.bytes = queue.slices.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (queue.slices.length === 0) this.#queues.delete(placement)
   }
 
   /** While commits run, the next groups collect rows. */
@@ -203,10 +189,10 @@ export class IngestWriter {
     this.#loop = null
   }
 
-  #begin(group: readonly PendingBatch[]): void {
+  #begin(group: readonly RowSlice[]): void {
     const placements = new Set(group.map(({ place }) => place.placement))
     this.#committing.add(placements)
-    for (const { share } of group) share.keep()
+    for (const { batch } of group) batch.begin()
     void this.#options.locks
       .exclusively([...placements], () => this.#commitLocked(group))
       .then(() => {
@@ -231,7 +217,7 @@ export class IngestWriter {
           const waiting = this.#queues.get(placement)
           if (waiting === undefined) return
           const part = this.#takePart(placement, waiting)
-          for (const { share } of part) share.keep()
+          for (const { batch } of part) batch.begin()
           await this.#commitLocked(part)
         })
         .then(() => {
@@ -251,7 +237,7 @@ export class IngestWriter {
     this.#pause.abort()
   }
 
-  #takeDue(): PendingBatch[] {
+  #takeDue(): RowSlice[] {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
@@ -268,18 +254,16 @@ export class IngestWriter {
   }
 
   /**
-   * Returns the batches of a placement for one commit: all, or as many as fit, with about equal bytes of each
+   * Returns the slices of a placement for one commit: all, or as many as fit, with about equal bytes of each
    * organisation and none of those that pause.
    */
-  #takePart(placement: number, queue: Queue): readonly PendingBatch[] {
+  #takePart(placement: number, queue: Queue): readonly RowSlice[] {
     const shares = this.#commitShares
-    const ready = queue.batches.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
+    const ready = queue.slices.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
     const part = fairPart(ready, (tenantId) => (this.#closed ? groupBytes : shares.mostBytes(tenantId)))
     const taken = new Set(part)
-    queue.batches = queue.batches.filter((batch) => !taken.has(batch))
-    for (const { bytes } of part) queue.bytes -= bytes
     queue.isRest = true
-    if (queue.batches.length === 0) this.#queues.delete(placement)
+    this.#keep(placement, queue, (slice) => !taken.has(slice))
     return part
   }
 
@@ -321,7 +305,7 @@ export class IngestWriter {
   /** The time for which every organisation of the queue pauses. */
   #pauseMs(queue: Queue): number {
     let leastMs = Number.POSITIVE_INFINITY
-    for (const { place } of queue.batches) {
+    for (const { place } of queue.slices) {
       leastMs = Math.min(leastMs, this.#commitShares.pauseMs(place.tenantId))
       if (leastMs === 0) return 0
     }
@@ -329,32 +313,33 @@ export class IngestWriter {
   }
 
   /** Commits what the placements of a group still accept, under their locks. */
-  async #commitLocked(group: readonly PendingBatch[]): Promise<void> {
+  async #commitLocked(group: readonly RowSlice[]): Promise<void> {
     // A placement may have been closed after the batch was accepted.
     const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
     this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
-    for (const batch of group) {
-      if (!open.includes(batch)) batch.settle(new AppError('erasing', { retryAfterSeconds }))
-    }
+    const closed = group.filter((slice) => !open.includes(slice)).map(({ batch }) => batch)
+    this.#refuse(closed, new AppError('erasing', { retryAfterSeconds }))
   }
 
-  async #commitOpen(group: readonly PendingBatch[]): Promise<void> {
+  async #commitOpen(group: readonly RowSlice[]): Promise<void> {
     try {
       await this.#insertAll(group)
     } catch (cause) {
       this.totals.failedCommits++
       this.#options.logger.error({ err: cause }, 'a commit failed; its senders should repeat it')
       const error = await this.#refusalFor(cause)
-      for (const batch of group) batch.settle(error)
+      this.#refuse(
+        group.map(({ batch }) => batch),
+        error,
+      )
       return
     }
     this.totals.commits++
-    for (const batch of group) {
-      this.totals.rows += batch.rows
-      for (const [, bytes] of batch.encoded) rowMemory.giveBack(bytes)
-      batch.settle(null)
+    for (const { batch, rows } of group) {
+      this.totals.rows += rows
+      batch.sliceCommitted()
     }
   }
 
@@ -370,10 +355,11 @@ export class IngestWriter {
    * Inserts the tables at once, then syncs. Settles when all have, also where one fails: an erasure waits for
    * this.
    */
-  async #insertAll(group: readonly PendingBatch[]): Promise<void> {
+  async #insertAll(group: readonly RowSlice[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
-    const isYielding = group.every(({ place }) => this.#commitShares.isFlood(place.tenantId))
-    const commit = { isYielding }
+    const tenantIds = new Set(group.map(({ place }) => place.tenantId))
+    const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isFlood(tenantId))
+    const commit = { isYielding, tenantIds }
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
         encoded.flatMap(([name, bytes]) => (name === table ? bytes : [])),

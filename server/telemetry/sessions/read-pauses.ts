@@ -1,7 +1,7 @@
-// Pauses between the reads of an organisation of which more wait, while others read too and cores are short.
-// With the right to, the engine gives such reads a low priority instead, and they use what others leave
-// (statement-settings.ts). Without it, a read that has begun takes its part of the cores from everybody's
-// commits and erasures, so the next one begins later.
+// Pauses between the reads of an organisation of which more wait, while others read or send and cores are
+// short. With the right to, the engine gives such reads a low priority instead, and they use what others
+// leave (statement-settings.ts). Without it, a read that has begun takes its part of the cores from
+// everybody's commits and erasures, so the next one begins later.
 
 import { systemClock } from '../../core/clock.ts'
 import { CoreUse, shortPausePerMs } from '../../core/turns/core-use.ts'
