@@ -136,7 +136,7 @@ export async function untilRequested(dirs: BackupDirs): Promise<void> {
   await withRegister(dirs, (register) =>
     waitFor(
       () => register.list(),
-      (rows) => rows.length > 0,
+      (rows) => rows.some(({ status }) => status === 'requested'),
     ),
   )
 }

@@ -1,14 +1,14 @@
 // Backup and restore of the whole service: a backup during ingest loses nothing that was acknowledged before
 // it; a restore replaces all or nothing; and what was erased after a backup is erased again before anything
-// can be read, with either control plane. A command that is tested has its own process, and so has what is
-// killed; elsewhere a test calls what the command calls. Two organisations send the same rows.
+// can be read, with either control plane. What is killed has its own process, and so has a command that waits
+// for it. Two organisations send the same rows.
 
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { restoreBackup } from '../../server/backup/restore.ts'
+import { restoreBackup, settleRestore } from '../../server/backup/restore.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import {
@@ -38,6 +38,7 @@ import {
   takeBackupHere,
   untilRequested,
 } from './backup-dirs.ts'
+import { configOf } from './backup-service.ts'
 import {
   assertGuarded,
   type ErasedSince,
@@ -64,7 +65,7 @@ const erasedSinceBackup = madeOnce(async (): Promise<ErasedSince> => {
 })
 
 describe('telemetry erased after a backup', () => {
-  test('is erased again before anything can be read, because the kept control plane has its request', async () => {
+  test('is erased again before anything can be read, because the kept control plane has its request, and is listed with the backups that have it', async () => {
     const since = await erasedSinceBackup()
     const { dirs, backupId, requestId } = since
     const out = await restored(dirs, backupId)
@@ -80,6 +81,14 @@ describe('telemetry erased after a backup', () => {
     await service.terminate()
     const again = await serveReady(dirs)
     assert.deepEqual(await eventsOf(again, requestId), events, 'a later start has nothing to do')
+
+    const waiting = await readDeletion(again, requestId)
+    const [line = ''] = (await lethe(dirs, 'backup', 'list')).out.split('\n')
+    const expires = /expires (\S+)/.exec(line)?.[1]
+    assert.equal(waiting.backups_clear_by, expires)
+    const removed = await lethe(dirs, 'backup', 'remove', backupId)
+    assert.equal(removed.code, 0, removed.err)
+    assert.notEqual((await readDeletion(again, requestId)).backups_clear_by, expires)
     await again.terminate()
   })
 
@@ -152,19 +161,6 @@ describe('telemetry erased after a backup', () => {
     await restoreHere(dirs, backupId, true)
     await (await assertGuarded(dirs, { dirs, backupId, requestId })).terminate()
   })
-
-  test('is listed with the backups that have it, until they are removed', async () => {
-    const { dirs, backupId, requestId } = await erasedSinceBackup()
-    const service = await serveReady(dirs)
-    const waiting = await readDeletion(service, requestId)
-    const [line = ''] = (await lethe(dirs, 'backup', 'list')).out.split('\n')
-    const expires = /expires (\S+)/.exec(line)?.[1]
-    assert.equal(waiting.backups_clear_by, expires)
-    const removed = await lethe(dirs, 'backup', 'remove', backupId)
-    assert.equal(removed.code, 0, removed.err)
-    assert.notEqual((await readDeletion(service, requestId)).backups_clear_by, expires)
-    await service.terminate()
-  })
 })
 
 /** A hash of every file in the folder, by its path. */
@@ -180,13 +176,11 @@ describe('a journal that can’t be trusted', () => {
   test('stops a restore with the backup’s control plane where it is lost, unless that is accepted', async () => {
     const { dirs, backupId } = await erasedSinceBackup()
     rmSync(join(dirs.backupDir, 'erasures.ndjson'))
+    const before = filesBelow(dirs.dataDir)
     const refused = await lethe(dirs, 'backup', 'restore', backupId, '--control-plane', 'from-backup')
     assert.equal(refused.code, 1)
     assert.match(refused.err, /^lethe: There is no .*erasures\.ndjson: .* --without-journal\.$/)
-    const untouched = await serveReady(dirs)
-    assert.deepEqual(await bodiesOf(untouched, acme), kept)
-    await untouched.terminate()
-    rmSync(join(dirs.backupDir, 'erasures.ndjson'), { force: true })
+    assert.deepEqual(filesBelow(dirs.dataDir), before)
     await restored(dirs, backupId, '--control-plane', 'from-backup', '--without-journal')
     const service = await serveReady(dirs)
     assert.deepEqual(await bodiesOf(service, acme), rows, 'as was accepted')
@@ -204,7 +198,7 @@ describe('a journal that can’t be trusted', () => {
 })
 
 describe('a backup', () => {
-  test('beside ingest has every row that was acknowledged before it, each once', async () => {
+  test('beside ingest has every row that was acknowledged before it, each once, and is not restored beside a service', async () => {
     const dirs = newBackupDirs()
     const service = await populated(dirs)
     const acknowledged: string[] = []
@@ -241,27 +235,53 @@ describe('a backup', () => {
       [],
     )
     assert.deepEqual(await bodiesOf(again, globex), rows)
+
+    assert.equal(await send(again, acme, ['later'], 300), 200)
+    const refused = await lethe(dirs, 'backup', 'restore', backupId)
+    assert.match(refused.err, /Another process uses the data folder/)
+    assert.equal(refused.code, 1)
+    assert.deepEqual(await bodiesOf(again, acme), [...found, 'later'].sort())
+    assert.deepEqual(await bodiesOf(again, globex), rows)
     await again.terminate()
   })
 
-  test('is also taken without a service', async () => {
+  /** One service after the other on the same folder: what was started again after a kill is killed next. */
+  let running: { readonly dirs: BackupDirs; readonly service: Child } | null = null
+  const startedAnew = async (standStill: string) => {
     const dirs = newBackupDirs()
-    await (await populated(dirs)).terminate()
-    const backupId = await takeBackup(dirs)
-    await restoreHere(dirs, backupId, true)
-    const service = await serveReady(dirs)
-    assert.deepEqual(await bodiesOf(service, acme), rows)
-    await service.terminate()
-  })
-
-  test('that was requested before the service was killed is taken by the restarted service', async () => {
-    const dirs = newBackupDirs()
-    const service = await serveInChild(dirs, {
-      organisations: [acme, globex],
-      standStill: 'before partition step',
-    })
+    const service = await serveInChild(dirs, { organisations: [acme, globex], standStill })
     await service.ready
     await sendRows(service)
+    return { dirs, service }
+  }
+  const duringErasure = 'before partition step'
+  /** The test of what it does after any crash has the other points (server/backup/backups.db.test.ts). */
+  for (const [point, status, next] of [
+    ['backup engine copied', 'failed', 'backup in place'],
+    ['backup in place', 'ready', duringErasure],
+  ] as const) {
+    test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
+      const { dirs, service } = running ?? (await startedAnew(point))
+      running = null
+      const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
+      await service.standing
+      await service.kill()
+      // The command leaves the folder to the restarted service.
+      await command.saying
+      const again = await serveInChild(dirs, { standStill: next })
+      await again.ready
+      const { code, err } = await command.ended
+      assert.equal(code, status === 'ready' ? 0 : 1, err)
+      if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
+      const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
+      assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
+      assert.deepEqual(await bodiesOf(again, acme), rows)
+      running = { dirs, service: again }
+    })
+  }
+
+  test('that was requested before the service was killed is taken by the restarted service', async () => {
+    const { dirs, service } = running ?? (await startedAnew(duringErasure))
     const body = JSON.stringify({ scope: 'all', confirm: 'globex' })
     assert.equal(
       (await ask(service, globex.secret, '/usage/storage/deletions', { method: 'POST', body })).status,
@@ -278,49 +298,15 @@ describe('a backup', () => {
     assert.deepEqual(await bodiesOf(again, acme), rows)
     await again.terminate()
   })
-
-  const killedAt = [
-    ['backup engine copied', 'failed'],
-    ['backup sealed', 'failed'],
-    ['backup in place', 'ready'],
-  ] as const
-  /** What the test before has started again after its kill; null where that test has failed. */
-  let running: { readonly dirs: BackupDirs; readonly service: Child } | null = null
-  const startAnew = async (standStill: string) => {
-    const dirs = newBackupDirs()
-    const service = await serveInChild(dirs, { organisations: [acme, globex], standStill })
-    await service.ready
-    await sendRows(service)
-    return { dirs, service }
-  }
-  for (const [i, [point, status]] of killedAt.entries()) {
-    test(`that kill -9 ends at "${point}" is ${status} after the next start`, async () => {
-      const { dirs, service } = running ?? (await startAnew(point))
-      running = null
-      const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
-      await service.standing
-      await service.kill()
-      // The command leaves the folder to the restarted service.
-      await command.saying
-      const again = await serveInChild(dirs, { standStill: killedAt[i + 1]?.[0] ?? null })
-      await again.ready
-      const { code, err } = await command.ended
-      assert.equal(code, status === 'ready' ? 0 : 1, err)
-      if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)
-      const names = readdirSync(dirs.backupDir).filter((name) => name !== 'erasures.ndjson')
-      assert.equal(names.length, status === 'ready' ? 1 : 0, names.join())
-      assert.deepEqual(await bodiesOf(again, acme), rows)
-      running = { dirs, service: again }
-    })
-  }
 })
 
 describe('a restore', () => {
-  /** A stopped service that got a row and a token after its backup. */
+  /** A stopped service that got a row and a token after its backup, which was taken without a service. */
   const grownSinceBackup = madeOnce(async () => {
     const dirs = newBackupDirs()
-    const service = await populated(dirs)
-    const backupId = await takeBackupHere(dirs)
+    await (await populated(dirs)).terminate()
+    const backupId = await takeBackup(dirs)
+    const service = await serveReady(dirs)
     assert.equal(await send(service, acme, ['later'], 300), 200)
     const created = await ask(service, acme.secret, '/tokens', {
       method: 'POST',
@@ -333,17 +319,21 @@ describe('a restore', () => {
     return { dirs, backupId, token }
   })
 
-  for (const [point, isDone] of [
-    ['restore built', false],
-    ['restore promised', true],
-    ['restore old engine removed', true],
-    ['restore old log removed', true],
-    ['restore in place', true],
+  for (const [point, isDone, laterPoints] of [
+    ['restore built', false, []],
+    ['restore promised', true, ['restore old engine removed', 'restore old log removed', 'restore in place']],
   ] as const) {
-    test(`that kill -9 ends at "${point}" leaves ${isDone ? 'the backup' : 'what was there'}`, async () => {
+    const interrupted = isDone ? ', also where its completion is interrupted at each later point' : ''
+    test(`that kill -9 ends at "${point}" leaves ${isDone ? 'the backup' : 'what was there'}${interrupted}`, async () => {
       const { backupId, dirs, token } = await grownSinceBackup()
       const backup = join(dirs.backupDir, backupId)
       await killRestoreAt(dirs, point, { backup, isControlReplaced: true })
+      for (const later of laterPoints) {
+        const endAt = async (name: string) => {
+          if (name === later) throw new Error(later)
+        }
+        await assert.rejects(settleRestore(configOf(dirs.settings), endAt), { message: later })
+      }
       const again = await serveReady(dirs)
       assert.deepEqual(await bodiesOf(again, acme), isDone ? rows : ['later', ...rows])
       assert.deepEqual(await bodiesOf(again, globex), rows)
@@ -364,11 +354,6 @@ describe('a restore', () => {
       assert.match(err, reason)
       assert.equal(code, 1)
     }
-    const service = await serveReady(dirs)
-    await refused(/Another process uses the data folder/, backupId)
-    assert.deepEqual(await bodiesOf(service, acme), ['later', ...rows])
-    assert.deepEqual(await bodiesOf(service, globex), rows)
-    await service.terminate()
     const before = filesBelow(dirs.dataDir)
     const copied = filesBelow(backup)
     await refused(/There is no backup bak_00000000000000000000000000/, 'bak_00000000000000000000000000')

@@ -1,6 +1,7 @@
 // Commands that are clients of a service: what they request over HTTP with a token, what they show before
 // they erase, how they follow an erasure, and the sentence and exit code of every way in which that can fail.
-// Each runs in its own process and knows only the address of the service.
+// They know only the address of the service. Those of a terminal, one that is watched while others run, and
+// one that fails have processes of their own.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -12,7 +13,7 @@ import { after, afterEach, before, test } from 'node:test'
 import { DeletionRequest } from '../../contract/deletion/requests.ts'
 import { temporaryFolder } from '../fixtures.ts'
 import { waitFor } from '../wait-for.ts'
-import { type Ended, nodeWords, runLethe } from './command-line.ts'
+import { type Ended, nodeWords, runAlone, runLethe } from './command-line.ts'
 import { Barrier, instant, minute } from './erasing.ts'
 import { type Service, startService, type Tenant, tenants, type Who } from './service.ts'
 import { readSample, sendSample } from './telemetry.ts'
@@ -140,7 +141,7 @@ test('a watched erasure shows each change as a line, and one that is not complet
   barrier.close()
   const range = `erase range --from ${instant(50)} --until ${instant(60)} --confirm acme --json`
   const asked = JSON.parse((await lethe(range)).out)
-  const watching = lethe(`deletions watch ${asked.request_id}`)
+  const watching = runAlone(environment(), ['deletions', 'watch', asked.request_id])
   const asJson = lethe(`deletions watch ${asked.request_id} --json`)
   const shown = () => service.read(`/usage/storage/deletions/${asked.request_id}`, DeletionRequest)
   await waitFor(shown, ({ status }) => status === 'running')
@@ -211,7 +212,7 @@ test('for a service that is away, elsewhere or another program, the error says w
   const moved = await lethe('erase all --dry-run', { LETHE_URL: there })
   assert.deepEqual([moved.code, /redirects to https:\/\/elsewhere/.test(moved.err)], [3, true], moved.err)
   await new Promise((resolve) => stranger.close(resolve))
-  const gone = await lethe('usage', { LETHE_URL: there })
+  const gone = await runAlone({ ...environment(), LETHE_URL: there }, ['usage'])
   assert.equal(gone.code, 3)
   assert.match(gone.err, /nothing listens there. Start the service \(lethe serve\), or set LETHE_URL/)
   for (const { err } of [html, moved, gone]) assert.ok(!err.includes(service.secretOf('acme/owner')))

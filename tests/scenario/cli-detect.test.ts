@@ -1,4 +1,4 @@
-// `lethe detect`, in a process of its own as a person runs it: files and standard input, whole or as a
+// `lethe detect` as a person runs it: files and standard input, whole or as a
 // detector of the service would have seen them, in text, JSON and pictures, and what it refuses.
 
 import assert from 'node:assert/strict'

@@ -1,5 +1,6 @@
 // The command line as an operator uses it: a first start, a later one, tokens beside a running service, and
-// the ways in which a start or a stop can fail. Every command runs in its own process.
+// the ways in which a start or a stop can fail. The service has its own process, and so have a command that
+// prints a secret and one that fails.
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -13,7 +14,7 @@ import { promisify } from 'node:util'
 import { version } from '../../server/core/process/version.ts'
 import { temporaryFolders } from '../fixtures.ts'
 import { waitFor } from '../wait-for.ts'
-import { nodeWords, runLethe } from './command-line.ts'
+import { nodeWords, runAlone, runLethe } from './command-line.ts'
 
 const running = new Set<ChildProcess>()
 after(() => {
@@ -175,7 +176,8 @@ describe('a service that the variables of an operator create', () => {
   })
 
   test('applies at its next request which tokens are created, listed and revoked beside it', async () => {
-    const made = await lethe(env, 'token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall')
+    const create = ['token', 'create', '--org', 'acme', '--role', 'viewer', '--name', 'wall']
+    const made = await runAlone(env, create)
     assert.deepEqual([made.code, (await me(service.address, made.out)).body.role], [0, 'viewer'])
 
     const list = await lethe(env, 'token', 'list', '--org', 'acme')
@@ -274,7 +276,7 @@ test('output that can’t be written is a sentence and a failure', async () => {
 })
 
 test('a command does not create a mistyped data folder', async () => {
-  const refused = await lethe(environment(newDataDir()), 'token', 'list', '--org', 'acme')
+  const refused = await runAlone(environment(newDataDir()), ['token', 'list', '--org', 'acme'])
   assert.equal(refused.code, 1)
   assert.match(refused.err, /LETHE_DATA_DIR/)
 })

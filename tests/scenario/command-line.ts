@@ -1,9 +1,12 @@
-// Runs the command line in its own process until it ends.
+// Runs the command line until it ends: in one process for all commands of a test file, because the start of a
+// process costs more than most commands, or in a process of its own.
 
-import { execFile } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import type { Order } from './command-line-child.ts'
 
 const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
+const childProgram = fileURLToPath(new URL('command-line-child.ts', import.meta.url))
 export const nodeFlags = ['--disable-warning=ExperimentalWarning'] as const
 export const nodeWords = [...nodeFlags, program] as const
 
@@ -16,12 +19,26 @@ export interface Ended {
   readonly err: string
 }
 
-/** `input` is its standard input; empty where absent. */
-export function runLethe(
-  env: Readonly<Record<string, string | undefined>>,
-  words: readonly string[],
-  input = '',
-): Promise<Ended> {
+/** Settings by their environment variable. */
+type Environment = Readonly<Record<string, string | undefined>>
+
+let shared: ChildProcess | null = null
+/** Resolves when the last command that was requested of the shared process has ended. */
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * Runs a command in the shared process, after those before it; the service in a process of its own. `input`
+ * is its standard input; empty where absent.
+ */
+export function runLethe(env: Environment, words: readonly string[], input = ''): Promise<Ended> {
+  if (words[0] === 'serve') return runAlone(env, words, input)
+  const ended = last.then(() => order({ env, words, input }))
+  last = ended.catch(() => {})
+  return ended
+}
+
+/** Runs a command in a process of its own. */
+export function runAlone(env: Environment, words: readonly string[], input = ''): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const options = { env: { ...nodeEnvironment, ...env } }
     const child = execFile(process.execPath, [...nodeWords, ...words], options, (error, stdout, stderr) => {
@@ -31,5 +48,31 @@ export function runLethe(
     })
     child.stdin?.on('error', () => {})
     child.stdin?.end(input)
+  })
+}
+
+/**
+ * The shared process keeps this one alive only while a command runs, and ends after it. If a command has left
+ * something open it does not end, and neither does the run of the tests.
+ */
+function order(order: Order): Promise<Ended> {
+  const child =
+    shared ?? fork(childProgram, { execArgv: [...nodeFlags], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  shared = child
+  child.ref()
+  child.channel?.ref()
+  return new Promise<Ended>((resolve, reject) => {
+    const fail = (code: number | null) => {
+      shared = null
+      reject(new Error(`The process of the commands ended with ${code} at: ${order.words.join(' ')}`))
+    }
+    child.once('exit', fail)
+    child.once('message', (ended: Ended) => {
+      child.off('exit', fail)
+      child.unref()
+      child.channel?.unref()
+      resolve(ended)
+    })
+    child.send(order)
   })
 }
