@@ -25,6 +25,8 @@ const controlPlanes: Readonly<Record<string, ControlPlane>> = {
 
 const chosen = process.env.LETHE_TEST_CONTROL_PLANE ?? 'sqlite'
 
+export const isOnPostgres = chosen === 'postgres'
+
 function chosenPlane(): ControlPlane {
   const plane = controlPlanes[chosen]
   if (plane === undefined) {

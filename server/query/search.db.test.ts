@@ -252,7 +252,7 @@ test('pages of any size, whole or in slices, are the whole list, also while rows
         assert.deepEqual(starts, starts.toSorted())
       },
     ),
-    { numRuns: 12, verbose: 1 },
+    { numRuns: 8, verbose: 1 },
   )
 })
 

@@ -115,7 +115,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
   }
 
   for (const { scheme, width } of flowLooks('dark')) {
-    test(`storage shows what is stored, ${scheme} and ${width} wide`, async () => {
+    test(`storage shows what is stored, by signal and by service, ${scheme} and ${width} wide`, async () => {
       const visitor = await arrive(browser, service, 'storage', { scheme, width })
       const { page } = visitor
       await page.getByRole('heading', { name: 'By signal' }).waitFor()
@@ -123,7 +123,13 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
       await page.getByRole('button', { name: 'As table' }).click()
       const rows = page.getByRole('region', { name: 'Stored bytes, as a table' }).getByRole('row')
       assert.ok((await rows.count()) > 4)
+      await page.getByRole('rowheader', { name: 'checkout' }).waitFor()
+      await page.getByText('by service', { exact: true }).click()
+      await page.getByRole('columnheader', { name: 'others' }).waitFor()
+      assert.match(page.url(), /by=service/)
       await visitor.checkAccess()
+      await page.getByRole('button', { name: 'As chart' }).click()
+      await visitor.shoot('storage-by-service')
       await visitor.leave()
     })
   }
@@ -144,19 +150,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     return new Date(nowMs - (nowMs % msPerDay) - daysAgo * msPerDay + hours * msPerHour).toISOString()
   }
 
-  test('storage is divided by service, in the chart and in a table', async () => {
-    const visitor = await arrive(browser, service, 'storage?by=service')
-    const { page } = visitor
-    await page.getByRole('rowheader', { name: 'checkout' }).waitFor()
-    await page.getByRole('button', { name: 'As table' }).click()
-    await page.getByRole('columnheader', { name: 'others' }).waitFor()
-    await visitor.checkAccess()
-    await page.getByRole('button', { name: 'As chart' }).click()
-    await visitor.shoot('storage-by-service')
-    await visitor.leave()
-  })
-
-  test('days are selected by dragging over the chart, and nothing moves while the page loads', async () => {
+  test('days are selected by dragging over the chart, and nothing moves while the page loads; the command palette, the keys and the range of the bar navigate between pages', async () => {
     const visitor = await arrive(browser, service, 'storage')
     const { page } = visitor
     await page.getByRole('heading', { name: 'By service' }).waitFor()
@@ -186,30 +180,7 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await page.getByLabel('Last day to erase').fill(midnight(1).slice(0, 10))
     await page.keyboard.press('Enter')
     await page.waitForURL(`**first=${midnight(2).slice(0, 10)}&last=${midnight(1).slice(0, 10)}`)
-    await visitor.leave()
-  })
 
-  test('a refusal of the service is shown with its request id, until the selection is corrected', async () => {
-    const visitor = await arrive(browser, service, 'erase?to=2200-01-01T00:00:00Z', {
-      tenant: 'globex',
-      expects: /status of 422/,
-    })
-    const { page } = visitor
-    await page.getByText('It could not be counted').waitFor()
-    await page.getByText('Input is outside what can be stored').waitFor()
-    await page.getByText(/req_[0-9a-z]+/).waitFor()
-    await visitor.shoot('erase-refused')
-    await page.getByLabel('To', { exact: true }).fill(midnight(1))
-    await page.keyboard.press('Enter')
-    await page.getByText('Nothing that can be read is stored in this selection').waitFor()
-    await visitor.shoot('erase-nothing')
-    await visitor.leave()
-  })
-
-  test('the command palette, the keys and the range of the bar navigate between pages', async () => {
-    const visitor = await arrive(browser, service, 'storage')
-    const { page } = visitor
-    await page.getByRole('heading', { name: 'By service' }).waitFor()
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').fill('era')
     await visitor.checkAccess()
@@ -240,28 +211,27 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.leave()
   })
 
-  test('a session that ends while somebody types is renewed in a dialog, and nothing is lost', async () => {
-    const visitor = await arrive(browser, service, `erase?from=${midnight(2)}&to=${midnight(1)}`, {
-      expects: /status of 401/,
+  test('a refusal of the service is shown with its request id, until the selection is corrected', async () => {
+    const visitor = await arrive(browser, service, 'erase?to=2200-01-01T00:00:00Z', {
+      tenant: 'globex',
+      expects: /status of 422/,
     })
     const { page } = visitor
-    await page.getByText('Nobody else has to approve it.').waitFor()
-    await page.getByLabel('Note').fill('Ticket 118')
-    await visitor.context.clearCookies()
-    await page.getByRole('button', { name: 'Count again' }).click()
-    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
-    await dialog.waitFor()
-    await visitor.checkAccess()
-    await visitor.shoot('session-ended')
-    await dialog.getByLabel('Access token').fill(service.secretOf('acme/owner'))
-    await dialog.getByRole('button', { name: 'Sign in' }).click()
-    await dialog.waitFor({ state: 'hidden' })
-    assert.equal(await page.getByLabel('Note').inputValue(), 'Ticket 118')
+    await page.getByText('It could not be counted').waitFor()
+    await page.getByText('Input is outside what can be stored').waitFor()
+    await page.getByText(/req_[0-9a-z]+/).waitFor()
+    await visitor.shoot('erase-refused')
+    await page.getByLabel('To', { exact: true }).fill(midnight(1))
+    await page.keyboard.press('Enter')
+    await page.getByText('Nothing that can be read is stored in this selection').waitFor()
+    await visitor.shoot('erase-nothing')
     await visitor.leave()
   })
 
-  test('a banner says that the service can’t be reached, until it responds again', async () => {
-    const visitor = await arrive(browser, service, 'erase', { expects: /ERR_INTERNET_DISCONNECTED/ })
+  test('a banner says that the service can’t be reached, until it responds again; a session that ends while somebody types is renewed in a dialog, and nothing is lost', async () => {
+    const visitor = await arrive(browser, service, 'erase', {
+      expects: /ERR_INTERNET_DISCONNECTED|status of 401/,
+    })
     const { page } = visitor
     await page.getByText('Choose where the range ends.').first().waitFor()
     await visitor.context.setOffline(true)
@@ -274,6 +244,18 @@ describe('erasing in the console', { skip: !hasChromium }, () => {
     await visitor.context.setOffline(false)
     await banner.waitFor({ state: 'hidden' })
     await page.getByText('Nobody else has to approve it.').waitFor()
+
+    await page.getByLabel('Note').fill('Ticket 118')
+    await visitor.context.clearCookies()
+    await page.getByRole('button', { name: 'Count again' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await visitor.checkAccess()
+    await visitor.shoot('session-ended')
+    await dialog.getByLabel('Access token').fill(service.secretOf('acme/owner'))
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await dialog.waitFor({ state: 'hidden' })
+    assert.equal(await page.getByLabel('Note').inputValue(), 'Ticket 118')
     await visitor.leave()
   })
 

@@ -104,11 +104,25 @@ describe('settings in the console', { skip: !hasChromium }, () => {
   }
 
   for (const { scheme, width } of flowLooks('light')) {
-    test(`the settings beside the tokens can be read, ${scheme} and ${width} wide`, async () => {
-      const visitor = await arrive(browser, service, 'settings', { scheme, width })
-      const { page } = visitor
+    test(`the settings can be read, and a list that could not be read shows the request id and is read again, ${scheme} and ${width} wide`, async () => {
+      const visitor = await arrive(browser, service, 'settings', {
+        ...{ scheme, width },
+        expects: /status of 503/,
+      })
+      const { context, page } = visitor
       await page.getByText('You type it to confirm an erasure.').waitFor()
       await visitor.shoot('settings')
+      const refused = { code: 'not_ready', detail: 'The service is starting or stopping.' }
+      const headers = { 'x-request-id': 'req_test' }
+      await context.route('**/tokens?*', (route) => route.fulfill({ status: 503, headers, json: refused }), {
+        times: 1,
+      })
+      await page.getByRole('link', { name: 'Access tokens' }).click()
+      await page.getByText('The tokens could not be read').waitFor()
+      await page.getByText('req_test').waitFor()
+      await visitor.shoot('tokens-error')
+      await page.getByRole('button', { name: 'Retry' }).click()
+      await page.getByRole('region', { name: 'Access tokens' }).waitFor()
       await page.getByRole('link', { name: 'Signing keys' }).click()
       await page
         .getByRole('link', { name: 'Open as JSON' })
@@ -144,23 +158,6 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await page.getByRole('button', { name: 'Create the token' }).click()
     await page.getByText(/at most 1, or left out: a token lasts at most as long/).waitFor()
     assert.equal(await page.getByLabel('Name').inputValue(), 'long')
-    await visitor.leave()
-  })
-
-  test('a list that could not be read shows the request id, and Retry reads it again', async () => {
-    const visitor = await arrive(browser, service, 'settings', { expects: /status of 503/ })
-    const { context, page } = visitor
-    const refused = { code: 'not_ready', detail: 'The service is starting or stopping.' }
-    const headers = { 'x-request-id': 'req_test' }
-    await context.route('**/tokens?*', (route) => route.fulfill({ status: 503, headers, json: refused }), {
-      times: 1,
-    })
-    await page.getByRole('link', { name: 'Access tokens' }).click()
-    await page.getByText('The tokens could not be read').waitFor()
-    await page.getByText('req_test').waitFor()
-    await visitor.shoot('tokens-error')
-    await page.getByRole('button', { name: 'Retry' }).click()
-    await page.getByRole('region', { name: 'Access tokens' }).waitFor()
     await visitor.leave()
   })
 

@@ -14,7 +14,7 @@ after(() => rmSync(out, { recursive: true, force: true }))
 
 test('a run of some seconds with a kill finds no violation, and reports its acts', () => {
   const program = fileURLToPath(new URL('jepsen.ts', import.meta.url))
-  const args = ['--minutes', '0.2', '--seed', '6', '--acts', 'kills', '--pairs', '1', '--out', out]
+  const args = ['--minutes', '0.1', '--seed', '6', '--acts', 'kills', '--pairs', '1', '--out', out]
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', program, ...args],

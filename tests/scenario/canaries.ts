@@ -10,6 +10,8 @@ import { unpackColumns } from './engine-files.ts'
 interface Canary {
   readonly name: string
   readonly bytes: Buffer
+  /** A number in the other byte order. */
+  readonly reversed?: Buffer
 }
 
 export class Canaries {
@@ -37,7 +39,7 @@ export class Canaries {
     const double = randomBytes(8)
     // A positive, finite number of ordinary size.
     double[7] = 0x41
-    this.all.push({ name, bytes: double })
+    this.all.push({ name, bytes: double, reversed: Buffer.from(double).reverse() })
     return double.readDoubleLE()
   }
 }
@@ -180,8 +182,8 @@ export function filesWithCanaries(folder: string, canaries: readonly Canary[]): 
   for (const path of filesBelow(folder)) {
     const file = readFileSync(path)
     const content = path.endsWith('.bin') ? Buffer.concat([file, unpackColumns(file)]) : file
-    for (const { bytes, name } of canaries) {
-      const isThere = content.includes(bytes) || content.includes(Buffer.from(bytes).reverse())
+    for (const { bytes, name, reversed } of canaries) {
+      const isThere = content.includes(bytes) || (reversed !== undefined && content.includes(reversed))
       if (isThere) found.get(name)?.push(path)
     }
   }

@@ -112,10 +112,8 @@ test('a control plane is moved by a command that was killed and repeated, and th
   assert.match(out, /^Chains after: 4 with \d+ entries, checked entry by entry\.$/m)
   await refused(old, /^lethe: This control plane was moved to the database .* and is no longer used;/m)
 
-  for (const chain of ['ledger', 'audit']) {
-    const verified = await lethe(moved, chain, 'verify')
-    assert.equal(verified.code, 0, `${verified.out}\n${verified.err}`)
-  }
+  const verified = await lethe(moved, 'ledger', 'verify')
+  assert.equal(verified.code, 0, `${verified.out}\n${verified.err}`)
   const again = await serveReady(moved)
   assert.deepEqual(await bodiesOf(again, acme), kept)
   assert.deepEqual(await bodiesOf(again, globex), rows)
@@ -134,8 +132,4 @@ test('a control plane is moved by a command that was killed and repeated, and th
   const other = newBackupDirs()
   const foreign = { ...other, settings: { ...other.settings, LETHE_CONTROL_URL: plane.url } }
   await refused(foreign, /^lethe: The control-plane database belongs to another data folder;/m)
-  await sql`insert into kysely_migration values ('9999-of-tomorrow', '2026-11-22T22:40:00.000Z')`.execute(
-    target,
-  )
-  await refused(moved, /^lethe: The control plane has the schema 9999-of-tomorrow of a newer Lethe;/m)
 })

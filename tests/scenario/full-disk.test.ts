@@ -210,9 +210,18 @@ describe('a service in its own process', { skip }, () => {
     )
   }
 
-  test('it starts on a full disk by releasing the reserve, and says so', async () => {
+  test('a start without any room ends with a sentence that names the disk, and a start that can release the reserve succeeds', async () => {
     const disk = newDisk(96 * mebibyte)
     const env = { LETHE_DATA_DIR: disk.folder, LETHE_RESERVE_MB: '16' }
+    const assertNoRoom = async (settings: Record<string, string>) => {
+      const without = start(program, { ...settings, LETHE_LOG_LEVEL: 'silent' })
+      assert.equal((await without.ended).code, 1)
+      assert.match(without.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
+      assert.equal(without.said.err.trim().split('\n').length, 1)
+    }
+    disk.fill()
+    await assertNoRoom(env)
+    disk.free()
     const first = start(program, env)
     await assertReaches(await first.address(), 'ok')
     first.child.kill('SIGTERM')
@@ -224,28 +233,11 @@ describe('a service in its own process', { skip }, () => {
     await assertReaches(await second.address(), 'ok')
     second.child.kill('SIGTERM')
     assert.equal((await second.ended).code, 0, second.said.err)
-  })
-
-  test('a start without any room ends with a sentence that names the disk, and a later one with room succeeds', async () => {
-    const disk = newDisk(64 * mebibyte)
-    const env = { LETHE_DATA_DIR: disk.folder, LETHE_RESERVE_MB: '0', LETHE_LOG_LEVEL: 'silent' }
-    disk.fill()
-    const without = start(program, env)
-    assert.equal((await without.ended).code, 1)
-    assert.match(without.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
-    assert.equal(without.said.err.trim().split('\n').length, 1)
-    // Room for creating the telemetry engine, but not for the control plane.
-    disk.free()
-    const first = start(program, { ...env, LETHE_LOG_LEVEL: 'info' })
-    await assertReaches(await first.address(), 'ok')
-    first.child.kill('SIGTERM')
-    await first.ended
-    for (const name of ['control.db', 'control.db-wal', 'control.db-shm'])
+    // Room for the telemetry engine, which is created, but not for a control plane.
+    for (const name of ['control.db', 'control.db-wal', 'control.db-shm', 'reserve'])
       rmSync(join(disk.folder, name), { force: true })
     disk.fill(32 * 1024)
-    const half = start(program, env)
-    assert.equal((await half.ended).code, 1)
-    assert.match(half.said.err, /^lethe: The service can't start, because the disk of \S+ is full/)
+    await assertNoRoom({ ...env, LETHE_RESERVE_MB: '0' })
   })
 
   test('on a disk that becomes read-only it says so, writes nothing, can be read, and stops on request', {
@@ -282,23 +274,9 @@ describe('a service in its own process', { skip }, () => {
     assert.match(again.said.err, /^lethe: The service can't start, because the disk of \S+ refuses writes/m)
   })
 
-  test('it continues where its log is on a full disk', async () => {
+  test('an uncaught error ends it at once, and folder and port are free; it runs where its log is on a full disk', async () => {
     const logs = newDisk(mebibyte)
     logs.fill()
-    const folder = temporaryFolder()
-    cleanUp.push(() => rmSync(folder, { recursive: true, force: true }))
-    const port = await freePort()
-    const env = { LETHE_DATA_DIR: folder, LETHE_PORT: String(port), LETHE_RESERVE_MB: '1' }
-    const service = start(program, env, openSync(join(logs.folder, 'service.log'), 'a'))
-    const address = `http://127.0.0.1:${port}`
-    await assertReaches(address, 'ok')
-    assert.equal((await fetch(`${address}/me`)).status, 401)
-    logs.free()
-    service.child.kill('SIGTERM')
-    assert.deepEqual(await service.ended, { code: 0, signal: null }, service.said.err)
-  })
-
-  test('an uncaught error ends it at once, and folder and port are free', async () => {
     const folder = temporaryFolder()
     cleanUp.push(() => rmSync(folder, { recursive: true, force: true }))
     const port = String(await freePort())
@@ -308,10 +286,13 @@ describe('a service in its own process', { skip }, () => {
     dying.child.stdin?.write('die\n')
     assert.equal((await dying.ended).signal, 'SIGKILL')
     assert.match(dying.said.err, /an uncaught error of the test/)
-    const next = start(program, env)
-    await assertReaches(await next.address(), 'ok')
+    const next = start(program, env, openSync(join(logs.folder, 'service.log'), 'a'))
+    const address = `http://127.0.0.1:${port}`
+    await assertReaches(address, 'ok')
+    assert.equal((await fetch(`${address}/me`)).status, 401)
+    logs.free()
     next.child.kill('SIGTERM')
-    assert.equal((await next.ended).code, 0)
+    assert.deepEqual(await next.ended, { code: 0, signal: null }, next.said.err)
   })
 })
 

@@ -15,10 +15,9 @@ export const minuteNs = 60_000_000_000n
 /** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
 export const mondayNs = 1_767_571_200_000_000_000n
 
-const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop' } }] }
-
 /** An export request in OTLP/JSON form with one record per instant. */
-export function sampleExport(signal: Signal, timesNs: readonly bigint[]): object {
+export function sampleExport(signal: Signal, timesNs: readonly bigint[], service = 'shop'): object {
+  const resource = { attributes: [{ key: 'service.name', value: { stringValue: service } }] }
   const times = timesNs.map(String)
   if (signal === 'logs') {
     const logRecords = times.map((timeUnixNano) => ({

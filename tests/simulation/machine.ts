@@ -50,9 +50,9 @@ async function giveWork(world: World): Promise<void> {
   }
 }
 
-/** One pass in which the process is killed, at each of the named points in turn. */
+/** One pass in which the process is killed, at every second of the named points in turn, then at the rest. */
 export async function killedPass(world: World): Promise<void> {
-  const point = points[world.kills++ % points.length] ?? world.pick(points)
+  const point = points[(2 * world.kills++) % points.length] ?? world.pick(points)
   const occurrence = world.chance(0.7) ? 1 : 1 + Math.floor(world.random() * 6)
   await giveWork(world)
   await passWith(world, { point, occurrence, how: 'stand' }, 'crash')

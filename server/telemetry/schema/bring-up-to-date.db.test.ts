@@ -309,6 +309,9 @@ async function definitionsOf(engine: TelemetryEngine): Promise<unknown[]> {
   )
 }
 
+/** Its tables need every change that those of another build with maps need, and more. */
+const oldest = olderBuilds.at(-1)
+
 for (const build of olderBuilds) {
   describe(`a folder of a build with ${build.name}`, () => {
     test('returns the same, has the columns of a new one, and is changed once', async () => {
@@ -355,6 +358,8 @@ for (const build of olderBuilds) {
         assert.deepEqual(await found(engine), new Map(ids.slice(1).map((id) => [id, 1])))
       })
     })
+
+    if (isStoringMaps(build) && build !== oldest) return
 
     test('is brought up to date by the next opening where one was interrupted before any change', async () => {
       const folder = newFolder()
