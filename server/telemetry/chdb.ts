@@ -130,8 +130,11 @@ function removeTemporaryFiles(folder: string): void {
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true })
 }
 
-/** The time until a statement that still runs is killed again; each time twice as long. */
-const firstKillMs = 20
+/**
+ * The time until a statement that still runs is killed again, each time twice as long, milliseconds. A
+ * statement ends some tenths of a second after a kill where cores are short, and a kill is a statement too.
+ */
+const firstKillMs = 250
 
 class ChdbEngine implements LocalEngine {
   readonly files = new EngineFolder(this, () => this.#sync())
