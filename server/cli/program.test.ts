@@ -136,7 +136,7 @@ test('building the tree loads neither the service, nor the contract, nor a schem
     const source = sources.get(path)
     assert.ok(source, path)
     for (const { isOwn, isTypeOnly, isDynamic, target } of source.imports) {
-      if (isTypeOnly || (isDynamic && path !== 'server/cli/lethe.ts')) continue
+      if (isTypeOnly || (isDynamic && path !== 'server/cli/run.ts')) continue
       if (isOwn) loaded.add(normalize(target))
       else outside.add(target)
     }
