@@ -163,7 +163,10 @@ export class World {
       const now = withBookkeeping(known, row)
       const isExpected =
         now.status === known.status || expected === 'any move' || expected.get(now.id) === now.status
-      assert.ok(isExpected, `${now.id} went from ${known.status} to ${now.status}: ${row.blocked_reason}`)
+      const times = `starts at ${known.startsAtMs}, retried at ${known.retryAtMs}, now ${this.subject.nowMs()}`
+      const wanted = expected === 'any move' ? expected : expected.get(now.id)
+      const move = `${known.status} to ${now.status}, not ${wanted} (${times})`
+      assert.ok(isExpected, `${now.id} went from ${move}: ${row.blocked_reason}`)
       const due = expected === 'any move' ? now.status : (expected.get(now.id) ?? known.status)
       assert.equal(now.status, due, `${now.id} is ${now.status}: ${row.blocked_reason}`)
       assertClocks(row, this.time.wasSet)
