@@ -8,10 +8,10 @@
 // again within 5 seconds; and no death of the process. Erasures and new detectors are few, so the calm ones
 // of the whole run are one sample. An attack that misses a bar is tried twice more, and the middle one of the
 // three trials counts: a p99 of six seconds is one of the slowest requests, and a slow second of the machine
-// is enough for that. The service can be that of any checkout: with --tree the same list
-// measures other versions. All share the machine's cores, so the attacker runs at a low priority, because its
-// CPU would be on another machine. The line `busy-machine` shows the effect of an attacker that only
-// computes. Prints a line of JSON for each attack; with --strict it ends with 1 where a bar is missed.
+// is enough for that. The service can be that of any checkout: with --tree the same list measures other
+// versions. All share the machine's cores, so the attacker runs at a low priority, because its CPU would be
+// on another machine. The line `busy-machine` shows the effect of an attacker that only computes. Prints a
+// line of JSON for each attack; with --strict it ends with 1 where a bar is missed.
 //
 // Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT,TEXT]
 // [--rate BODIES_A_SECOND] [--strict] [--list]

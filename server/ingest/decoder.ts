@@ -84,8 +84,8 @@ export class Decoder {
   /** Returns the rows of the body. Throws the errors of the decoders. */
   async decode(tenantId: string, body: Undecoded): Promise<DecodedBody> {
     const factor = body.isJson ? jsonFactor : 1
-    if (body.bodyBytes * factor >= largeBytes) return this.#decodeLarge(tenantId, body)
-    if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
+    const isLarge = body.bodyBytes * factor >= largeBytes
+    if (isLarge || this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)
     await this.#options.loop.turnOf(tenantId)
     // Another one may have been decoded while this one waited.
     if (this.#expectsLarge(tenantId, body)) return this.#decodeLarge(tenantId, body)

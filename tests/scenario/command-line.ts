@@ -32,7 +32,7 @@ let last: Promise<unknown> = Promise.resolve()
  */
 export function runLethe(env: Environment, words: readonly string[], input = ''): Promise<Ended> {
   if (words[0] === 'serve') return runAlone(env, words, input)
-  const ended = last.then(() => order({ env, words, input }))
+  const ended = last.then(() => runShared({ env, words, input }))
   last = ended.catch(() => {})
   return ended
 }
@@ -55,7 +55,7 @@ export function runAlone(env: Environment, words: readonly string[], input = '')
  * The shared process keeps this one alive only while a command runs, and ends after it. If a command has left
  * something open it does not end, and neither does the run of the tests.
  */
-function order(order: Order): Promise<Ended> {
+function runShared(order: Order): Promise<Ended> {
   const child =
     shared ?? fork(childProgram, { execArgv: [...nodeFlags], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   shared = child

@@ -112,8 +112,10 @@ test('a control plane is moved by a command that was killed and repeated, and th
   assert.match(out, /^Chains after: 4 with \d+ entries, checked entry by entry\.$/m)
   await refused(old, /^lethe: This control plane was moved to the database .* and is no longer used;/m)
 
-  const verified = await lethe(moved, 'ledger', 'verify')
-  assert.equal(verified.code, 0, `${verified.out}\n${verified.err}`)
+  for (const chain of ['ledger', 'audit']) {
+    const verified = await lethe(moved, chain, 'verify')
+    assert.equal(verified.code, 0, `${verified.out}\n${verified.err}`)
+  }
   const again = await serveReady(moved)
   assert.deepEqual(await bodiesOf(again, acme), kept)
   assert.deepEqual(await bodiesOf(again, globex), rows)

@@ -27,13 +27,6 @@ export class FairQueue<T> {
     this.#waiting++
   }
 
-  /** Counts a cost that the owner used without waiting. */
-  charge(owner: string, cost: number): void {
-    const lane = this.#laneOf(owner)
-    this.#virtual = lane.start
-    lane.start += cost
-  }
-
   /** Counts a cost that was not known when the piece was pushed. */
   addCost(owner: string, cost: number): void {
     this.#laneOf(owner).start += cost
@@ -46,7 +39,7 @@ export class FairQueue<T> {
    */
   shift(
     isHeld: (owner: string) => boolean = () => false,
-  ): { readonly cost: number; readonly item: T; readonly owner: string } | undefined {
+  ): { readonly item: T; readonly owner: string } | undefined {
     let next: Lane<T> | undefined
     let nextOwner = ''
     for (const [owner, lane] of this.#lanes) {
@@ -62,7 +55,7 @@ export class FairQueue<T> {
     this.#waiting--
     this.#virtual = next.start
     next.start += first.cost
-    return { ...first, owner: nextOwner }
+    return { item: first.item, owner: nextOwner }
   }
 
   /** Whether a piece of an owner waits that is not held. */

@@ -6,8 +6,8 @@
 // measured: for how long a request occupies the loop, and a fixed part for what was done before it came here.
 // While cores are short, an owner that uses most of the loop is held between two requests (headroom.ts).
 
-import { FairQueue } from './fair-queue.ts'
 import type { Headroom } from './headroom.ts'
+import { HeldQueue } from './held-queue.ts'
 
 interface LoopTurnsOptions {
   /** A clock that never goes back, milliseconds. */
@@ -35,13 +35,11 @@ const perRound = 16
 const overheadMs = 0.1
 
 export class LoopTurns {
-  readonly #queue = new FairQueue<() => unknown>()
+  readonly #queue: HeldQueue<() => unknown>
   readonly #nowMs: () => number
   readonly #turnMs: number
   readonly #headroom: Headroom | null
   #isScheduled = false
-  /** Whether it waits for the end of a pause. */
-  #isWaiting = false
   #usedMs = 0
   #current: { readonly owner: string; readonly startedMs: number } | null = null
 
@@ -49,6 +47,9 @@ export class LoopTurns {
     this.#nowMs = nowMs
     this.#headroom = headroom ?? null
     this.#turnMs = turnMs
+    this.#queue = new HeldQueue(headroom, () => {
+      if (!this.#isScheduled) this.#schedule()
+    })
   }
 
   /** Requests that wait for their turn. */
@@ -64,9 +65,7 @@ export class LoopTurns {
    * request begins
    */
   take(owner: string, begin: () => unknown): void {
-    this.#queue.push(owner, overheadMs, begin)
-    if (this.#isScheduled || (this.#isWaiting && this.#isHeld(owner))) return
-    this.#schedule()
+    if (this.#queue.push(owner, overheadMs, begin) && !this.#isScheduled) this.#schedule()
   }
 
   /** Resolves at the owner's turn; the caller must do the work at once. */
@@ -94,7 +93,7 @@ export class LoopTurns {
   readonly #step = (): void => {
     this.#settle()
     while (this.#usedMs < this.#turnMs) {
-      const next = this.#queue.shift(this.#isHeld)
+      const next = this.#queue.shift()
       if (next === undefined) return
       this.#current = { owner: next.owner, startedMs: this.#nowMs() }
       if (next.item() !== false) return
@@ -106,21 +105,9 @@ export class LoopTurns {
     this.#settle()
     this.#usedMs = 0
     this.#isScheduled = false
-    if (this.#queue.waiting === 0) this.#queue.forget()
-    else if (this.#queue.hasNext(this.#isHeld)) this.#schedule()
-    else void this.#waitForPause()
+    if (this.#queue.hasNext) this.#schedule()
+    else this.#queue.rest()
   }
-
-  /** Called where all that wait are held. */
-  async #waitForPause(): Promise<void> {
-    if (this.#isWaiting) return
-    this.#isWaiting = true
-    await this.#headroom?.untilNext()
-    this.#isWaiting = false
-    if (!this.#isScheduled && this.#queue.waiting > 0) this.#schedule()
-  }
-
-  readonly #isHeld = (owner: string): boolean => this.#headroom?.holds(owner) ?? false
 
   #settle(): void {
     if (this.#current === null) return
@@ -128,7 +115,6 @@ export class LoopTurns {
     this.#current = null
     const usedMs = this.#nowMs() - startedMs
     this.#usedMs += usedMs
-    this.#queue.addCost(owner, usedMs)
-    this.#headroom?.used(owner, usedMs)
+    this.#queue.used(owner, usedMs)
   }
 }

@@ -2,8 +2,8 @@
 // used the least time (fair-queue.ts). While cores are short, an owner that uses most of them is held between
 // two pieces (headroom.ts).
 
-import { FairQueue } from './fair-queue.ts'
 import type { Headroom } from './headroom.ts'
+import { HeldQueue } from './held-queue.ts'
 
 interface ThreadTurnsOptions {
   /** A clock that never goes back, milliseconds. */
@@ -13,16 +13,15 @@ interface ThreadTurnsOptions {
 }
 
 export class ThreadTurns {
-  readonly #queue = new FairQueue<() => void>()
+  readonly #queue: HeldQueue<() => void>
   readonly #nowMs: () => number
-  readonly #headroom: Headroom | null
   #isBusy = false
-  /** Whether it waits for the end of a pause. */
-  #isWaiting = false
 
   constructor({ headroom, nowMs }: ThreadTurnsOptions) {
     this.#nowMs = nowMs
-    this.#headroom = headroom ?? null
+    this.#queue = new HeldQueue(headroom, () => {
+      if (!this.#isBusy) this.#next()
+    })
   }
 
   /** Runs the work at the owner's turn and returns its result. */
@@ -36,28 +35,15 @@ export class ThreadTurns {
     try {
       return await work()
     } finally {
-      const usedMs = this.#nowMs() - startedMs
-      this.#queue.addCost(owner, usedMs)
-      this.#headroom?.used(owner, usedMs)
+      this.#queue.used(owner, this.#nowMs() - startedMs)
       this.#next()
     }
   }
 
   #next(): void {
-    const next = this.#queue.shift(this.#isHeld)
+    const next = this.#queue.shift()
     this.#isBusy = next !== undefined
-    if (next !== undefined) next.item()
-    else if (this.#queue.waiting > 0) void this.#waitForPause()
-    else this.#queue.forget()
+    if (next === undefined) this.#queue.rest()
+    else next.item()
   }
-
-  async #waitForPause(): Promise<void> {
-    if (this.#isWaiting) return
-    this.#isWaiting = true
-    await this.#headroom?.untilNext()
-    this.#isWaiting = false
-    if (!this.#isBusy && this.#queue.waiting > 0) this.#next()
-  }
-
-  readonly #isHeld = (owner: string): boolean => this.#headroom?.holds(owner) ?? false
 }

@@ -139,11 +139,12 @@ export class IngestWriter {
   /** Throws `overloaded` where there is no memory left for the rows. */
   #enqueue(place: TenantPlace, rows: RowBatch): PendingBatch {
     const { placement, tenantId } = place
-    const refused = new AppError('overloaded', { retryAfterSeconds })
     const batch = new PendingBatch(place, rows, (pending) =>
-      this.#shares.open(tenantId, () => this.#refuse([pending], refused)),
+      this.#shares.open(tenantId, () =>
+        this.#refuse([pending], new AppError('overloaded', { retryAfterSeconds })),
+      ),
     )
-    if (!batch.reserve()) throw refused
+    if (!batch.reserve()) throw new AppError('overloaded', { retryAfterSeconds })
     this.#commitShares.count(tenantId, batch.bytes)
     const known = this.#queues.get(placement)
     const queue = known ?? this.#newQueue()
@@ -319,6 +320,7 @@ export class IngestWriter {
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
     this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
+    if (open.length === group.length) return
     const closed = group.filter((slice) => !open.includes(slice)).map(({ batch }) => batch)
     this.#refuse(closed, new AppError('erasing', { retryAfterSeconds }))
   }
