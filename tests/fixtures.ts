@@ -81,32 +81,34 @@ export async function withEngine<T>(folder: string, work: (engine: LocalEngine) 
 
 /** The port of an engine as single calls, so that a test can replace one of them. */
 export function delegate(engine: TelemetryEngine): TelemetryEngine {
-  return delegateTo(() => engine)
+  return delegateTo(async () => engine)
 }
 
-function delegateTo(engineOf: () => TelemetryEngine): TelemetryEngine {
+function delegateTo(engineOf: () => Promise<TelemetryEngine>): TelemetryEngine {
   return {
-    select: (...given) => engineOf().select(...given),
-    bytes: (...given) => engineOf().bytes(...given),
-    command: (...given) => engineOf().command(...given),
-    insert: (...given) => engineOf().insert(...given),
-    close: () => engineOf().close(),
+    select: async (...given) => (await engineOf()).select(...given),
+    bytes: async (...given) => (await engineOf()).bytes(...given),
+    command: async (...given) => (await engineOf()).command(...given),
+    insert: async (...given) => (await engineOf()).insert(...given),
+    close: async () => (await engineOf()).close(),
   }
 }
 
 /**
  * An empty engine that is open while the tests of the file run. It is not opened while the file is loaded,
- * because another file of the same process may have its engine open then.
+ * because another file of the same process may have its engine open then. In a file that runs alone, Node
+ * starts all hooks at once, so calls of a hook wait until the engine is open.
  */
 export function engineOfFile(): TelemetryEngine {
-  let opened: OpenEngine | null = null
+  let opened: Promise<OpenEngine> | null = null
   before(async () => {
-    opened = await openEngine()
+    opened = openEngine()
+    await opened
   })
-  after(() => opened?.close())
-  return delegateTo(() => {
+  after(async () => (await opened)?.close())
+  return delegateTo(async () => {
     if (opened === null) throw new Error('The engine is open while tests run.')
-    return opened.engine
+    return (await opened).engine
   })
 }
 
