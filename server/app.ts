@@ -53,7 +53,7 @@ import type { ClientLimits } from './http/client-limits.ts'
 import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from './telemetry/engine.ts'
+import type { ReadShare, TelemetryEngine, TenantPlace } from './telemetry/engine.ts'
 import type { LocalEngine } from './telemetry/engine-files.ts'
 import { type Fences, ProcessFences } from './telemetry/fences.ts'
 import { TelemetryGate } from './telemetry/gate.ts'
@@ -345,15 +345,15 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
     answers: front.answers,
     isClockInDoubt,
   })
-  const readerOf = (caller: Caller) =>
-    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate, {
-      signal: caller.signal,
-    })
-  const backgroundReaderOf = (caller: Caller) =>
-    new TenantReader(engine, { tenantId: caller.tenantId, placement: caller.placement }, gate, {
-      kind: 'background',
-      signal: caller.signal,
-    })
+  const readerAs =
+    (kind: ReadShare['kind']) =>
+    ({ placement, signal, tenantId }: Caller) =>
+      new TenantReader(engine, { tenantId, placement }, gate, {
+        kind,
+        signal,
+        turn: () => http.turns.turnOf(tenantId),
+      })
+  const readerOf = readerAs('asked')
   front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
   addTenancyRoutes(http, needs.tenancy, clock)
   addSessionRoutes(http, needs.sessions)
@@ -363,7 +363,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addUsageRoutes(http, { ...needs, readerOf, weighRows: weighingForAnswers(needs), keptFor })
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
-  addDetectorPreviewRoutes(http, { ...needs, readerOf: backgroundReaderOf })
+  addDetectorPreviewRoutes(http, { ...needs, readerOf: readerAs('background') })
   addFeedbackRoutes(http, needs.detectors)
   const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addDetectionRoutes(http, {

@@ -37,13 +37,13 @@ test('any page has the same text as when written as a whole', async () => {
   const turn = async () => {}
   await fc.assert(
     fc.asyncProperty(page, async (body) => {
-      assert.equal(await write(body, turn), JSON.stringify(z.encode(Page, body)))
+      assert.equal(`${await write(body, turn)}`, JSON.stringify(z.encode(Page, body)))
     }),
   )
 })
 
 test('a schema that is not an object is written as a whole', async () => {
-  assert.equal(await responseWriter(z.array(z.int()))([1, 2], never), '[1,2]')
+  assert.equal(`${await responseWriter(z.array(z.int()))([1, 2], never)}`, '[1,2]')
 })
 
 test('a long list waits for turns between slices, and a short one for none', async () => {
@@ -52,7 +52,7 @@ test('a long list waits for turns between slices, and a short one for none', asy
   const text = await responseWriter(Page)({ items, next_cursor: null }, async () => {
     turns++
   })
-  assert.deepEqual(JSON.parse(text), { items, next_cursor: null })
+  assert.deepEqual(JSON.parse(`${text}`), { items, next_cursor: null })
   assert.ok(turns >= 2, `${turns} turns`)
   await responseWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
 })

@@ -1,10 +1,11 @@
-// The JSON text of a response, checked against its schema. A chart of a month has tens of thousands of
-// points, and a page megabytes of records: writing one takes a tenth of a second, in which the event loop
+// The JSON text of a response, checked against its schema, as bytes. A chart of a month has tens of thousands
+// of points, and a page megabytes of records: writing one takes a tenth of a second, in which the event loop
 // would serve nobody else. So the lists of a response are written element by element, and after each slice of
-// time the writer waits for its next turn (core/turns/loop-turns.ts).
+// time the writer waits for its next turn (core/turns/loop-turns.ts). Elements become bytes piece by piece,
+// because one text of megabytes costs several times as much: V8 takes new memory from the system for each.
 
 import { z } from 'zod'
-import { elapsedMs } from '../core/clock.ts'
+import { Pace } from '../core/turns/pace.ts'
 
 /**
  * Writes the body of a response.
@@ -12,10 +13,10 @@ import { elapsedMs } from '../core/clock.ts'
  * @param turn resolves when the writer may continue; not called for a body that takes less than a slice
  * @throws ZodError where the body does not match the schema, which is a defect of the service
  */
-type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<string>
+type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<Buffer>
 
-/** How long the writer works at once, milliseconds; one element may take longer. */
-const sliceMs = 1
+/** Characters that become bytes at once: small enough for the memory that V8 reuses. */
+const pieceLength = 16_384
 
 /**
  * Returns a writer of bodies of this schema. An object with rules across its fields is written as a whole.
@@ -26,7 +27,7 @@ export function responseWriter(schema: z.ZodType): WriteResponse {
     schema.def.checks !== undefined ||
     schema.def.catchall !== undefined
   )
-    return async (body) => JSON.stringify(z.encode(schema, body))
+    return async (body) => Buffer.from(JSON.stringify(z.encode(schema, body)))
   const fields = Object.entries<z.ZodType>(schema.shape).map(([name, field]) => ({
     name,
     label: JSON.stringify(name),
@@ -36,17 +37,23 @@ export function responseWriter(schema: z.ZodType): WriteResponse {
   return async (body, turn) => {
     const values = z.looseObject({}).parse(body)
     const pace = new Pace(turn)
-    const parts: string[] = []
+    const text = new TextBytes()
+    let separator = '{'
     for (const { name, label, field, element } of fields) {
       const value = values[name]
-      const text =
-        element !== null && Array.isArray(value)
-          ? await listText(element, value, pace)
-          : JSON.stringify(z.encode(field, value))
-      // JSON.stringify omits undefined values too.
-      if (text !== undefined) parts.push(`${label}:${text}`)
+      if (element !== null && Array.isArray(value)) {
+        text.add(`${separator}${label}:`)
+        await writeList(text, element, value, pace)
+      } else {
+        const written = JSON.stringify(z.encode(field, value))
+        // JSON.stringify omits undefined values too.
+        if (written === undefined) continue
+        text.add(`${separator}${label}:${written}`)
+      }
+      separator = ','
     }
-    return `{${parts.join(',')}}`
+    text.add(separator === '{' ? '{}' : '}')
+    return text.bytes()
   }
 }
 
@@ -59,29 +66,43 @@ function elementOf(field: z.ZodType): z.ZodType | null {
   return field.element instanceof z.ZodType ? field.element : null
 }
 
-async function listText(element: z.ZodType, values: readonly unknown[], pace: Pace): Promise<string> {
-  const texts: string[] = []
+async function writeList(
+  text: TextBytes,
+  element: z.ZodType,
+  values: readonly unknown[],
+  pace: Pace,
+): Promise<void> {
+  let separator = '['
   for (const value of values) {
     if (pace.isOver()) await pace.turn()
-    texts.push(JSON.stringify(z.encode(element, value)))
+    text.add(separator)
+    text.add(JSON.stringify(z.encode(element, value)))
+    separator = ','
   }
-  return `[${texts.join(',')}]`
+  text.add(separator === '[' ? '[]' : ']')
 }
 
-class Pace {
-  readonly #turn: () => Promise<void>
-  #startedMs = elapsedMs()
+/** Collects a text as bytes. */
+class TextBytes {
+  readonly #pieces: Buffer[] = []
+  #waiting: string[] = []
+  #waitingLength = 0
 
-  constructor(turn: () => Promise<void>) {
-    this.#turn = turn
+  add(text: string): void {
+    this.#waiting.push(text)
+    this.#waitingLength += text.length
+    if (this.#waitingLength >= pieceLength) this.#flush()
   }
 
-  isOver(): boolean {
-    return elapsedMs() - this.#startedMs >= sliceMs
+  bytes(): Buffer {
+    this.#flush()
+    const [first] = this.#pieces
+    return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces)
   }
 
-  async turn(): Promise<void> {
-    await this.#turn()
-    this.#startedMs = elapsedMs()
+  #flush(): void {
+    this.#pieces.push(Buffer.from(this.#waiting.join('')))
+    this.#waiting = []
+    this.#waitingLength = 0
   }
 }

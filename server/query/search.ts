@@ -7,6 +7,7 @@
 import { formatInstant } from '../../contract/values/instant.ts'
 import type { AppError } from '../core/app-error.ts'
 import { encodeCursor, jsonBytes, pageBytes } from '../core/input/cursor.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type Lengths, type Slice, slicesOf } from './search-slices.ts'
@@ -112,8 +113,8 @@ async function readWhole<Row extends OrderedRow, Item>(
     }),
   )
   if (rows === null) return null
-  const page = new Page<Row, Item>(request, position, toItem, limits.pageBytes ?? pageBytes)
-  const isCut = !page.take(rows.slice(0, request.limit))
+  const page = new Page<Row, Item>(reader, request, { position, toItem }, limits)
+  const isCut = !(await page.take(rows.slice(0, request.limit)))
   return page.answer(isCut || rows.length > request.limit ? 'whole' : 'done')
 }
 
@@ -140,17 +141,24 @@ class Page<Row extends OrderedRow, Item> {
   readonly items: Item[] = []
   readonly warnings: string[] = []
   position: Position | null
+  readonly #turn: () => Promise<unknown>
   readonly #request: SearchRequest
   readonly #toItem: (row: Row) => Item
   readonly #bytes: number
   #bytesLeft: number
 
-  constructor(request: SearchRequest, position: Position | null, toItem: (row: Row) => Item, bytes: number) {
-    this.#bytes = bytes
+  constructor(
+    reader: TenantReader,
+    request: SearchRequest,
+    { position, toItem }: From<Row, Item>,
+    limits: ReadLimits,
+  ) {
+    this.#turn = reader.turn
     this.#request = request
     this.position = position
     this.#toItem = toItem
-    this.#bytesLeft = bytes
+    this.#bytes = limits.pageBytes ?? pageBytes
+    this.#bytesLeft = this.#bytes
   }
 
   get room(): number {
@@ -166,8 +174,10 @@ class Page<Row extends OrderedRow, Item> {
   }
 
   /** Adds rows that follow the last one as long as they fit; returns false where one did not. */
-  take(rows: readonly Row[]): boolean {
+  async take(rows: readonly Row[]): Promise<boolean> {
+    const pace = new Pace(this.#turn)
     for (const row of rows) {
+      if (pace.isOver()) await pace.turn()
       const item = this.#toItem(row)
       this.#bytesLeft -= jsonBytes(item)
       if (this.room === 0 || (this.#bytesLeft < 0 && this.items.length > 0)) return false
@@ -217,16 +227,11 @@ class SlicedSearch<Row extends OrderedRow, Item> {
   /** Stays smaller after a slice needed that, because rows are often like those before them. */
   #blockRows = smallBlockRows
 
-  constructor(
-    reader: TenantReader,
-    request: SearchRequest,
-    { position, toItem }: From<Row, Item>,
-    limits: ReadLimits,
-  ) {
+  constructor(reader: TenantReader, request: SearchRequest, from: From<Row, Item>, limits: ReadLimits) {
     this.#reader = reader
     this.#request = request
     this.#limits = limits
-    this.#page = new Page(request, position, toItem, limits.pageBytes ?? pageBytes)
+    this.#page = new Page(reader, request, from, limits)
     this.#bytesLeft = limits.searchBytes ?? defaultSearchBytes
   }
 
@@ -282,7 +287,7 @@ class SlicedSearch<Row extends OrderedRow, Item> {
         rowsAtOnce = Math.ceil(limit / 8)
         continue
       }
-      if (!page.take(read.slice(0, limit))) return false
+      if (!(await page.take(read.slice(0, limit)))) return false
       if (read.length <= limit) return true
       if (this.#isSpent) return false
       rowsAtOnce = Math.min(2 * limit, page.expectedRoom)

@@ -228,7 +228,7 @@ class ChdbEngine implements LocalEngine {
     const bounded = (turn: Turn) =>
       sql`${statement} SETTINGS ${bounds(limits, turn)}, output_format_json_quote_64bit_integers = 1`
     const result = await this.#read(bounded, { ...jsonRows, ...limits }, share)
-    return readLines(result.text())
+    return readLines(result.bytes(), share?.turn)
   }
 
   async bytes(statement: Sql, limits: StatementLimits = usualLimits, share?: ReadShare): Promise<Uint8Array> {

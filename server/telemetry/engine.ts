@@ -34,6 +34,11 @@ export interface ReadShare {
    * Aborts when the result is no longer needed: a waiting read does not begin, and a running one is killed.
    */
   readonly signal?: AbortSignal | undefined
+  /**
+   * Resolves when the organisation may use the event loop for the next piece of a large result; absent: in
+   * the next round of the loop.
+   */
+  readonly turn?: (() => Promise<unknown>) | undefined
 }
 
 export interface TelemetryEngine {

@@ -3,6 +3,7 @@
 // can't be read: a statement that names a table in its own text is refused before it reaches the engine.
 
 import assert from 'node:assert/strict'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
 import type { TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
@@ -41,6 +42,8 @@ interface TenantReaderOptions {
   readonly kind?: ReadShare['kind']
   /** Aborts when the result is no longer needed. */
   readonly signal?: AbortSignal | undefined
+  /** Resolves when the organisation may use the event loop; absent: in the next round of the loop. */
+  readonly turn?: () => Promise<unknown>
   /** The reader returns no rows at or after this instant. */
   readonly untilNs?: bigint
 }
@@ -65,8 +68,13 @@ export class TenantReader {
 
   /** Names the organisation for reads of the same operation that do not go through this reader. */
   get share(): ReadShare {
-    const { kind = 'asked', signal } = this.#options
-    return { tenantId: this.place.tenantId, kind, signal }
+    const { kind = 'asked', signal, turn } = this.#options
+    return { tenantId: this.place.tenantId, kind, signal, turn }
+  }
+
+  /** Resolves when the organisation may use the event loop for the next piece of a large result. */
+  get turn(): () => Promise<unknown> {
+    return this.#options.turn ?? nextRound
   }
 
   /**

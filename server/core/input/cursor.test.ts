@@ -125,3 +125,13 @@ test('pages of items of any size end at their limit of bytes, never without an i
     ),
   )
 })
+
+test('the bytes of any item are those of its JSON and a separator', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+      const item = { value, none: undefined, '"\u0000': [value], list: [undefined], at: new Date(0) }
+      for (const one of [item, value])
+        assert.equal(jsonBytes(one), Buffer.byteLength(JSON.stringify(one)) + 1)
+    }),
+  )
+})

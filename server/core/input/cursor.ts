@@ -48,7 +48,29 @@ export const pageBytes = 4 << 20
 
 /** Bytes of an item in a response, with the separator after it. */
 export function jsonBytes(item: unknown): number {
-  return Buffer.byteLength(JSON.stringify(item)) + 1
+  return writtenBytes(item) + 1
+}
+
+/** What JSON writes differently from the text itself. */
+const escaped = /["\\\p{Cc}\ud800-\udfff]/v
+
+/**
+ * Returns the bytes of `JSON.stringify(value)`. Most long texts are counted without writing them: a copy of a
+ * hundred kilobytes costs ten times as much as reading it.
+ */
+function writtenBytes(value: unknown): number {
+  if (typeof value === 'string' && !escaped.test(value)) return Buffer.byteLength(value) + 2
+  if (!isPlain(value)) return Buffer.byteLength(JSON.stringify(value) ?? 'null')
+  let bytes = 2
+  for (const [key, field] of Object.entries(value)) {
+    if (field !== undefined) bytes += writtenBytes(key) + writtenBytes(field) + 2
+  }
+  return bytes === 2 ? bytes : bytes - 1
+}
+
+/** Whether JSON writes it field by field. */
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
 }
 
 /**

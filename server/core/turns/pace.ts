@@ -1,0 +1,28 @@
+// Divides a long computation on the event loop: after each slice of time it waits for its next turn, and
+// others use the loop.
+
+import { elapsedMs } from '../clock.ts'
+
+/** How long a computation works at once, milliseconds; one step may take longer. */
+const sliceMs = 1
+
+export class Pace {
+  readonly #turn: () => Promise<unknown>
+  #startedMs = elapsedMs()
+
+  /** @param turn resolves when the computation may continue */
+  constructor(turn: () => Promise<unknown>) {
+    this.#turn = turn
+  }
+
+  /** Whether the slice is over, so that {@link turn} must be awaited before the next step. */
+  isOver(): boolean {
+    return elapsedMs() - this.#startedMs >= sliceMs
+  }
+
+  /** Begins the next slice. */
+  async turn(): Promise<void> {
+    await this.#turn()
+    this.#startedMs = elapsedMs()
+  }
+}
