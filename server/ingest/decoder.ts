@@ -74,6 +74,11 @@ export class Decoder {
   readonly #options: DecoderOptions
   /** The latest of each organisation. */
   readonly #lateLarge = new Map<string, LateLarge>()
+  /**
+   * The body that the thread reads; it has one at a time. Memory of its own for each large body would take the
+   * event loop several times as long as the copy.
+   */
+  #memory = new SharedArrayBuffer(0)
   #worker: Worker | null = null
   #closed = false
 
@@ -116,12 +121,22 @@ export class Decoder {
   #decodeLarge(tenantId: string, body: Undecoded): Promise<DecodedBody> {
     return this.#options.thread.run(tenantId, async () => {
       const job = body.job()
-      // A copy that is moved: the original is memory of a pool, and sending would copy it twice.
-      const copy = Buffer.from(new Uint8Array(job.body).buffer)
-      const answer = await this.#ask({ ...job, body: copy })
+      const copy = this.#copyForThread(job.body)
       body.release()
-      return decodedIn(answer)
+      try {
+        return decodedIn(await this.#ask({ ...job, body: copy }))
+      } finally {
+        copy.fill(0)
+      }
     })
+  }
+
+  #copyForThread(body: Buffer): Buffer {
+    if (this.#memory.byteLength < body.length)
+      this.#memory = new SharedArrayBuffer(2 ** Math.ceil(Math.log2(body.length)))
+    const copy = Buffer.from(this.#memory, 0, body.length)
+    body.copy(copy)
+    return copy
   }
 
   #ask(job: DecodeJob): Promise<DecodeAnswer> {
@@ -135,7 +150,7 @@ export class Decoder {
         worker.off('message', resolve).off('error', fail).off('exit', fail),
       )
       worker.ref()
-      worker.postMessage(job, [job.body.buffer as ArrayBuffer])
+      worker.postMessage(job)
     }).finally(() => {
       answered.abort()
       // An idle thread must not keep the process running.

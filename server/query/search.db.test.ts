@@ -109,6 +109,21 @@ test('a page ends at 4 MiB of JSON, and the pages together are the whole list', 
   assert.equal(pages.length, 5)
 })
 
+test('each long record of a page takes a turn of its organisation on the event loop', async () => {
+  const bodies = Array.from({ length: 8 }, (_, i) => `${i} ${'z'.repeat(300_000)}`)
+  await insert(
+    'turns',
+    'otel_logs',
+    bodies.map((Body, i) => ({ Timestamp: at(i), Body })),
+  )
+  let turns = 0
+  const turn = async () => void turns++
+  const reader = new TenantReader(stores.engine, placeOf('turns'), new TelemetryGate(), { turn })
+  const page = await listLogs(reader, { attribute: [], limit: 50, ...range }, at(3_600_000))
+  assert.deepEqual(bodiesOf([page]), bodies.toReversed())
+  assert.ok(turns >= bodies.length, `${turns} turns`)
+})
+
 test('a record that is longer than a page is returned alone and complete', async () => {
   const long = '\u0001'.repeat(megabyte)
   await insert('alone', 'otel_logs', [

@@ -8,7 +8,7 @@
 const smallestBytes = 16 * 1024
 
 /** Larger buffers are rare. */
-const largestBytes = 4 * 1024 * 1024
+const largestBytes = 16 * 1024 * 1024
 
 export class BytePool {
   readonly #keptBytes: number

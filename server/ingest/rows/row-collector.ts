@@ -83,7 +83,7 @@ const scratch: RowBinary[] = []
 const scratchCount = tables.length
 
 /** Larger memory is freed. */
-const scratchBytes = 4 * 1024 * 1024
+const scratchBytes = 8 * 1024 * 1024
 
 /** Rows of one table while they are written. */
 class OpenTable {
