@@ -75,8 +75,8 @@ export class Decoder {
   /** The latest of each organisation. */
   readonly #lateLarge = new Map<string, LateLarge>()
   /**
-   * The body that the thread reads; it has one at a time. Memory of its own for each large body would take the
-   * event loop several times as long as the copy.
+   * The body that the thread reads; it has one at a time. New memory for each large body would take the event
+   * loop several times as long as the copy.
    */
   #memory = new SharedArrayBuffer(0)
   #worker: Worker | null = null
