@@ -77,6 +77,15 @@ export const benches: readonly Bench[] = [
     smallest: '--rows 2000 --seconds 0.01 --only trace',
   },
   {
+    name: 'query/pages',
+    measures: 'what the rows of a page of four megabytes cost the event loop, beside JSON as whole texts',
+    reading:
+      'From the bytes that the engine returns to the bytes of the response: parsing, counting items, and writing by the schema. Medians of wall time.',
+    minutes: 1,
+    args: [],
+    smallest: '--rounds 1',
+  },
+  {
     name: 'detection/due',
     measures: 'a round of 1,000 detectors that are due at once, over ten million rows',
     reading: 'Read together, as the service does, beside one by one. Bar: 5 seconds on two cores.',
