@@ -3,7 +3,7 @@
 
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Order } from './command-line-child.ts'
+import type { LeftOpen, Order } from './command-line-child.ts'
 
 const program = fileURLToPath(new URL('../../server/cli/lethe.ts', import.meta.url))
 const childProgram = fileURLToPath(new URL('command-line-child.ts', import.meta.url))
@@ -51,10 +51,7 @@ export function runAlone(env: Environment, words: readonly string[], input = '')
   })
 }
 
-/**
- * The shared process keeps this one alive only while a command runs, and ends after it. If a command has left
- * something open it does not end, and neither does the run of the tests.
- */
+/** The shared process keeps this one alive only while a command runs, and ends after it. */
 function runShared(order: Order): Promise<Ended> {
   const child =
     shared ?? fork(childProgram, { execArgv: [...nodeFlags], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
@@ -67,8 +64,14 @@ function runShared(order: Order): Promise<Ended> {
       reject(new Error(`The process of the commands ended with ${code} at: ${order.words.join(' ')}`))
     }
     child.once('exit', fail)
-    child.once('message', (ended: Ended) => {
+    child.once('message', (ended: Ended | LeftOpen) => {
       child.off('exit', fail)
+      if ('leftOpen' in ended) {
+        shared = null
+        child.kill()
+        const open = ended.leftOpen.join(', ')
+        return reject(new Error(`${order.words.join(' ')} has ended and left this open: ${open}`))
+      }
       child.unref()
       child.channel?.unref()
       resolve(ended)

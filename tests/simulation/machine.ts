@@ -2,6 +2,7 @@
 // point, the end of the process during it, time that passes, starts, backups and restores.
 
 import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import { systemClock } from '../../server/core/clock.ts'
 import { assertBackups, beginPass, confirm } from './clocks.ts'
 import { ask, decide, hold, verify } from './people.ts'
@@ -87,7 +88,14 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   const came = await subject.round(fault)
   if (came === 'standing') return stand(world, end)
   const at = subject.faultedAt()
-  if (at === null) return world.check(predicted)
+  if (at === null) {
+    // Waits during the pass let time pass, and a request may have become due meanwhile.
+    const laterMs = world.time.dueMs(subject.nowMs())
+    const later = predictPass(model, subject.nowMs(), laterMs)
+    if (isDeepStrictEqual(later, predicted)) return world.check(predicted)
+    model.exposeToAttempts(laterMs)
+    return world.check('any move')
+  }
   world.counts.faults++
   await world.check('any move')
   if (at === 'swap promised') await closePromised(world)
