@@ -1,7 +1,7 @@
-// What a page of four megabytes of log records costs the event loop, from the bytes that the engine returns to
-// the bytes of the response: rows are parsed, items are counted until the page is full, and the response is
-// written by its schema. The baseline does the same with whole texts: one JSON.parse, and JSON.stringify for
-// each item and for the body. Both run in turn on the same rows; medians of wall time.
+// What a page of four megabytes of log records costs the event loop, from the bytes that the engine returns
+// to the bytes of the response: rows are parsed, items are counted until the page is full, and the response
+// is written by its schema. The baseline does the same with whole texts: one JSON.parse, and JSON.stringify
+// for each item and for the body. Both run in turn on the same rows; medians of wall time.
 //
 // npm run bench -- query/pages [--rounds 40]
 
