@@ -232,6 +232,7 @@ function waitingFor(clock: Clock): Clock {
     nowMs: () => clock.nowMs(),
     nowNs: () => clock.nowNs(),
     steady: () => clock.steady(),
+    elapsedMs: () => clock.elapsedMs(),
     sleep: systemClock.sleep,
   }
 }

@@ -45,6 +45,10 @@ class SetClock implements Clock {
     return systemClock.steady()
   }
 
+  elapsedMs(): number {
+    return systemClock.elapsedMs()
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return systemClock.sleep(ms, signal)
   }

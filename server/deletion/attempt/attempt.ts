@@ -213,13 +213,10 @@ export class Attempts {
         steps.begin(request, new Map([[step, rows]]), holds, promised),
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
-    const deps = {
-      ...this.#deps,
-      copyEngines: this.#copyEngines,
-      attempt: lock,
-      inTurn: <T>(work: () => Promise<T>) => this.#partitions.run(request, work),
-    }
-    await erasePartitions(deps, place, request, undone.filter(hasPartition), record, signal)
+    const deps = { ...this.#deps, copyEngines: this.#copyEngines, attempt: lock }
+    await this.#partitions.during(request, (inTurn) =>
+      erasePartitions({ ...deps, inTurn }, place, request, undone.filter(hasPartition), record, signal),
+    )
     for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, acting, store, undone)
     await flushUntilEmpty(this.#deps, signal)
     await waitUntilRemoved(this.#deps, place, await this.#removalBy(request, undone), signal)

@@ -13,6 +13,7 @@ import type { DeletionSelection } from '../requests/selection.ts'
 import { rowsCopiedIn } from './copy-cost.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
+import type { InTurn } from './partition-queue.ts'
 import { type CopyEngines, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
@@ -31,8 +32,7 @@ interface EraserDeps {
    * partitions sets 0.
    */
   readonly fewRows?: number
-  /** Runs work when it is the organisation's turn. Never called while a placement is locked. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  readonly inTurn: InTurn
   /** Returns the legal holds in force. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }

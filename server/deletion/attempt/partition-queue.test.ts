@@ -1,0 +1,50 @@
+// Turns of attempts: short pieces of work stay together, and nobody waits for more than a turn and a piece.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as nextRound } from 'node:timers/promises'
+import type { StoredDeletion } from '../requests/request.ts'
+import { type InTurn, PartitionQueue } from './partition-queue.ts'
+
+const requestOf = (tenantId: string) => ({ tenantId, requestedBy: { kind: 'person' } }) as StoredDeletion
+
+/** Runs two attempts beside each other, each with pieces of equal length, and returns whose pieces ran. */
+async function orderOf(lengthsMs: Readonly<Record<string, number>>, pieces: number): Promise<string[]> {
+  let nowMs = 0
+  const queue = new PartitionQueue(() => nowMs)
+  const ran: string[] = []
+  const attempt = (tenantId: string, ms: number) =>
+    queue.during(requestOf(tenantId), async (inTurn: InTurn) => {
+      for (let at = 0; at < pieces; at++) {
+        await inTurn(async () => {
+          ran.push(tenantId)
+          await nextRound()
+          nowMs += ms
+        })
+        await nextRound()
+      }
+    })
+  await Promise.all(Object.entries(lengthsMs).map(([tenantId, ms]) => attempt(tenantId, ms)))
+  return ran
+}
+
+test('short pieces of an attempt stay together, and long ones of a neighbour do not come between them', async () => {
+  assert.deepEqual(
+    (await orderOf({ neighbour: 600, own: 100 }, 4)).join(' '),
+    'neighbour own own own own neighbour neighbour neighbour',
+  )
+})
+
+test('a turn ends after half a second, so many short pieces do not keep a neighbour waiting', async () => {
+  const ran = await orderOf({ many: 100, other: 100 }, 8)
+  assert.deepEqual(ran.slice(0, 10), [...Array(5).fill('many'), ...Array(5).fill('other')])
+})
+
+test('an attempt that fails ends its turn', async () => {
+  const queue = new PartitionQueue(() => 0)
+  const failed = queue.during(requestOf('failing'), (inTurn) =>
+    inTurn(() => Promise.reject(new Error('The disk is full.'))),
+  )
+  await assert.rejects(failed, /The disk is full/)
+  assert.equal(await queue.during(requestOf('next'), (inTurn) => inTurn(async () => 'done')), 'done')
+})
