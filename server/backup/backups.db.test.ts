@@ -51,6 +51,7 @@ const clock = {
   ...systemClock,
   nowMs: () => systemClock.nowMs() + laterMs,
   steady: () => ({ boot: 'of this test', ms: systemClock.steady().ms + laterMs }),
+  elapsedMs: () => systemClock.elapsedMs() + laterMs,
 }
 const register = () => new BackupRegister(control, clock)
 

@@ -18,8 +18,15 @@ export interface Clock {
   nowMs(): number
   /** The same instant in nanoseconds, at millisecond resolution. */
   nowNs(): bigint
-  /** Never goes back; wall time is checked against it. */
+  /**
+   * Never goes back; wall time is checked against it. Linux is asked by a file, so it is not for each request.
+   */
   steady(): SteadyTime
+  /**
+   * Milliseconds, with fractions, of a clock that never goes back and stops while the machine sleeps, to
+   * measure how long something takes. Its start is unspecified.
+   */
+  elapsedMs(): number
   /** Resolves after `ms`, or at once where `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
@@ -42,6 +49,7 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   nowNs: () => BigInt(Date.now()) * 1_000_000n,
   steady: () => ({ boot, ms: Math.round(uptime() * 1000) }),
+  elapsedMs,
   sleep(ms, signal) {
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve()
@@ -56,10 +64,7 @@ export const systemClock: Clock = {
   },
 }
 
-/**
- * Milliseconds, with fractions, of a clock that never goes back, to measure how long something took. Its
- * start is unspecified.
- */
+/** The same as {@link Clock.elapsedMs} of this machine, for what is never simulated. */
 export function elapsedMs(): number {
   return performance.now()
 }

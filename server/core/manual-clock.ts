@@ -30,6 +30,10 @@ export class ManualClock implements Clock {
     return { boot: 'manual', ms: this.#steadyMs }
   }
 
+  elapsedMs(): number {
+    return this.#steadyMs
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve()

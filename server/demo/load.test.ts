@@ -25,6 +25,7 @@ function openHastyClock(): Clock & { readonly waits: number[] } {
     nowMs: () => nowMs,
     nowNs: () => BigInt(nowMs) * 1_000_000n,
     steady: () => ({ boot: 'hasty', ms: nowMs }),
+    elapsedMs: () => nowMs,
     sleep(ms) {
       waits.push(ms)
       nowMs += ms

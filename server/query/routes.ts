@@ -86,6 +86,6 @@ function addCatalogueRoutes(
 
 /** Returns the limits for a request that begins now. */
 function timed(limits: ReadLimits, clock: Clock): ReadLimits {
-  const begunMs = clock.steady().ms
-  return { ...limits, elapsedMs: () => clock.steady().ms - begunMs }
+  const begunMs = clock.elapsedMs()
+  return { ...limits, elapsedMs: () => clock.elapsedMs() - begunMs }
 }

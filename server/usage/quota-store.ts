@@ -69,7 +69,7 @@ export class QuotaStore {
     this.#defaults = defaults
     this.#ownLimits = new Remembered({
       lookUp: (tenantIds) => readLimits(control, tenantIds),
-      steadyMs: () => clock.steady().ms,
+      steadyMs: () => clock.elapsedMs(),
       outsideWrites: () => outsideWritesOf(control),
     })
   }

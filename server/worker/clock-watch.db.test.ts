@@ -24,6 +24,7 @@ const clock: Clock = {
   nowMs: () => wallMs,
   nowNs: () => BigInt(wallMs) * 1_000_000n,
   steady: () => ({ boot, ms: steadyMs }),
+  elapsedMs: () => steadyMs,
   sleep: async () => {},
 }
 const logger = { error: (_: unknown, text: string) => logged.push(text), info: () => {} }

@@ -26,6 +26,7 @@ const clock: Clock = {
   nowMs: () => systemClock.nowMs() + aheadMs,
   nowNs: () => systemClock.nowNs() + BigInt(aheadMs) * 1_000_000n,
   steady: () => systemClock.steady(),
+  elapsedMs: () => systemClock.elapsedMs(),
   sleep: (ms, signal) => systemClock.sleep(ms, signal),
 }
 /** From the start of an incident to the end of the run that reports it first. */

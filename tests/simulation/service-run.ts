@@ -38,6 +38,10 @@ export class SimulatedClock implements Clock {
     return { boot: 'simulated', ms: this.#steadyMs }
   }
 
+  elapsedMs(): number {
+    return this.#steadyMs
+  }
+
   advance(ms: number): void {
     this.#nowMs += ms
     this.#steadyMs += ms
@@ -71,6 +75,7 @@ export class ServiceRun {
       nowMs: () => this.#clock.nowMs(),
       nowNs: () => this.#clock.nowNs(),
       steady: () => this.#clock.steady(),
+      elapsedMs: () => this.#clock.elapsedMs(),
       sleep: (ms, signal) => this.#while(() => this.#clock.sleep(ms, signal)),
     }
   }

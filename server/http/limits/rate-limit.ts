@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.ts'
 
 interface RateLimitOptions {
-  readonly clock: Pick<Clock, 'steady'>
+  readonly clock: Pick<Clock, 'elapsedMs'>
   /** How many may happen at once after a pause. */
   readonly burst: number
   /** The permanent rate. */
@@ -28,7 +28,7 @@ export class RateLimit {
    */
   take(key: string): number | null {
     const { burst, clock, perSecond } = this.#options
-    const nowMs = clock.steady().ms
+    const nowMs = clock.elapsedMs()
     const stepMs = 1000 / perSecond
     const clearAtMs = Math.max(nowMs, this.#clearAtMs.get(key) ?? 0) + stepMs
     const overMs = clearAtMs - nowMs - burst * stepMs
@@ -43,7 +43,7 @@ export class RateLimit {
   /** Whether the next one would be above the limit; counts nothing. */
   isOver(key: string): boolean {
     const { burst, clock, perSecond } = this.#options
-    const aheadMs = (this.#clearAtMs.get(key) ?? 0) - clock.steady().ms
+    const aheadMs = (this.#clearAtMs.get(key) ?? 0) - clock.elapsedMs()
     return aheadMs > (burst - 1) * (1000 / perSecond)
   }
 

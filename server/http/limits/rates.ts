@@ -11,11 +11,11 @@ import { RateLimit } from './rate-limit.ts'
 const organisationsKept = 10_000
 
 export class OperationRates {
-  readonly #clock: Pick<Clock, 'steady'>
+  readonly #clock: Pick<Clock, 'elapsedMs'>
   /** By operation. */
   readonly #limits = new Map<string, RateLimit>()
 
-  constructor(clock: Pick<Clock, 'steady'>) {
+  constructor(clock: Pick<Clock, 'elapsedMs'>) {
     this.#clock = clock
   }
 

@@ -13,7 +13,7 @@ import { groupBytes } from './commit-parts.ts'
 import { sliceBytes } from './pending-batch.ts'
 
 interface CommitSharesOptions {
-  readonly clock: Pick<Clock, 'steady'>
+  readonly clock: Pick<Clock, 'elapsedMs'>
   /** Returns the bytes of the organisation that wait or are being committed. */
   readonly reservedBy: (tenantId: string) => number
   /** Whether the process uses most of its cores; absent: never. */
@@ -36,7 +36,7 @@ export class CommitShares {
 
   /** The time of {@link ended}, milliseconds. */
   nowMs(): number {
-    return this.#options.clock.steady().ms
+    return this.#options.clock.elapsedMs()
   }
 
   /** Counts rows that have arrived. */

@@ -380,6 +380,7 @@ describe('grouping', () => {
       nowMs: () => steady.nowMs() + offsetMs,
       nowNs: () => steady.nowNs() + BigInt(offsetMs) * 1_000_000n,
       steady: () => steady.steady(),
+      elapsedMs: () => steady.elapsedMs(),
       sleep: (ms: number, signal?: AbortSignal) => steady.sleep(ms, signal),
     }
     const writer = new IngestWriter({
