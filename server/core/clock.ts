@@ -19,7 +19,8 @@ export interface Clock {
   /** The same instant in nanoseconds, at millisecond resolution. */
   nowNs(): bigint
   /**
-   * Never goes back; wall time is checked against it. Linux is asked by a file, so it is not for each request.
+   * Never goes back; wall time is checked against it. On Linux each call opens a file: too much for every
+   * request.
    */
   steady(): SteadyTime
   /**
