@@ -185,7 +185,7 @@ async function openShared(
   const gate = new TelemetryGate()
   const clocks = { clock, watch, trustedNowMs }
   const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
-  const controlWatch = new ControlWatch({ ask: asking(control), clock, steadyMs: elapsedMs })
+  const controlWatch = new ControlWatch({ ask: asking(control), clock, elapsedMs })
   const rooms = { disk, engine, files: engine.files, control, controlWatch, keys, tenancy, sessions }
   return {
     config,

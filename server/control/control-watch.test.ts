@@ -8,11 +8,11 @@ import { ManualClock } from '../core/manual-clock.ts'
 import { ControlWatch } from './control-watch.ts'
 
 const clock = new ManualClock(1_767_000_000_000)
-const steadyMs = () => clock.steady().ms
+const elapsedMs = () => clock.elapsedMs()
 
 test('however many ask, the database gets one statement a second, and everybody has its answer', async () => {
   let statements = 0
-  const watch = new ControlWatch({ clock, steadyMs, ask: async () => ++statements })
+  const watch = new ControlWatch({ clock, elapsedMs, ask: async () => ++statements })
   const everybody = () => Promise.all(Array.from({ length: 1000 }, () => watch.fault()))
   for (const ms of [0, 500, 499]) {
     await clock.advance(ms)
@@ -33,7 +33,7 @@ test('a database that never answers is reported after two seconds, and gets no s
       answer = resolve
     })
   }
-  const watch = new ControlWatch({ clock, steadyMs, ask })
+  const watch = new ControlWatch({ clock, elapsedMs, ask })
   const first = watch.fault()
   await clock.advance(2_000)
   const sentence = 'The control-plane database does not answer within 2 s.'
@@ -52,7 +52,7 @@ test('a database that never answers is reported after two seconds, and gets no s
 
 test('a refusal is reported with its sentence, and any other error without its text', async () => {
   const faultOf = (error: Error) =>
-    new ControlWatch({ clock, steadyMs, ask: () => Promise.reject(error) }).fault()
+    new ControlWatch({ clock, elapsedMs, ask: () => Promise.reject(error) }).fault()
   const sentence = 'The control-plane database is read-only.'
   assert.equal(await faultOf(new AppError('storage_unavailable', { sentence })), sentence)
   assert.equal(

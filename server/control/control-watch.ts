@@ -17,7 +17,7 @@ interface ControlWatchOptions {
   readonly ask: () => Promise<unknown>
   readonly clock: Pick<Clock, 'sleep'>
   /** A clock that never goes back. */
-  readonly steadyMs: () => number
+  readonly elapsedMs: () => number
 }
 
 interface Asked {
@@ -38,7 +38,7 @@ export class ControlWatch {
 
   /** Returns what is wrong with the database, as a sentence for people; null where it answers. */
   fault(): Promise<string | null> {
-    const nowMs = this.#options.steadyMs()
+    const nowMs = this.#options.elapsedMs()
     const isCurrent = this.#asked !== null && (this.#asked.isRunning || nowMs - this.#asked.atMs < keptMs)
     if (this.#asked === null || !isCurrent) this.#asked = this.#ask(nowMs)
     return this.#asked.fault

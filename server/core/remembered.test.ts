@@ -15,7 +15,7 @@ function storeOf(values: Map<string, string>) {
       await scene.held
       return found
     },
-    steadyMs: () => scene.nowMs,
+    elapsedMs: () => scene.nowMs,
     outsideWrites: () => scene.outside,
   })
   return { scene, remembered, values }
@@ -109,7 +109,7 @@ test('a look-up that fails is not remembered', async () => {
       if (fails) throw new Error('the database went away')
       return new Map([['a', 'one']])
     },
-    steadyMs: () => 0,
+    elapsedMs: () => 0,
     outsideWrites: () => null,
   })
   await assert.rejects(remembered.get('a'), /went away/)

@@ -18,7 +18,7 @@ interface RememberedOptions<V> {
   /** Returns the values of the keys; leaves out those that have none. */
   readonly lookUp: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>
   /** A clock that never goes back. */
-  readonly steadyMs: () => number
+  readonly elapsedMs: () => number
   /**
    * A number that changes when another process writes; null where only a look-up shows it. It must cost
    * almost nothing.
@@ -48,7 +48,7 @@ export class Remembered<V> {
   /** Returns the value of a key; undefined where it has none. Throws what the look-up throws. */
   async get(key: string): Promise<V | undefined> {
     this.#noticeOutsideWrites()
-    const askedMs = this.#options.steadyMs()
+    const askedMs = this.#options.elapsedMs()
     const known = this.#known.get(key)
     if (known !== undefined && askedMs - known.askedMs < rememberedMs) return known.value
     const forgotten = this.#forgotten

@@ -89,6 +89,12 @@ class TextBytes {
   #waitingLength = 0
 
   add(text: string): void {
+    // Joined with others a long text would be copied.
+    if (text.length >= pieceLength) {
+      this.#flush()
+      this.#pieces.push(Buffer.from(text))
+      return
+    }
     this.#waiting.push(text)
     this.#waitingLength += text.length
     if (this.#waitingLength >= pieceLength) this.#flush()

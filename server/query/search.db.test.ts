@@ -33,6 +33,13 @@ const readerOf = (tenantId: string, gate = new TelemetryGate(), engine: Telemetr
   new TenantReader(engine, placeOf(tenantId), gate)
 const insert = (tenantId: string, table: TableName, rows: readonly FixtureRow[]) =>
   insertFixture(stores.engine, placeOf(tenantId), table, rows)
+/** Inserts log records, a millisecond apart. */
+const insertBodies = (tenantId: string, bodies: readonly string[]) =>
+  insert(
+    tenantId,
+    'otel_logs',
+    bodies.map((Body, i) => ({ Timestamp: at(i), Body })),
+  )
 
 type LogQuery = Parameters<typeof listLogs>[1]
 type SpanQuery = Parameters<typeof listSpans>[1]
@@ -97,11 +104,7 @@ test('a text is found among records of a megabyte that are too large for one sta
 
 test('a page ends at 4 MiB of JSON, and the pages together are the whole list', async () => {
   const bodies = Array.from({ length: 60 }, (_, i) => `${i} ${'y'.repeat(300_000)}`)
-  await insert(
-    'bytes',
-    'otel_logs',
-    bodies.map((Body, i) => ({ Timestamp: at(i), Body })),
-  )
+  await insertBodies('bytes', bodies)
   const pages = await logPages('bytes', { limit: 500 }, undefined, (page) =>
     assert.ok(JSON.stringify(page).length < 4 * megabyte + 1_000),
   )
@@ -111,11 +114,7 @@ test('a page ends at 4 MiB of JSON, and the pages together are the whole list', 
 
 test('each long record of a page takes a turn of its organisation on the event loop', async () => {
   const bodies = Array.from({ length: 8 }, (_, i) => `${i} ${'z'.repeat(300_000)}`)
-  await insert(
-    'turns',
-    'otel_logs',
-    bodies.map((Body, i) => ({ Timestamp: at(i), Body })),
-  )
+  await insertBodies('turns', bodies)
   let turns = 0
   const turn = async () => void turns++
   const reader = new TenantReader(stores.engine, placeOf('turns'), new TelemetryGate(), { turn })

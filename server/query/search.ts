@@ -8,7 +8,7 @@ import { formatInstant } from '../../contract/values/instant.ts'
 import type { AppError } from '../core/app-error.ts'
 import { encodeCursor, jsonBytes, pageBytes } from '../core/input/cursor.ts'
 import { Pace } from '../core/turns/pace.ts'
-import { isOutOfTime, isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'
+import { isOutOfTime, isTooExpensive, type ReadShare, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { type Lengths, type Slice, slicesOf } from './search-slices.ts'
 import {
@@ -141,7 +141,7 @@ class Page<Row extends OrderedRow, Item> {
   readonly items: Item[] = []
   readonly warnings: string[] = []
   position: Position | null
-  readonly #turn: () => Promise<unknown>
+  readonly #turn: ReadShare['turn']
   readonly #request: SearchRequest
   readonly #toItem: (row: Row) => Item
   readonly #bytes: number
@@ -153,7 +153,7 @@ class Page<Row extends OrderedRow, Item> {
     { position, toItem }: From<Row, Item>,
     limits: ReadLimits,
   ) {
-    this.#turn = reader.turn
+    this.#turn = reader.share.turn
     this.#request = request
     this.position = position
     this.#toItem = toItem

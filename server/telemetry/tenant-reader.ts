@@ -3,7 +3,6 @@
 // can't be read: a statement that names a table in its own text is refused before it reaches the engine.
 
 import assert from 'node:assert/strict'
-import { setImmediate as nextRound } from 'node:timers/promises'
 import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
 import type { TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
@@ -70,11 +69,6 @@ export class TenantReader {
   get share(): ReadShare {
     const { kind = 'asked', signal, turn } = this.#options
     return { tenantId: this.place.tenantId, kind, signal, turn }
-  }
-
-  /** Resolves when the organisation may use the event loop for the next piece of a large result. */
-  get turn(): () => Promise<unknown> {
-    return this.#options.turn ?? nextRound
   }
 
   /**

@@ -47,7 +47,7 @@ export class TenancyStore {
     this.#callers = new BatchedLookUps(lookUp)
     this.#senders = new Remembered({
       lookUp,
-      steadyMs: () => clock.elapsedMs(),
+      elapsedMs: () => clock.elapsedMs(),
       outsideWrites: () => outsideWritesOf(control),
     })
   }

@@ -69,7 +69,7 @@ export class QuotaStore {
     this.#defaults = defaults
     this.#ownLimits = new Remembered({
       lookUp: (tenantIds) => readLimits(control, tenantIds),
-      steadyMs: () => clock.elapsedMs(),
+      elapsedMs: () => clock.elapsedMs(),
       outsideWrites: () => outsideWritesOf(control),
     })
   }

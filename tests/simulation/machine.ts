@@ -2,7 +2,6 @@
 // point, the end of the process during it, time that passes, starts, backups and restores.
 
 import assert from 'node:assert/strict'
-import { isDeepStrictEqual } from 'node:util'
 import { systemClock } from '../../server/core/clock.ts'
 import { assertBackups, beginPass, confirm } from './clocks.ts'
 import { ask, decide, hold, verify } from './people.ts'
@@ -91,10 +90,8 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   if (at === null) {
     // Waits during the pass let time pass, and a request may have become due meanwhile.
     const laterMs = world.time.dueMs(subject.nowMs())
-    const later = predictPass(model, subject.nowMs(), laterMs)
-    if (isDeepStrictEqual(later, predicted)) return world.check(predicted)
     model.exposeToAttempts(laterMs)
-    return world.check('any move')
+    return world.check(predicted, predictPass(model, subject.nowMs(), laterMs))
   }
   world.counts.faults++
   await world.check('any move')

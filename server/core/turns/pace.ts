@@ -1,6 +1,7 @@
 // Divides a long computation on the event loop: after each slice of time it waits for its next turn, and
 // others use the loop.
 
+import { setImmediate as nextRound } from 'node:timers/promises'
 import { elapsedMs } from '../clock.ts'
 
 /** How long a computation works at once, milliseconds; one step may take longer. */
@@ -10,8 +11,8 @@ export class Pace {
   readonly #turn: () => Promise<unknown>
   #startedMs = elapsedMs()
 
-  /** @param turn resolves when the computation may continue */
-  constructor(turn: () => Promise<unknown>) {
+  /** @param turn resolves when the computation may continue; absent: in the next round of the loop */
+  constructor(turn: () => Promise<unknown> = nextRound) {
     this.#turn = turn
   }
 
