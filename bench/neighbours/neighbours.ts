@@ -14,7 +14,7 @@
 // line of JSON for each attack; with --strict it ends with 1 where a bar is missed.
 //
 // Run: npm run bench -- neighbours [--tree PATH] [--seconds 15] [--calm-seconds 10] [--only TEXT,TEXT]
-// [--rate BODIES_A_SECOND] [--strict] [--list]
+// [--rate BODIES_A_SECOND] [--keep-erasing] [--strict] [--list]
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -38,6 +38,7 @@ const { values: flags } = parseArgs({
     'calm-seconds': { type: 'string', default: '10' },
     only: { type: 'string', default: '' },
     rate: { type: 'string' },
+    'keep-erasing': { type: 'boolean', default: false },
     strict: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
   },
@@ -92,6 +93,7 @@ async function measure(tree: string): Promise<TrialResult[]> {
       bodiesPerSecond: rate,
       calmSeconds: Number(flags['calm-seconds']),
       attackSeconds: Number(flags.seconds),
+      keepsErasing: flags['keep-erasing'],
     }
     const trials: TrialResult[] = []
     const missedIn: string[][] = []

@@ -21,6 +21,8 @@ export interface Pace {
   readonly bodiesPerSecond: number
   readonly calmSeconds: number
   readonly attackSeconds: number
+  /** Erases without a pause instead of once a minute, for an erased p99 of more than one sample. */
+  readonly keepsErasing: boolean
 }
 
 export interface TrialResult extends AttackEffect {
@@ -67,7 +69,7 @@ export async function runTrial(
     honest.begin(pace.bodies, pace.bodiesPerSecond)
     await sleep(warmUpMs)
     const calmMs = performance.now()
-    await Promise.all([calmWork(honest), sleep(pace.calmSeconds * 1000)])
+    await Promise.all([calmWork(honest, pace), sleep(pace.calmSeconds * 1000)])
     const calmEndMs = performance.now()
     return await attackAndRecover({ world, service, honest, attack, pace, calmMs, calmEndMs })
   } finally {
@@ -94,7 +96,7 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
   const { prepared } = await attacker.begun
   const beginMs = performance.now()
   const cpuBefore = service.cpuSeconds
-  const work = workOf(honest, pace.attackSeconds * 1000)
+  const work = workOf(honest, pace)
   const report = await attacker.ended
   const endMs = performance.now()
   const serviceCpu = service.cpuSeconds - cpuBefore
@@ -122,23 +124,30 @@ async function attackAndRecover(scene: Scene): Promise<TrialResult> {
  * A detector, and two erasures one after the other, because the first of a service that has just started is
  * the quickest.
  */
-async function calmWork(honest: Honest): Promise<void> {
+async function calmWork(honest: Honest, pace: Pace): Promise<void> {
+  const untilMs = performance.now() + pace.calmSeconds * 1000
   await sleep(firstErasureMs)
-  const erasures = honest.erase().then(() => honest.erase())
+  const erasures = pace.keepsErasing ? eraseUntil(honest, untilMs) : honest.erase().then(() => honest.erase())
   await Promise.all([erasures, honest.detect()])
 }
 
 /** An erasure each minute, and beside each a due detector. Resolves when all of them are done. */
-async function workOf(honest: Honest, forMs: number): Promise<void> {
+async function workOf(honest: Honest, pace: Pace): Promise<void> {
+  const forMs = pace.attackSeconds * 1000
   const untilMs = performance.now() + forMs
   const running: Promise<void>[] = []
   await sleep(Math.min(firstErasureMs, forMs / 4))
+  if (pace.keepsErasing) return void (await Promise.all([eraseUntil(honest, untilMs), honest.detect()]))
   for (let restMs = forMs; restMs > 0; restMs = untilMs - performance.now()) {
     running.push(honest.erase(), honest.detect())
     if (restMs <= erasureEveryMs) break
     await sleep(erasureEveryMs)
   }
   await Promise.all(running)
+}
+
+async function eraseUntil(honest: Honest, untilMs: number): Promise<void> {
+  while (performance.now() < untilMs) await honest.erase()
 }
 
 async function untilWell(honest: Honest, endMs: number, bar: number): Promise<number | null> {

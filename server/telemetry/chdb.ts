@@ -12,6 +12,7 @@ import { elapsedMs, systemClock } from '../core/clock.ts'
 import { restoreFatalSignals } from '../core/process/fatal-signals.ts'
 import { lowerOtherThreads, mayRaisePriority } from '../core/process/thread-priority.ts'
 import { FairPool, type Turn } from '../core/turns/fair-pool.ts'
+import type { LongWorkRule } from '../core/turns/long-work.ts'
 import { DiskSync, forgetSyncs, syncedUntilNs } from './disk-sync.ts'
 import {
   type CommitTurn,
@@ -29,6 +30,7 @@ import { createSchema } from './schema/create-schema.ts'
 import type { ColumnSpec } from './schema/tables.ts'
 import { writeServerSettings } from './server-settings.ts'
 import { CleanSession, type StatementOptions } from './sessions/clean-session.ts'
+import { longReads } from './sessions/long-reads.ts'
 import { ownReaders, readers, readKinds, readsWaitingMax, writers } from './sessions/numbers.ts'
 import { Pool } from './sessions/pool.ts'
 import { readPauses } from './sessions/read-pauses.ts'
@@ -61,6 +63,8 @@ interface ChdbOptions {
    * The command that opens the folder; null or absent for a service, which waits for such a command to end.
    */
   readonly command?: string | null
+  /** The rules for long reads of organisations; {@link longReads} where absent. */
+  readonly longReads?: LongWorkRule
   /** Limits of the first try of each read of the start; the usual ones where absent. */
   readonly startLimits?: StatementLimits
   /** Runs after the lock of the folder is taken and before its files are opened. */
@@ -169,6 +173,7 @@ class ChdbEngine implements LocalEngine {
       kinds: readKinds,
       waiting: readsWaitingMax,
       nowMs: elapsedMs,
+      longWork: options.longReads ?? longReads,
       ...(!mayRaisePriority() && { pauses: readPauses() }),
     })
     this.#ownReading = new Pool(this.#sessions.slice(forOwn))
@@ -285,7 +290,7 @@ class ChdbEngine implements LocalEngine {
     const { tenantId: owner, kind, signal } = share
     return this.#guard(() =>
       this.#reading.lend({ owner, kind, signal }, (session, turn) =>
-        this.#readWanted(session, render(statement(turn)), options, signal),
+        this.#readWanted(session, render(statement(turn)), options, anyOf(signal, turn.giveWay)),
       ),
     )
   }
@@ -343,6 +348,10 @@ class ChdbEngine implements LocalEngine {
       if (running !== undefined) this.#running.delete(running)
     }
   }
+}
+
+function anyOf(a: AbortSignal | undefined, b: AbortSignal | undefined): AbortSignal | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : AbortSignal.any([a, b])
 }
 
 /** Whether the error is the reason of a signal that was aborted without a reason of its own. */

@@ -10,12 +10,15 @@ import { AppError } from '../core/app-error.ts'
 import { yieldingNice } from '../core/process/thread-priority.ts'
 import { openChdb } from './chdb.ts'
 import type { ReadShare, TelemetryEngine } from './engine.ts'
+import { longReads as usualLongReads } from './sessions/long-reads.ts'
 import { sql, uint } from './sql.ts'
 
 let engine: TelemetryEngine
 const folder = temporaryFolder()
 before(async () => {
-  engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30 })
+  const givingWay = { ...usualLongReads.givingWay, ranMs: 100, waitedMs: 50 }
+  const longReads = { ...usualLongReads, givingWay }
+  engine = await openChdb({ folder, maxMemoryBytes: 2 ** 30, longReads })
 })
 after(async () => {
   await engine.close()
@@ -135,6 +138,25 @@ test('statements that run to their limits leave room for both kinds of reads of 
   while ((await underWay()) < 2) await new Promise((resolve) => setImmediate(resolve))
   await engine.select(busy(1000), undefined, neighbour)
   assert.equal(ended, 0)
+  await Promise.all(long)
+})
+
+test('organisations with endless reads that occupy every session together don’t keep a neighbour from one', async () => {
+  const limits = { maxSeconds: 30, maxMemoryBytes: 2 ** 29 }
+  const [rest, gaveWay] = [new AbortController(), [] as unknown[]]
+  const long = ['first', 'second', 'third', 'fourth'].map(async (tenantId) => {
+    const share = { tenantId, kind: 'asked', signal: rest.signal } as const
+    await engine.select(endless, limits, share).catch((error: unknown) => gaveWay.push(error))
+  })
+  while ((await underWay()) < 4) await new Promise((resolve) => setImmediate(resolve))
+  await engine.select(busy(1000), undefined, neighbour)
+  assert.equal(gaveWay.length, 1)
+  const [refusal] = gaveWay
+  assert.ok(refusal instanceof AppError && refusal.code === 'too_many_requests', String(refusal))
+  assert.match(refusal.message, /took over 5 s while others waited/)
+  assert.equal(refusal.retryAfterSeconds, 5)
+  assert.equal(await underWay(), 3)
+  rest.abort()
   await Promise.all(long)
 })
 

@@ -2,12 +2,14 @@
 // start-time fair queueing (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that
 // advances by the time that its work took, divided by its weight, and the owner whose clock is furthest
 // behind goes first. So an owner that has used little is next, however much the others have queued; and an
-// idle owner gains nothing for the time in which it was idle. Running work is not interrupted, so no owner
+// idle owner gains nothing for the time in which it was idle. Turns don't interrupt running work, so no owner
 // may occupy every member: the next owner finds a member that is free or used by an owner that was entitled
-// to it. An owner may have more at once while no other has asked for anything lately.
+// to it. An owner may have more at once while no other has asked for anything lately. Against several owners
+// with long work a pool can have the rules of long-work.ts.
 
 import assert from 'node:assert/strict'
 import { AppError } from '../app-error.ts'
+import { LongWork, type LongWorkRule } from './long-work.ts'
 import { Presence } from './presence.ts'
 
 /**
@@ -42,6 +44,8 @@ export interface Turn {
   readonly isAlone: boolean
   /** Others ask or work elsewhere, and more work of this owner waits: it wants more than its share. */
   readonly isCrowding: boolean
+  /** Aborts where the work has to give way; absent where it never has to. */
+  readonly giveWay?: AbortSignal
 }
 
 interface FairPoolOptions {
@@ -56,15 +60,19 @@ interface FairPoolOptions {
     readonly afterMs: (costMs: number) => number
     readonly sleep: (ms: number) => Promise<void>
   }
+  /** What applies to work that takes long; absent: nothing. */
+  readonly longWork?: LongWorkRule
 }
 
 interface Waiting<Member> {
   readonly seq: number
+  readonly sinceMs: number
   readonly resolve: (member: Member) => void
 }
 
 /** One owner's work of one kind. Costs and clocks are in milliseconds. */
 interface Flow<Member> {
+  readonly key: string
   readonly owner: string
   readonly rule: KindRule
   readonly kind: WorkKind
@@ -89,6 +97,7 @@ const retrySeconds = 1
 
 export class FairPool<Member> {
   readonly #options: FairPoolOptions
+  readonly #members: number
   readonly #free: Member[]
   readonly #flows = new Map<string, Flow<Member>>()
   readonly #running = { asked: 0, background: 0 }
@@ -96,13 +105,18 @@ export class FairPool<Member> {
   #clock = 0
   #waiting = 0
   #seq = 0
+  readonly #long: LongWork | null
+  /** Ends the watch over waiting work; null where there is none. */
+  #watch: AbortController | null = null
   readonly #askers: Presence
   /** Askers, and owners whose other work uses the same cores. */
   readonly #present: Presence
 
   constructor(members: readonly Member[], options: FairPoolOptions) {
     this.#free = [...members]
+    this.#members = members.length
     this.#options = options
+    this.#long = options.longWork === undefined ? null : new LongWork(options.longWork, options.nowMs)
     this.#askers = new Presence(options.nowMs)
     this.#present = new Presence(options.nowMs)
   }
@@ -130,16 +144,19 @@ export class FairPool<Member> {
       this.#askers.note(request.owner)
       this.#present.note(request.owner)
     }
-    const key = `${request.kind} ${request.owner}`
-    const flow = this.#flowOf(key, request)
+    const flow = this.#flowOf(request)
     this.#requireRoom(flow)
     const member = await this.#wait(flow, request.signal)
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
+    const running = this.#long?.began(flow.key, flow.kind === 'asked')
     try {
       const isAlone = this.#askers.isAlone(request.owner)
-      return await work(member, { isAlone, isCrowding: this.#isCrowding(flow) })
+      const turn = { isAlone, isCrowding: this.#isCrowding(flow) }
+      const giveWay = running?.giveWay?.signal
+      return await work(member, giveWay === undefined ? turn : { ...turn, giveWay })
     } finally {
+      if (running !== undefined) this.#long?.ended(running)
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
       flow.clock += (cost - charged) / flow.rule.weight
       flow.usualCost += (cost - flow.usualCost) * latestShare
@@ -148,7 +165,7 @@ export class FairPool<Member> {
       this.#free.push(member)
       this.#pause(flow, cost)
       this.#dispatch()
-      this.#forgetIdle(key, flow)
+      this.#forgetIdle(flow)
     }
   }
 
@@ -170,11 +187,13 @@ export class FairPool<Member> {
     return waiting.length > 0 && !this.#present.isAlone(owner)
   }
 
-  #flowOf(key: string, { kind, owner }: LendRequest): Flow<Member> {
+  #flowOf({ kind, owner }: LendRequest): Flow<Member> {
+    const key = `${kind} ${owner}`
     const known = this.#flows.get(key)
     if (known !== undefined) return known
     const rule = this.#options.kinds[kind]
     const flow = {
+      key,
       owner,
       rule,
       kind,
@@ -202,10 +221,12 @@ export class FairPool<Member> {
       const leave = () => {
         flow.waiting.splice(flow.waiting.indexOf(waiting), 1)
         this.#waiting--
+        this.#endWatch()
         reject(signal?.reason)
       }
       const waiting: Waiting<Member> = {
         seq: this.#seq++,
+        sinceMs: this.#options.nowMs(),
         resolve: (member) => {
           signal?.removeEventListener('abort', leave)
           resolve(member)
@@ -215,7 +236,40 @@ export class FairPool<Member> {
       flow.waiting.push(waiting)
       this.#waiting++
       this.#dispatch()
+      if (this.#waiting > 0 && this.#long !== null) void this.#watchWaiting(this.#long)
     })
+  }
+
+  /** As long as work waits, looks from time to time whether long work should give way to it. */
+  async #watchWaiting(long: LongWork): Promise<void> {
+    const givingWay = this.#options.longWork?.givingWay
+    if (this.#watch !== null || givingWay === undefined) return
+    this.#watch = new AbortController()
+    const { signal } = this.#watch
+    while (!signal.aborted) {
+      await givingWay.sleep(givingWay.waitedMs, signal)
+      if (!signal.aborted && this.#isHeldUp(long, givingWay.waitedMs)) long.giveWay()
+    }
+  }
+
+  #endWatch(): void {
+    if (this.#waiting > 0) return
+    this.#watch?.abort()
+    this.#watch = null
+  }
+
+  /** Whether a client waits too long for a member, of whose owner nothing runs and nothing took long. */
+  #isHeldUp(long: LongWork, waitedMs: number): boolean {
+    if (this.#free.length > 0) return false
+    const latestMs = this.#options.nowMs() - waitedMs
+    return [...this.#flows.values()].some(
+      ({ key, kind, running, waiting: [first] }) =>
+        kind === 'asked' &&
+        running === 0 &&
+        first !== undefined &&
+        first.sinceMs <= latestMs &&
+        !long.isLong(key),
+    )
   }
 
   /** Lends every free member to work that may begin. */
@@ -231,6 +285,7 @@ export class FairPool<Member> {
       this.#running[flow.kind]++
       first.resolve(member)
     }
+    this.#endWatch()
   }
 
   /** Returns the flow furthest behind among those that may begin; of equal ones the one that waited first. */
@@ -243,9 +298,11 @@ export class FairPool<Member> {
     return best
   }
 
-  #mayBegin({ kind, owner, pauses, rule, running, waiting }: Flow<Member>): boolean {
+  #mayBegin({ key, kind, owner, pauses, rule, running, waiting }: Flow<Member>): boolean {
     if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
     if (pauses > 0) return false
+    const isLastFree = this.#free.length === 1 && this.#members > 1
+    if (isLastFree && this.#long?.isLong(key)) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
     return running < (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
   }
@@ -262,8 +319,8 @@ export class FairPool<Member> {
   /**
    * Removes an idle owner whose clock is not ahead of the common clock: it would be treated like a new one.
    */
-  #forgetIdle(key: string, flow: Flow<Member>): void {
+  #forgetIdle(flow: Flow<Member>): void {
     const isIdle = flow.running === 0 && flow.waiting.length === 0
-    if (isIdle && flow.clock <= this.#clock) this.#flows.delete(key)
+    if (isIdle && flow.clock <= this.#clock) this.#flows.delete(flow.key)
   }
 }

@@ -1,11 +1,12 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
 // each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
 // placement, because side tables are named by placement. Requests that arrive during a long attempt start
-// beside it. Work on partitions goes through partition-queue.ts, so a long rewrite of one organisation delays
-// the first partition of another by no more than one partition.
+// beside it, and organisations whose attempts are long never have every place. Work on partitions goes
+// through partition-queue.ts.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
+import type { LongWork } from '../../core/turns/long-work.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 interface SchedulerDeps {
@@ -20,6 +21,8 @@ interface SchedulerDeps {
   readonly clock: Pick<Clock, 'sleep'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly attemptsAtOnce: number
+  /** The long attempts of each organisation, over many rounds. */
+  readonly longAttempts: LongWork
 }
 
 /**
@@ -27,6 +30,9 @@ interface SchedulerDeps {
  * up. Four let three organisations pass beside one with large partitions.
  */
 export const usualAttemptsAtOnce = 4
+
+/** An attempt takes a second or two, and where many partitions are dropped some more. */
+export const longAttempts = { longMs: 20_000, rememberedMs: 600_000 }
 
 /** How often due requests are looked up while attempts run. */
 const lookEveryMs = 1000
@@ -117,8 +123,13 @@ class Round {
     const firsts = this.#queues.flatMap(
       (queue) => queue.find(({ requestId }) => !this.#tried.has(requestId)) ?? [],
     )
+    const { attemptsAtOnce, longAttempts } = this.#deps
+    const isLastPlace = this.#running.size > 0 && this.#running.size === attemptsAtOnce - 1
     const free = firsts.filter(
-      ({ tenantId }) => !passed.has(tenantId) && had(tenantId) < Number.POSITIVE_INFINITY,
+      ({ tenantId }) =>
+        !passed.has(tenantId) &&
+        had(tenantId) < Number.POSITIVE_INFINITY &&
+        !(isLastPlace && longAttempts.isLong(tenantId)),
     )
     const calm = free.filter(({ crashes }) => crashes === 0)
     const candidates = calm.length > 0 || !this.isIdle ? calm : free
@@ -129,10 +140,11 @@ class Round {
   }
 
   #run(request: StoredDeletion, placement: number | null): void {
-    const { logger, workOff } = this.#deps
+    const { logger, longAttempts, workOff } = this.#deps
     const { crashes, requestId, tenantId } = request
     this.#tried.add(requestId)
     this.#isAlone = crashes > 0
+    const attempt = longAttempts.began(tenantId, false)
     const running = workOff(request)
       .catch((err: unknown) => {
         // If the end of an attempt can't be stored, it is tried again in the next round, and other
@@ -141,6 +153,7 @@ class Round {
         return false
       })
       .then((goesOn) => {
+        longAttempts.ended(attempt)
         this.#had.set(tenantId, goesOn ? (this.#had.get(tenantId) ?? 0) + 1 : Number.POSITIVE_INFINITY)
         this.#running.delete(placement)
         this.#isAlone = false

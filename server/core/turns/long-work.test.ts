@@ -1,0 +1,197 @@
+// Long work in a shared pool, with a clock, ends of work and ends of waiting that the test controls.
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { FairPool, type LendRequest } from './fair-pool.ts'
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+const longMs = 1_000
+const rememberedMs = 60_000
+const ranMs = 5_000
+const waitedMs = 1_000
+
+interface Under {
+  readonly owner: string
+  readonly end: () => void
+  readonly giveWay: AbortSignal | undefined
+}
+
+/** A pool of four members, of which one owner may have all but one. */
+function poolOfFour() {
+  let nowMs = 0
+  const under: Under[] = []
+  /** Waits of the watch that have not ended. */
+  const waits = new Set<() => void>()
+  const kind = { weight: 1, atOnceByOwner: 3, atOnce: 4, waitingByOwner: 100 }
+  const pool = new FairPool([0, 1, 2, 3], {
+    kinds: { asked: kind, background: kind },
+    waiting: 100,
+    nowMs: () => nowMs,
+    longWork: {
+      longMs,
+      rememberedMs,
+      givingWay: {
+        ranMs,
+        waitedMs,
+        refusal: () => new Error('has to give way'),
+        sleep: (ms, signal) =>
+          new Promise((resolve) => {
+            assert.equal(ms, waitedMs)
+            const end = () => {
+              waits.delete(end)
+              resolve()
+            }
+            waits.add(end)
+            signal.addEventListener('abort', end, { once: true })
+          }),
+      },
+    },
+  })
+  const lend = async (owner: string, kind: LendRequest['kind'] = 'asked') => {
+    const lent = pool.lend({ owner, kind }, (_, { giveWay }) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      under.push({ owner, end: resolve, giveWay })
+      return promise
+    })
+    await turn()
+    return { lent }
+  }
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  const endOf = async (owner: string) => {
+    const at = under.findIndex((one) => one.owner === owner)
+    under.splice(at, 1)[0]?.end()
+    await turn()
+  }
+  /** The watch looks again. */
+  const look = async () => {
+    pass(waitedMs)
+    for (const end of waits) end()
+    await turn()
+  }
+  const owners = () => under.map(({ owner }) => owner)
+  const givingWay = () => under.filter(({ giveWay }) => giveWay?.aborted).map(({ owner }) => owner)
+  const endAll = async () => {
+    while (under.length > 0) await endOf(under[0]?.owner ?? '')
+  }
+  return { lend, pass, endOf, endAll, look, owners, givingWay, under, waits }
+}
+
+type Pool = ReturnType<typeof poolOfFour>
+
+const four = ['a', 'b', 'c', 'd']
+
+/** Each of the owners has had long work, which has ended. */
+async function afterLongWorkOf(pool: Pool, owners: readonly string[]): Promise<void> {
+  for (const owner of owners) await pool.lend(owner)
+  pool.pass(longMs + 1)
+  await pool.endAll()
+}
+
+describe('long work in a shared pool', () => {
+  test('never gets the last free member after it showed that it is long, and a short one gets it at once', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, four)
+    for (const owner of four) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c'])
+    await pool.lend('quick')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c', 'quick'])
+    await pool.endOf('quick')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c'], 'the last one stays free')
+    await pool.endOf('a')
+    assert.deepEqual(pool.owners(), ['b', 'c', 'd'])
+    await pool.endAll()
+  })
+
+  test('counts while it runs too, and no longer than it is remembered', async () => {
+    const pool = poolOfFour()
+    for (const owner of ['a', 'a', 'b']) await pool.lend(owner)
+    pool.pass(longMs + 1)
+    await pool.lend('b')
+    assert.deepEqual(pool.owners(), ['a', 'a', 'b'])
+    await pool.endAll()
+    assert.deepEqual(pool.owners(), [], 'the last of b began and ended')
+    pool.pass(rememberedMs - 1)
+    for (const owner of ['x', 'y', 'z', 'a']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['x', 'y', 'z'])
+    await pool.endAll()
+    pool.pass(1)
+    for (const owner of ['x', 'y', 'z', 'a']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['x', 'y', 'z', 'a'])
+    await pool.endAll()
+  })
+
+  test('of detectors does not count for the charts of the same owner', async () => {
+    const pool = poolOfFour()
+    await pool.lend('a', 'background')
+    pool.pass(longMs + 1)
+    for (const owner of ['x', 'y', 'a']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['a', 'x', 'y', 'a'])
+    await pool.endAll()
+  })
+
+  test('that began first gives way to a client that has waited, one at a time', async () => {
+    const pool = poolOfFour()
+    const lent = []
+    for (const owner of four) {
+      lent.push(await pool.lend(owner))
+      pool.pass(1)
+    }
+    await pool.lend('quick')
+    for (let passed = waitedMs; passed < ranMs - waitedMs; passed += waitedMs) await pool.look()
+    assert.deepEqual(pool.givingWay(), [], 'none has run long enough')
+    await pool.look()
+    await pool.look()
+    assert.deepEqual(pool.givingWay(), ['a'])
+    assert.match(String(pool.under[0]?.giveWay?.reason), /has to give way/)
+    await pool.look()
+    assert.deepEqual(pool.givingWay(), ['a'], 'it has not ended yet')
+    await pool.lend('a')
+    await pool.endOf('a')
+    assert.deepEqual(pool.owners(), ['b', 'c', 'd', 'quick'], 'its next work waits')
+    await pool.endAll()
+    await Promise.all(lent)
+  })
+
+  test('does not give way to detectors, to long work, or to an owner that has a member', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['a'])
+    for (const owner of ['b', 'c', 'd', 'd']) await pool.lend(owner)
+    await pool.lend('quick', 'background')
+    await pool.lend('a')
+    await pool.lend('b')
+    for (let times = 0; times < 10; times++) await pool.look()
+    assert.deepEqual(pool.givingWay(), [])
+    await pool.lend('quick')
+    await pool.look()
+    await pool.look()
+    assert.deepEqual(pool.givingWay(), ['b'])
+    await pool.endAll()
+  })
+
+  test('of detectors does not give way', async () => {
+    const pool = poolOfFour()
+    for (const owner of ['a', 'b', 'c']) await pool.lend(owner, 'background')
+    await pool.lend('d')
+    await pool.lend('quick')
+    for (let times = 0; times < 10; times++) await pool.look()
+    assert.deepEqual(pool.givingWay(), ['d'])
+    await pool.endAll()
+  })
+
+  test('is watched only as long as something waits', async () => {
+    const pool = poolOfFour()
+    for (const owner of four) await pool.lend(owner)
+    assert.equal(pool.waits.size, 0)
+    await pool.lend('quick')
+    await pool.lend('other')
+    assert.equal(pool.waits.size, 1)
+    await pool.endOf('a')
+    assert.equal(pool.waits.size, 1)
+    await pool.endOf('b')
+    assert.equal(pool.waits.size, 0)
+    await pool.endAll()
+  })
+})
