@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Attacker } from '../attack.ts'
-import { instant, logsBody, nowMs } from '../rows.ts'
+import { attackerMetric, gaugeBody, instant, logsBody, nowMs } from '../rows.ts'
 
 const address = '/usage/storage/deletions'
 const hourMs = 3_600_000
@@ -76,6 +76,31 @@ export const attacksByErasures: readonly Attack[] = [
       return attacker.loops(4, () => {
         const startMs = hourAgo(next++)
         return erase(attacker, erasure(attacker, startMs, startMs + hourMs))
+      })
+    },
+  },
+  {
+    name: 'large-rewrites',
+    does: 'A minute is erased again and again from 1,600,000 more points of three days, which copies all the others.',
+    prepare: async (attacker) => {
+      const headers = { 'content-type': 'application/x-protobuf' }
+      const endMs = nowMs() - hourMs
+      for (let body = 0; body < 4; body++) {
+        const points = Array.from({ length: 40_000 }, (_, at) => ({
+          atMs: endMs - (at * 4 + body) * 1600,
+          value: at,
+          attributes: { route: `/large/${at % 50}` },
+        }))
+        const { bytes } = gaugeBody('rewritten', attackerMetric, points)
+        for (let times = 0; times < 10; times++)
+          await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers })
+      }
+    },
+    run: (attacker) => {
+      let next = 0
+      return attacker.loops(4, () => {
+        const startMs = nowMs() - 2 * hourMs - ((next++ * 37) % 4000) * 60_000
+        return erase(attacker, erasure(attacker, startMs, startMs + 60_000))
       })
     },
   },

@@ -17,6 +17,7 @@ function roundOf(
   const under = new Map<string, PromiseWithResolvers<boolean>>()
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
+  let sleeps = 0
   const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
     if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
@@ -41,7 +42,13 @@ function roundOf(
         return end.promise
       },
       woken: () => wakeUp.promise,
-      clock: { sleep: () => new Promise(() => undefined) },
+      clock: {
+        sleep() {
+          // A loop that waits for nothing would never give way to the test.
+          if (sleeps++ > 10_000) throw new Error('The round looks again and again.')
+          return new Promise(() => undefined)
+        },
+      },
       logger: silent,
       attemptsAtOnce,
       longAttempts: new LongWork({ longMs: 10, rememberedMs: 100 }, nowMs),
@@ -111,6 +118,22 @@ test('organisations with long attempts do not have every place, and one with sho
   assert.deepEqual(begun.slice(6), ['c/2'])
   for (const name of ['b/2', 'c/2']) await end(name)
   await done
+})
+
+test('a round ends though one organisation never stops asking, and waits without work for what is in progress', async () => {
+  const { ask, begun, done, end, settle } = roundOf(['long/1'])
+  await settle()
+  for (let at = 0; at < 120; at++) {
+    await ask(`busy/${at}`)
+    if (begun.includes(`busy/${at}`)) await end(`busy/${at}`)
+  }
+  assert.equal(begun.length, 1 + 100)
+  await ask('other/1')
+  assert.equal(begun.at(-1), 'other/1', 'one that asked for little is still served')
+  await end('other/1')
+  await end('long/1')
+  await done
+  assert.equal(begun.length, 1 + 100 + 1)
 })
 
 test('a placement has one attempt at a time', async () => {

@@ -38,10 +38,10 @@ export const longAttempts = { longMs: 20_000, rememberedMs: 600_000 }
 const lookEveryMs = 1000
 
 /**
- * How many requests that arrive during a round are carried out in it. Then the round ends, so that the other
- * work of a round is done.
+ * How many requests of an organisation are carried out in a round. A round with requests that never end to
+ * arrive then ends, so that backups are taken and retention runs.
  */
-const lateMax = 100
+const attemptsMax = 100
 
 /**
  * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
@@ -60,14 +60,13 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
 class Round {
   readonly #deps: SchedulerDeps
   readonly #tried = new Set<string>()
-  /** Attempts per organisation; infinite for one that must not continue in this round. */
+  /** Attempts per organisation that have ended; infinite for one that must not continue in this round. */
   readonly #had = new Map<string, number>()
   /** Attempts in progress by placement; null for organisations without one. */
   readonly #running = new Map<number | null, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
   #woken: Promise<boolean> | null = null
-  #mostTried = Number.POSITIVE_INFINITY
   /**
    * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
    * same request.
@@ -85,7 +84,6 @@ class Round {
   async look(): Promise<void> {
     this.#woken = this.#deps.woken().then(() => true)
     this.#queues = await this.#deps.queues()
-    if (this.#mostTried === Number.POSITIVE_INFINITY) this.#mostTried = this.#queues.flat().length + lateMax
   }
 
   /** Starts what may start now. */
@@ -110,7 +108,8 @@ class Round {
       clock.sleep(lookEveryMs, ended.signal).then(() => true),
     ])
     ended.abort()
-    if (isNew && this.#tried.size < this.#mostTried) await this.look()
+    // Always, because it also begins to wait for the next change: what has resolved would resolve each wait.
+    if (isNew) await this.look()
   }
 
   /**
@@ -128,7 +127,7 @@ class Round {
     const free = firsts.filter(
       ({ tenantId }) =>
         !passed.has(tenantId) &&
-        had(tenantId) < Number.POSITIVE_INFINITY &&
+        had(tenantId) < attemptsMax &&
         !(isLastPlace && longAttempts.isLong(tenantId)),
     )
     const calm = free.filter(({ crashes }) => crashes === 0)
