@@ -290,7 +290,7 @@ class ChdbEngine implements LocalEngine {
     const { tenantId: owner, kind, signal } = share
     return this.#guard(() =>
       this.#reading.lend({ owner, kind, signal }, (session, turn) =>
-        this.#readWanted(session, render(statement(turn)), options, anyOf(signal, turn.giveWay)),
+        this.#readWanted(session, render(statement(turn)), options, anyOf(signal, turn.end)),
       ),
     )
   }

@@ -46,7 +46,7 @@ export interface TelemetryEngine {
    * Returns rows as objects by column name; 64-bit integers are text. A read without a share is the service's
    * own, such as an erasure's, and never waits for those of organisations. Throws EngineError or, above the
    * limits, AppError; with a share also `too_many_requests` where too many reads of the organisation wait,
-   * and the reason of its signal.
+   * `query_too_expensive` where a long read ended for others, and the reason of its signal.
    */
   select<T>(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<T[]>
   /**

@@ -9,7 +9,7 @@
 
 import assert from 'node:assert/strict'
 import { AppError } from '../app-error.ts'
-import { LongWork, type LongWorkRule } from './long-work.ts'
+import { LongWork, type LongWorkRule, type RunningWork } from './long-work.ts'
 import { Presence } from './presence.ts'
 
 /**
@@ -44,8 +44,8 @@ export interface Turn {
   readonly isAlone: boolean
   /** Others ask or work elsewhere, and more work of this owner waits: it wants more than its share. */
   readonly isCrowding: boolean
-  /** Aborts where the work has to give way; absent where it never has to. */
-  readonly giveWay?: AbortSignal
+  /** Aborts where the work must end, because it takes long; absent where it may always continue. */
+  readonly end?: AbortSignal
 }
 
 interface FairPoolOptions {
@@ -64,10 +64,18 @@ interface FairPoolOptions {
   readonly longWork?: LongWorkRule
 }
 
+/** A member that is lent, and what is known of its work; null where the pool has no rule for long work. */
+interface Lent<Member> {
+  readonly member: Member
+  readonly running: RunningWork | null
+}
+
 interface Waiting<Member> {
   readonly seq: number
   readonly sinceMs: number
-  readonly resolve: (member: Member) => void
+  /** Whether it did not begin because its flow was long. It then stays so, however long it waits. */
+  isLong: boolean
+  readonly resolve: (lent: Lent<Member>) => void
 }
 
 /** One owner's work of one kind. Costs and clocks are in milliseconds. */
@@ -82,6 +90,8 @@ interface Flow<Member> {
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
+  /** When its last work ended. */
+  endedMs: number
   /** Pauses that have not ended: until then none of its work begins. */
   pauses: number
 }
@@ -97,7 +107,6 @@ const retrySeconds = 1
 
 export class FairPool<Member> {
   readonly #options: FairPoolOptions
-  readonly #members: number
   readonly #free: Member[]
   readonly #flows = new Map<string, Flow<Member>>()
   readonly #running = { asked: 0, background: 0 }
@@ -114,9 +123,9 @@ export class FairPool<Member> {
 
   constructor(members: readonly Member[], options: FairPoolOptions) {
     this.#free = [...members]
-    this.#members = members.length
     this.#options = options
-    this.#long = options.longWork === undefined ? null : new LongWork(options.longWork, options.nowMs)
+    const { longWork, nowMs } = options
+    this.#long = longWork === undefined ? null : new LongWork(longWork, members.length, nowMs)
     this.#askers = new Presence(options.nowMs)
     this.#present = new Presence(options.nowMs)
   }
@@ -146,21 +155,21 @@ export class FairPool<Member> {
     }
     const flow = this.#flowOf(request)
     this.#requireRoom(flow)
-    const member = await this.#wait(flow, request.signal)
+    const { member, running } = await this.#wait(flow, request.signal)
     const startedMs = this.#options.nowMs()
     const charged = flow.usualCost
-    const running = this.#long?.began(flow.key, flow.kind === 'asked')
     try {
       const isAlone = this.#askers.isAlone(request.owner)
       const turn = { isAlone, isCrowding: this.#isCrowding(flow) }
-      const giveWay = running?.giveWay?.signal
-      return await work(member, giveWay === undefined ? turn : { ...turn, giveWay })
+      const end = running?.end?.signal
+      return await work(member, end === undefined ? turn : { ...turn, end })
     } finally {
-      if (running !== undefined) this.#long?.ended(running)
+      if (running !== null) this.#long?.ended(running)
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
       flow.clock += (cost - charged) / flow.rule.weight
       flow.usualCost += (cost - flow.usualCost) * latestShare
       flow.running--
+      flow.endedMs = startedMs + cost
       this.#running[flow.kind]--
       this.#free.push(member)
       this.#pause(flow, cost)
@@ -201,6 +210,7 @@ export class FairPool<Member> {
       running: 0,
       clock: this.#clock,
       usualCost: firstCostMs,
+      endedMs: Number.NEGATIVE_INFINITY,
       pauses: 0,
     }
     this.#flows.set(key, flow)
@@ -216,8 +226,8 @@ export class FairPool<Member> {
     })
   }
 
-  #wait(flow: Flow<Member>, signal: AbortSignal | undefined): Promise<Member> {
-    return new Promise<Member>((resolve, reject) => {
+  #wait(flow: Flow<Member>, signal: AbortSignal | undefined): Promise<Lent<Member>> {
+    return new Promise<Lent<Member>>((resolve, reject) => {
       const leave = () => {
         flow.waiting.splice(flow.waiting.indexOf(waiting), 1)
         this.#waiting--
@@ -227,28 +237,32 @@ export class FairPool<Member> {
       const waiting: Waiting<Member> = {
         seq: this.#seq++,
         sinceMs: this.#options.nowMs(),
-        resolve: (member) => {
+        isLong: false,
+        resolve: (lent) => {
           signal?.removeEventListener('abort', leave)
-          resolve(member)
+          resolve(lent)
         },
       }
       signal?.addEventListener('abort', leave, { once: true })
       flow.waiting.push(waiting)
       this.#waiting++
       this.#dispatch()
-      if (this.#waiting > 0 && this.#long !== null) void this.#watchWaiting(this.#long)
+      const { longWork } = this.#options
+      if (this.#waiting > 0 && this.#long !== null && longWork !== undefined)
+        void this.#watchWaiting(this.#long, longWork)
     })
   }
 
-  /** As long as work waits, looks from time to time whether long work should give way to it. */
-  async #watchWaiting(long: LongWork): Promise<void> {
-    const givingWay = this.#options.longWork?.givingWay
-    if (this.#watch !== null || givingWay === undefined) return
+  /** As long as work waits, looks from time to time whether long work must end for it. */
+  async #watchWaiting(long: LongWork, { sleep, waitedMs }: LongWorkRule): Promise<void> {
+    if (this.#watch !== null) return
     this.#watch = new AbortController()
     const { signal } = this.#watch
     while (!signal.aborted) {
-      await givingWay.sleep(givingWay.waitedMs, signal)
-      if (!signal.aborted && this.#isHeldUp(long, givingWay.waitedMs)) long.giveWay()
+      await sleep(waitedMs, signal)
+      const latestMs = this.#options.nowMs() - waitedMs
+      if (!signal.aborted && [...this.#flows.values()].some((flow) => this.#isHeldUp(flow, latestMs, long)))
+        long.endOne()
     }
   }
 
@@ -258,18 +272,11 @@ export class FairPool<Member> {
     this.#watch = null
   }
 
-  /** Whether a client waits too long for a member, of whose owner nothing runs and nothing took long. */
-  #isHeldUp(long: LongWork, waitedMs: number): boolean {
-    if (this.#free.length > 0) return false
-    const latestMs = this.#options.nowMs() - waitedMs
-    return [...this.#flows.values()].some(
-      ({ key, kind, running, waiting: [first] }) =>
-        kind === 'asked' &&
-        running === 0 &&
-        first !== undefined &&
-        first.sinceMs <= latestMs &&
-        !long.isLong(key),
-    )
+  /** Whether a client has waited since `latestMs` at least while nothing of its owner ran. */
+  #isHeldUp(flow: Flow<Member>, latestMs: number, long: LongWork): boolean {
+    const [first] = flow.waiting
+    if (first === undefined || flow.kind !== 'asked' || flow.running > 0 || flow.pauses > 0) return false
+    return Math.max(first.sinceMs, flow.endedMs) <= latestMs && !first.isLong && !long.isLong(flow.key)
   }
 
   /** Lends every free member to work that may begin. */
@@ -283,7 +290,9 @@ export class FairPool<Member> {
       flow.clock = this.#clock + flow.usualCost / flow.rule.weight
       flow.running++
       this.#running[flow.kind]++
-      first.resolve(member)
+      const isLong = first.isLong || this.#long?.isLong(flow.key) === true
+      const running = this.#long?.began(flow.key, isLong, flow.kind === 'asked') ?? null
+      first.resolve({ member, running })
     }
     this.#endWatch()
   }
@@ -299,12 +308,14 @@ export class FairPool<Member> {
   }
 
   #mayBegin({ key, kind, owner, pauses, rule, running, waiting }: Flow<Member>): boolean {
-    if (waiting.length === 0 || this.#running[kind] >= rule.atOnce) return false
+    const [first] = waiting
+    if (first === undefined || this.#running[kind] >= rule.atOnce) return false
     if (pauses > 0) return false
-    const isLastFree = this.#free.length === 1 && this.#members > 1
-    if (isLastFree && this.#long?.isLong(key)) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
-    return running < (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)
+    if (running >= (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)) return false
+    if (this.#long === null || first === undefined || this.#long.hasRoom()) return true
+    first.isLong ||= this.#long.isLong(key)
+    return !first.isLong
   }
 
   #isBefore(a: Flow<Member>, b: Flow<Member>): boolean {

@@ -14,7 +14,7 @@ const waitedMs = 1_000
 interface Under {
   readonly owner: string
   readonly end: () => void
-  readonly giveWay: AbortSignal | undefined
+  readonly ending: AbortSignal | undefined
 }
 
 /** A pool of four members, of which one owner may have all but one. */
@@ -31,27 +31,25 @@ function poolOfFour() {
     longWork: {
       longMs,
       rememberedMs,
-      givingWay: {
-        ranMs,
-        waitedMs,
-        refusal: () => new Error('has to give way'),
-        sleep: (ms, signal) =>
-          new Promise((resolve) => {
-            assert.equal(ms, waitedMs)
-            const end = () => {
-              waits.delete(end)
-              resolve()
-            }
-            waits.add(end)
-            signal.addEventListener('abort', end, { once: true })
-          }),
-      },
+      ranMs,
+      waitedMs,
+      refusal: () => new Error('took long'),
+      sleep: (ms, signal) =>
+        new Promise((resolve) => {
+          assert.equal(ms, waitedMs)
+          const end = () => {
+            waits.delete(end)
+            resolve()
+          }
+          waits.add(end)
+          signal.addEventListener('abort', end, { once: true })
+        }),
     },
   })
   const lend = async (owner: string, kind: LendRequest['kind'] = 'asked') => {
-    const lent = pool.lend({ owner, kind }, (_, { giveWay }) => {
+    const lent = pool.lend({ owner, kind }, (_, { end: ending }) => {
       const { promise, resolve } = Promise.withResolvers<void>()
-      under.push({ owner, end: resolve, giveWay })
+      under.push({ owner, end: resolve, ending })
       return promise
     })
     await turn()
@@ -72,11 +70,11 @@ function poolOfFour() {
     await turn()
   }
   const owners = () => under.map(({ owner }) => owner)
-  const givingWay = () => under.filter(({ giveWay }) => giveWay?.aborted).map(({ owner }) => owner)
+  const ending = () => under.filter((one) => one.ending?.aborted).map(({ owner }) => owner)
   const endAll = async () => {
     while (under.length > 0) await endOf(under[0]?.owner ?? '')
   }
-  return { lend, pass, endOf, endAll, look, owners, givingWay, under, waits }
+  return { lend, pass, endOf, endAll, look, owners, ending, under, waits }
 }
 
 type Pool = ReturnType<typeof poolOfFour>
@@ -91,7 +89,7 @@ async function afterLongWorkOf(pool: Pool, owners: readonly string[]): Promise<v
 }
 
 describe('long work in a shared pool', () => {
-  test('never gets the last free member after it showed that it is long, and a short one gets it at once', async () => {
+  test('leaves a member to others once it is known, and a short one gets that at once', async () => {
     const pool = poolOfFour()
     await afterLongWorkOf(pool, four)
     for (const owner of four) await pool.lend(owner)
@@ -105,34 +103,49 @@ describe('long work in a shared pool', () => {
     await pool.endAll()
   })
 
+  test('gets a member like any other while short work has the rest', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['a'])
+    for (const owner of ['x', 'y', 'z']) await pool.lend(owner)
+    await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['x', 'y', 'z', 'a'])
+    await pool.endAll()
+  })
+
   test('counts while it runs too, and no longer than it is remembered', async () => {
     const pool = poolOfFour()
-    for (const owner of ['a', 'a', 'b']) await pool.lend(owner)
+    for (const owner of ['a', 'b', 'c']) await pool.lend(owner)
     pool.pass(longMs + 1)
-    await pool.lend('b')
-    assert.deepEqual(pool.owners(), ['a', 'a', 'b'])
+    await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c'])
     await pool.endAll()
-    assert.deepEqual(pool.owners(), [], 'the last of b began and ended')
-    pool.pass(rememberedMs - 1)
-    for (const owner of ['x', 'y', 'z', 'a']) await pool.lend(owner)
-    assert.deepEqual(pool.owners(), ['x', 'y', 'z'])
+    pool.pass(rememberedMs)
+    for (const owner of four) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), four)
     await pool.endAll()
-    pool.pass(1)
-    for (const owner of ['x', 'y', 'z', 'a']) await pool.lend(owner)
-    assert.deepEqual(pool.owners(), ['x', 'y', 'z', 'a'])
+  })
+
+  test('that waits stays long, however long it waits', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, four)
+    for (const owner of four) await pool.lend(owner)
+    pool.pass(rememberedMs)
+    await pool.lend('quick')
+    await pool.endOf('quick')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c'])
     await pool.endAll()
   })
 
   test('of detectors does not count for the charts of the same owner', async () => {
     const pool = poolOfFour()
-    await pool.lend('a', 'background')
+    for (const owner of ['a', 'b', 'c']) await pool.lend(owner, 'background')
     pool.pass(longMs + 1)
-    for (const owner of ['x', 'y', 'a']) await pool.lend(owner)
-    assert.deepEqual(pool.owners(), ['a', 'x', 'y', 'a'])
+    await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c', 'a'])
     await pool.endAll()
   })
 
-  test('that began first gives way to a client that has waited, one at a time', async () => {
+  test('that has run very long ends for a client that waits, one at a time', async () => {
     const pool = poolOfFour()
     const lent = []
     for (const owner of four) {
@@ -141,13 +154,13 @@ describe('long work in a shared pool', () => {
     }
     await pool.lend('quick')
     for (let passed = waitedMs; passed < ranMs - waitedMs; passed += waitedMs) await pool.look()
-    assert.deepEqual(pool.givingWay(), [], 'none has run long enough')
+    assert.deepEqual(pool.ending(), [], 'none has run long enough')
     await pool.look()
     await pool.look()
-    assert.deepEqual(pool.givingWay(), ['a'])
-    assert.match(String(pool.under[0]?.giveWay?.reason), /has to give way/)
+    assert.deepEqual(pool.ending(), ['a'])
+    assert.match(String(pool.under[0]?.ending?.reason), /took long/)
     await pool.look()
-    assert.deepEqual(pool.givingWay(), ['a'], 'it has not ended yet')
+    assert.deepEqual(pool.ending(), ['a'], 'it has not ended yet')
     await pool.lend('a')
     await pool.endOf('a')
     assert.deepEqual(pool.owners(), ['b', 'c', 'd', 'quick'], 'its next work waits')
@@ -155,7 +168,20 @@ describe('long work in a shared pool', () => {
     await Promise.all(lent)
   })
 
-  test('does not give way to detectors, to long work, or to an owner that has a member', async () => {
+  test('of the owner with most members ends first', async () => {
+    const pool = poolOfFour()
+    for (const owner of ['a', 'b', 'c', 'c']) {
+      await pool.lend(owner)
+      pool.pass(1)
+    }
+    pool.pass(ranMs)
+    await pool.lend('quick')
+    await pool.look()
+    assert.deepEqual(pool.ending(), ['c'])
+    await pool.endAll()
+  })
+
+  test('does not end for detectors, for long work, or for an owner that has a member', async () => {
     const pool = poolOfFour()
     await afterLongWorkOf(pool, ['a'])
     for (const owner of ['b', 'c', 'd', 'd']) await pool.lend(owner)
@@ -163,21 +189,34 @@ describe('long work in a shared pool', () => {
     await pool.lend('a')
     await pool.lend('b')
     for (let times = 0; times < 10; times++) await pool.look()
-    assert.deepEqual(pool.givingWay(), [])
+    assert.deepEqual(pool.ending(), [])
     await pool.lend('quick')
     await pool.look()
-    await pool.look()
-    assert.deepEqual(pool.givingWay(), ['b'])
+    assert.deepEqual(pool.ending(), ['d'])
     await pool.endAll()
   })
 
-  test('of detectors does not give way', async () => {
+  test('does not end while a member has short work, which makes it free soon', async () => {
+    const pool = poolOfFour()
+    for (const owner of ['a', 'b', 'c', 'x']) await pool.lend(owner)
+    pool.pass(ranMs)
+    await pool.endOf('x')
+    await pool.lend('x')
+    await pool.lend('y')
+    await pool.lend('quick')
+    assert.deepEqual(pool.owners(), ['a', 'b', 'c', 'y'])
+    await pool.look()
+    assert.deepEqual(pool.ending(), [])
+    await pool.endAll()
+  })
+
+  test('of detectors does not end', async () => {
     const pool = poolOfFour()
     for (const owner of ['a', 'b', 'c']) await pool.lend(owner, 'background')
     await pool.lend('d')
     await pool.lend('quick')
     for (let times = 0; times < 10; times++) await pool.look()
-    assert.deepEqual(pool.givingWay(), ['d'])
+    assert.deepEqual(pool.ending(), ['d'])
     await pool.endAll()
   })
 

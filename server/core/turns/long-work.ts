@@ -1,25 +1,19 @@
-// Work that occupies a member of a pool for a long time. Running work is not interrupted by turns, so a few
-// owners with long work, each within its limits, could occupy every member together. Two rules prevent that:
-// a flow whose work took long lately never gets the last free member; and where a flow without long work
-// waits nevertheless, because those that hold every member had not shown theirs before, the work that has
-// run longest gives way, if the pool's work can.
+// Work that occupies a member of a pool for a long time. Turns don't interrupt running work, so several owners
+// with long work, each within its limits, could occupy every member together. Two rules limit that. Work of a
+// flow whose work took long lately never begins where only one member would be left without long work. And
+// where every member has long work nevertheless, because nobody could know before, work that has run very
+// long is ended for a client who waits.
 
 export interface LongWorkRule {
   /** Work that takes longer than this is long, milliseconds. */
   readonly longMs: number
-  /** For so long after it ended, long work counts, milliseconds. */
+  /** A flow counts as long until this much time after its last long work ended, milliseconds. */
   readonly rememberedMs: number
-  /** Absent where work can't be ended early. */
-  readonly givingWay?: GivingWay
-}
-
-/** When work that a client waits for is ended early. */
-export interface GivingWay {
-  /** Only after it has run this long, milliseconds... */
+  /** Work that a client waits for is ended only after it has run this long, milliseconds. */
   readonly ranMs: number
-  /** ...and another client has waited this long, milliseconds. */
+  /** It is ended only for a client who has waited this long, milliseconds. */
   readonly waitedMs: number
-  /** Returns the refusal for the client whose work gives way. */
+  /** Returns the error of the work that is ended. */
   readonly refusal: () => Error
   /** Resolves after `ms`, or at once where `signal` aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
@@ -29,26 +23,43 @@ export interface GivingWay {
 export interface RunningWork {
   readonly flow: string
   readonly startedMs: number
-  /** Aborts with the refusal where the work has to give way; null where it never has to. */
-  readonly giveWay: AbortController | null
+  /** Whether its flow was long when it began. */
+  readonly isOfLongFlow: boolean
+  /** Aborts where the work must end; null where it may always continue. */
+  readonly end: AbortController | null
 }
 
 export class LongWork {
   readonly #rule: LongWorkRule
+  readonly #members: number
   readonly #nowMs: () => number
   readonly #running = new Set<RunningWork>()
   /** When the last long work of a flow ended, in this order. */
   readonly #endedMs = new Map<string, number>()
 
-  constructor(rule: LongWorkRule, nowMs: () => number) {
+  /** @param members the number of members of the pool */
+  constructor(rule: LongWorkRule, members: number, nowMs: () => number) {
     this.#rule = rule
+    this.#members = members
     this.#nowMs = nowMs
   }
 
-  /** @param isAsked whether a client waits for the result, who can ask again */
-  began(flow: string, isAsked: boolean): RunningWork {
-    const mayGiveWay = isAsked && this.#rule.givingWay !== undefined
-    const work = { flow, startedMs: this.#nowMs(), giveWay: mayGiveWay ? new AbortController() : null }
+  /** Whether work of the flow takes long, or took long lately. */
+  isLong(flow: string): boolean {
+    const endedMs = this.#endedMs.get(flow)
+    if (endedMs !== undefined && this.#nowMs() - endedMs < this.#rule.rememberedMs) return true
+    return [...this.#running].some((work) => work.flow === flow && this.#hasRun(work, this.#rule.longMs))
+  }
+
+  /** Whether another piece of long work leaves a member without long work. */
+  hasRoom(): boolean {
+    return this.#countLong() < this.#members - 1
+  }
+
+  /** @param isAsked whether a client waits for the result; only then it can be ended early */
+  began(flow: string, isOfLongFlow: boolean, isAsked: boolean): RunningWork {
+    const end = isAsked ? new AbortController() : null
+    const work = { flow, isOfLongFlow, startedMs: this.#nowMs(), end }
     this.#running.add(work)
     return work
   }
@@ -56,7 +67,7 @@ export class LongWork {
   ended(work: RunningWork): void {
     this.#running.delete(work)
     const nowMs = this.#nowMs()
-    if (nowMs - work.startedMs > this.#rule.longMs) {
+    if (this.#hasRun(work, this.#rule.longMs)) {
       this.#endedMs.delete(work.flow)
       this.#endedMs.set(work.flow, nowMs)
     }
@@ -66,25 +77,28 @@ export class LongWork {
     }
   }
 
-  /** Whether work of the flow takes long, or took long lately. */
-  isLong(flow: string): boolean {
-    const nowMs = this.#nowMs()
-    const endedMs = this.#endedMs.get(flow)
-    if (endedMs !== undefined && nowMs - endedMs < this.#rule.rememberedMs) return true
-    for (const work of this.#running) {
-      if (work.flow === flow && nowMs - work.startedMs > this.#rule.longMs) return true
-    }
-    return false
+  /**
+   * Ends one piece of work where every member has long work: of the flow with most members the one that began
+   * first. Ends nothing while work that was ended is still running.
+   */
+  endOne(): void {
+    const { longMs, ranMs, refusal } = this.#rule
+    const running = [...this.#running]
+    if (running.some(({ end }) => end?.signal.aborted)) return
+    if (running.length < this.#members || running.some((work) => !this.#hasRun(work, longMs))) return
+    const mayEnd = running.filter((work) => work.end !== null && this.#hasRun(work, ranMs))
+    const membersOf = (flow: string) => mayEnd.filter((work) => work.flow === flow).length
+    // Stable, so equal ones stay in the order in which they began.
+    const [first] = mayEnd.toSorted((a, b) => membersOf(b.flow) - membersOf(a.flow))
+    first?.end?.abort(refusal())
   }
 
-  /** Makes the work give way that has run longest, unless other work does already or none has run so long. */
-  giveWay(): void {
-    const { givingWay } = this.#rule
-    const asked = [...this.#running].filter(({ giveWay }) => giveWay !== null)
-    if (asked.some(({ giveWay }) => giveWay?.signal.aborted)) return
-    // In the order in which it began.
-    const [longest] = asked
-    if (longest === undefined || givingWay === undefined) return
-    if (this.#nowMs() - longest.startedMs >= givingWay.ranMs) longest.giveWay?.abort(givingWay.refusal())
+  #countLong(): number {
+    return [...this.#running].filter((work) => work.isOfLongFlow || this.#hasRun(work, this.#rule.longMs))
+      .length
+  }
+
+  #hasRun({ startedMs }: RunningWork, ms: number): boolean {
+    return this.#nowMs() - startedMs > ms
   }
 }

@@ -8,12 +8,10 @@ import { type InTurn, PartitionQueue } from './partition-queue.ts'
 
 const requestOf = (tenantId: string) => ({ tenantId, requestedBy: { kind: 'person' } }) as StoredDeletion
 
-/**
- * Runs two attempts that share one place, each with pieces of equal length, and returns whose pieces ran.
- */
+/** Runs two attempts beside each other, each with pieces of equal length, and returns whose pieces ran. */
 async function orderOf(lengthsMs: Readonly<Record<string, number>>, pieces: number): Promise<string[]> {
   let nowMs = 0
-  const queue = new PartitionQueue(() => nowMs, 1)
+  const queue = new PartitionQueue(() => nowMs)
   const ran: string[] = []
   const attempt = (tenantId: string, ms: number) =>
     queue.during(requestOf(tenantId), async (inTurn: InTurn) => {
@@ -49,34 +47,4 @@ test('an attempt that fails ends its turn', async () => {
   )
   await assert.rejects(failed, /The disk is full/)
   assert.equal(await queue.during(requestOf('next'), (inTurn) => inTurn(async () => 'done')), 'done')
-})
-
-test('a short erasure runs beside a long rewrite of a neighbour, and two long ones not together', async () => {
-  let nowMs = 0
-  const queue = new PartitionQueue(() => nowMs)
-  const running = new Map<string, () => void>()
-  const begin = (tenantId: string) =>
-    queue.during(requestOf(tenantId), (inTurn) =>
-      inTurn(() => new Promise<void>((resolve) => running.set(tenantId, resolve))),
-    )
-  const end = async (...tenantIds: readonly string[]) => {
-    for (const tenantId of tenantIds) {
-      running.get(tenantId)?.()
-      running.delete(tenantId)
-    }
-    await nextRound()
-  }
-  const all = [begin('large'), begin('larger')]
-  await nextRound()
-  nowMs += 60_000
-  await end('large', 'larger')
-  all.push(begin('large'), begin('larger'), begin('small'))
-  await nextRound()
-  assert.deepEqual([...running.keys()], ['large', 'small'])
-  await end('small')
-  assert.deepEqual([...running.keys()], ['large'])
-  await end('large')
-  assert.deepEqual([...running.keys()], ['larger'])
-  await end('larger')
-  await Promise.all(all)
 })

@@ -1,9 +1,7 @@
-// Runs the work of several attempts on partitions by turns between organisations, few at a time: a rewrite
-// takes one of the engine sessions that commits need too. One of the two places is kept for organisations
-// without long rewrites, because a partition of many rows takes minutes, and its copy is not interrupted. A
-// turn covers short pieces of work together: between two of them an attempt has nothing to wait for, and if
-// each were a turn, a rewrite of a neighbour would come between any two (deceptive idleness; Iyer and
-// Druschel, 2001).
+// Runs the work of several attempts on partitions one at a time, by turns between organisations: a rewrite
+// takes one of the few engine sessions that commits need too. A turn covers short pieces of work together:
+// between two of them an attempt has nothing to wait for, and if each were a turn, a rewrite of a neighbour
+// would come between any two (deceptive idleness; Iyer and Druschel, 2001).
 
 import { elapsedMs } from '../../core/clock.ts'
 import { FairPool } from '../../core/turns/fair-pool.ts'
@@ -12,11 +10,8 @@ import type { StoredDeletion } from '../requests/request.ts'
 const endless = Number.POSITIVE_INFINITY
 const one = { atOnceByOwner: 1, atOnce: 1, waitingByOwner: endless }
 
-/** Attempts whose work on partitions runs at once, each of another organisation. */
-const placesMax = 2
-
-/** A turn that takes longer has a long rewrite in it, which its organisation may have again soon, milliseconds. */
-const longWork = { longMs: 2_000, rememberedMs: 60_000 }
+/** Retention is less urgent than what a person has requested. */
+const kinds = { asked: { ...one, weight: 4 }, background: { ...one, weight: 1 } } as const
 
 /** After this much time a turn ends with its current piece of work, milliseconds. */
 const turnMs = 500
@@ -29,12 +24,9 @@ export class PartitionQueue {
   readonly #pool: FairPool<null>
 
   /** @param nowMs a clock that never goes back, milliseconds */
-  constructor(nowMs: () => number = elapsedMs, places = placesMax) {
+  constructor(nowMs: () => number = elapsedMs) {
     this.#nowMs = nowMs
-    // Retention is less urgent than what a person has requested.
-    const asked = { ...one, atOnce: places, weight: 4 }
-    const kinds = { asked, background: { ...one, weight: 1 } }
-    this.#pool = new FairPool(Array(places).fill(null), { kinds, waiting: endless, nowMs, longWork })
+    this.#pool = new FairPool([null], { kinds, waiting: endless, nowMs })
   }
 
   /**

@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silent } from '../../../tests/fixtures.ts'
-import { LongWork } from '../../core/turns/long-work.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { carryOutDue } from './scheduler.ts'
 
 /** Requests as `tenant/name`; the process has ended before during one of a tenant in capitals. */
 function roundOf(
   names: readonly string[],
-  { attemptsAtOnce = 2, nowMs = (): number => 0, placements = {} as Record<string, number> } = {},
+  { attemptsAtOnce = 2, placements = {} as Record<string, number> } = {},
 ) {
   const waiting = [...names]
   const begun: string[] = []
@@ -51,7 +50,6 @@ function roundOf(
       },
       logger: silent,
       attemptsAtOnce,
-      longAttempts: new LongWork({ longMs: 10, rememberedMs: 100 }, nowMs),
     },
     abort.signal,
   )
@@ -99,25 +97,6 @@ test('a request that arrives during a long attempt begins beside it', async () =
   await end('a/1')
   await done
   assert.deepEqual(begun, ['a/1', 'b/1', 'b/2'])
-})
-
-test('organisations with long attempts do not have every place, and one with short ones begins at once', async () => {
-  let nowMs = 0
-  const names = ['a/1', 'b/1', 'c/1', 'a/2', 'b/2', 'c/2']
-  const { ask, begun, done, end, settle } = roundOf(names, { attemptsAtOnce: 3, nowMs: () => nowMs })
-  await settle()
-  assert.deepEqual(begun, ['a/1', 'b/1', 'c/1'], 'none was long before')
-  nowMs += 11
-  for (const name of ['a/1', 'b/1', 'c/1']) await end(name)
-  assert.deepEqual(begun.slice(3), ['a/2', 'b/2'])
-  await ask('small/1')
-  assert.deepEqual(begun.slice(5), ['small/1'])
-  await end('small/1')
-  assert.equal(begun.length, 6, 'the last place stays free')
-  await end('a/2')
-  assert.deepEqual(begun.slice(6), ['c/2'])
-  for (const name of ['b/2', 'c/2']) await end(name)
-  await done
 })
 
 test('a round ends though one organisation never stops asking, and waits without work for what is in progress', async () => {

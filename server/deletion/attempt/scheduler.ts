@@ -1,12 +1,11 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
 // each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
 // placement, because side tables are named by placement. Requests that arrive during a long attempt start
-// beside it, and organisations whose attempts are long never have every place. Work on partitions goes
-// through partition-queue.ts.
+// beside it. Work on partitions goes through partition-queue.ts, so a long rewrite of one organisation delays
+// the first partition of another by no more than one partition.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
-import type { LongWork } from '../../core/turns/long-work.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 interface SchedulerDeps {
@@ -21,8 +20,6 @@ interface SchedulerDeps {
   readonly clock: Pick<Clock, 'sleep'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
   readonly attemptsAtOnce: number
-  /** The long attempts of each organisation, over many rounds. */
-  readonly longAttempts: LongWork
 }
 
 /**
@@ -31,17 +28,14 @@ interface SchedulerDeps {
  */
 export const usualAttemptsAtOnce = 4
 
-/** An attempt takes a second or two, and where many partitions are dropped some more. */
-export const longAttempts = { longMs: 20_000, rememberedMs: 600_000 }
-
 /** How often due requests are looked up while attempts run. */
 const lookEveryMs = 1000
 
 /**
- * How many requests of an organisation are carried out in a round. A round with requests that never end to
- * arrive then ends, so that backups are taken and retention runs.
+ * How many requests of an organisation are carried out in a round. So a round ends although requests never
+ * stop arriving, and then backups are taken and retention runs.
  */
-const attemptsMax = 100
+const attemptsInRound = 100
 
 /**
  * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
@@ -108,7 +102,7 @@ class Round {
       clock.sleep(lookEveryMs, ended.signal).then(() => true),
     ])
     ended.abort()
-    // Always, because it also begins to wait for the next change: what has resolved would resolve each wait.
+    // A look also replaces the promise that has resolved, which would end each later wait at once.
     if (isNew) await this.look()
   }
 
@@ -122,14 +116,7 @@ class Round {
     const firsts = this.#queues.flatMap(
       (queue) => queue.find(({ requestId }) => !this.#tried.has(requestId)) ?? [],
     )
-    const { attemptsAtOnce, longAttempts } = this.#deps
-    const isLastPlace = this.#running.size > 0 && this.#running.size === attemptsAtOnce - 1
-    const free = firsts.filter(
-      ({ tenantId }) =>
-        !passed.has(tenantId) &&
-        had(tenantId) < attemptsMax &&
-        !(isLastPlace && longAttempts.isLong(tenantId)),
-    )
+    const free = firsts.filter(({ tenantId }) => !passed.has(tenantId) && had(tenantId) < attemptsInRound)
     const calm = free.filter(({ crashes }) => crashes === 0)
     const candidates = calm.length > 0 || !this.isIdle ? calm : free
     return candidates.reduce<StoredDeletion | null>(
@@ -139,11 +126,10 @@ class Round {
   }
 
   #run(request: StoredDeletion, placement: number | null): void {
-    const { logger, longAttempts, workOff } = this.#deps
+    const { logger, workOff } = this.#deps
     const { crashes, requestId, tenantId } = request
     this.#tried.add(requestId)
     this.#isAlone = crashes > 0
-    const attempt = longAttempts.began(tenantId, false)
     const running = workOff(request)
       .catch((err: unknown) => {
         // If the end of an attempt can't be stored, it is tried again in the next round, and other
@@ -152,7 +138,6 @@ class Round {
         return false
       })
       .then((goesOn) => {
-        longAttempts.ended(attempt)
         this.#had.set(tenantId, goesOn ? (this.#had.get(tenantId) ?? 0) + 1 : Number.POSITIVE_INFINITY)
         this.#running.delete(placement)
         this.#isAlone = false

@@ -6,7 +6,6 @@
 import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
-import { LongWork } from '../../core/turns/long-work.ts'
 import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
@@ -15,7 +14,7 @@ import { hidingStatuses, workingStatuses } from '../requests/states.ts'
 import { deletionActor } from '../requests/system-actors.ts'
 import { type AttemptDeps, Attempts } from './attempt.ts'
 import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
-import { carryOutDue, longAttempts, usualAttemptsAtOnce } from './scheduler.ts'
+import { carryOutDue, usualAttemptsAtOnce } from './scheduler.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
@@ -36,14 +35,12 @@ export class DeletionWorker {
   readonly #attempts: Attempts
   readonly #guard: RestoreGuard
   readonly #swapRecovery: SwapRecovery
-  readonly #longAttempts: LongWork
   #asked = Promise.withResolvers<void>()
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
     this.#guard = new RestoreGuard(deps)
     this.#swapRecovery = new SwapRecovery({ ...deps, engine: withGrowingTimeouts(deps.engine, deps.logger) })
-    this.#longAttempts = new LongWork(longAttempts, () => deps.clock.elapsedMs())
     this.#attempts = new Attempts({ ...deps, swapRecovery: this.#swapRecovery })
   }
 
@@ -117,7 +114,6 @@ export class DeletionWorker {
         clock,
         logger,
         attemptsAtOnce,
-        longAttempts: this.#longAttempts,
       },
       signal,
     )

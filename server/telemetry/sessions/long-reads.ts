@@ -3,29 +3,24 @@
 
 import { AppError } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
-import type { GivingWay, LongWorkRule } from '../../core/turns/long-work.ts'
+import type { LongWorkRule } from '../../core/turns/long-work.ts'
 
 const ranMs = 5_000
 
-/** The client's next try waits behind the reads of others. */
-const retrySeconds = 5
-
 /**
- * A chart takes some tens of milliseconds, and on cores that others use some hundreds. A read that is
- * refused is lost work, so one gives way only where a client of an organisation with short reads waits for a
- * second, which needs three other organisations or more that began long reads for the first time in a minute.
+ * A chart takes some tens of milliseconds, and on cores that others use some hundreds. A read is ended only
+ * where all sessions have reads of over a second, which takes several organisations that had none in the
+ * last minute. Then it counts as too expensive, so whoever can ask for less does that.
  */
-export const longReads: LongWorkRule & { readonly givingWay: GivingWay } = {
+export const longReads: LongWorkRule = {
   longMs: 1_000,
   rememberedMs: 60_000,
-  givingWay: {
-    ranMs,
-    waitedMs: 1_000,
-    refusal: () =>
-      new AppError('too_many_requests', {
-        sentence: `The read took over ${ranMs / 1000} s while others waited, and was ended; repeat it after Retry-After, or ask for less.`,
-        retryAfterSeconds: retrySeconds,
-      }),
-    sleep: (ms, signal) => systemClock.sleep(ms, signal),
-  },
+  ranMs,
+  waitedMs: 1_000,
+  refusal: () =>
+    new AppError('query_too_expensive', {
+      sentence:
+        'The query took long while other organisations waited; repeat it later, shorten the range, name a service, or group by fewer keys.',
+    }),
+  sleep: (ms, signal) => systemClock.sleep(ms, signal),
 }
