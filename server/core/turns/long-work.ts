@@ -1,8 +1,8 @@
-// Work that occupies a member of a pool for a long time. Turns don't interrupt running work, so several owners
-// with long work, each within its limits, could occupy every member together. Two rules limit that. Work of a
-// flow whose work took long lately never begins where only one member would be left without long work. And
-// where every member has long work nevertheless, because nobody could know before, work that has run very
-// long is ended for a client who waits.
+// Work that occupies a member of a pool for a long time. Turns don't interrupt running work, so several
+// owners with long work, each within its limits, could occupy every member together. Two rules limit that.
+// Work of a flow whose work took long lately never begins where it would leave no member without long work.
+// And where every member has long work nevertheless, because nobody could know before, work that has run
+// very long is ended for a client who waits.
 
 export interface LongWorkRule {
   /** Work that takes longer than this is long, milliseconds. */
