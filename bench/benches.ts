@@ -224,7 +224,7 @@ export const benches: readonly Bench[] = [
       'Bars: its p99 at most twice the calm value or 500 ms, no refusal, 2,500 MB, quick charts again within 5 seconds. ' +
       'An attack that misses one is tried twice more; the middle one of the three trials is shown, with the refusals and the memory of all.',
     minutes: 40,
-    args: ['--seconds', '6'],
+    args: [],
     smallest: '--seconds 2 --calm-seconds 2 --rate 5 --only token-guessing',
   },
 ]
