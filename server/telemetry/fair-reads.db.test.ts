@@ -148,7 +148,8 @@ test('organisations with endless reads that occupy every session together don’
     await engine.select(endless, limits, share).catch((error: unknown) => ended.push(error))
   })
   while ((await underWay()) < 4) await new Promise((resolve) => setImmediate(resolve))
-  await engine.select(busy(1000), undefined, neighbour)
+  // Of an organisation that had no long read before.
+  await engine.select(busy(1000), undefined, { tenantId: 'newcomer', kind: 'asked' })
   assert.equal(ended.length, 1)
   const [refusal] = ended
   assert.ok(refusal instanceof AppError && refusal.code === 'query_too_expensive', String(refusal))
