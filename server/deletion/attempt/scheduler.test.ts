@@ -17,6 +17,7 @@ function roundOf(
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
   let sleeps = 0
+  const faults: { look: Error | null } = { look: null }
   const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
     if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
@@ -32,7 +33,10 @@ function roundOf(
   }
   const done = carryOutDue(
     {
-      queues: async () => [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()],
+      queues: async () => {
+        if (faults.look !== null) throw faults.look
+        return [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()]
+      },
       placementOf: async (tenant) => placementOf(tenant),
       workOff: ({ requestId }) => {
         begun.push(requestId)
@@ -58,6 +62,7 @@ function roundOf(
     begun,
     done,
     abort,
+    faults,
     settle,
     async end(name: string, goesOn = true) {
       waiting.splice(waiting.indexOf(name), 1)
@@ -113,6 +118,23 @@ test('a round ends though one organisation never stops asking, and waits without
   await end('long/1')
   await done
   assert.equal(begun.length, 1 + 100 + 1)
+})
+
+test('a look-up that fails ends the round only after the attempts in progress', async () => {
+  const { ask, begun, done, end, faults, settle } = roundOf(['a/1'])
+  await settle()
+  let isOver = false
+  const failed = assert.rejects(
+    done.finally(() => {
+      isOver = true
+    }),
+    /not connected/,
+  )
+  faults.look = new Error('not connected')
+  await ask('b/1')
+  assert.deepEqual([begun, isOver], [['a/1'], false])
+  await end('a/1')
+  await failed
 })
 
 test('a placement has one attempt at a time', async () => {

@@ -39,15 +39,20 @@ const attemptsInRound = 100
 
 /**
  * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
- * attempts in progress.
+ * attempts in progress. It also waits for them before it throws what a look-up throws: the caller then gives
+ * its lease up, and the next round would begin the same requests again.
  */
 export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
   const round = new Round(deps)
-  await round.look()
-  for (;;) {
-    if (!signal.aborted) await round.begin()
-    if (round.isIdle) return
-    await round.wait()
+  try {
+    await round.look()
+    for (;;) {
+      if (!signal.aborted) await round.begin()
+      if (round.isIdle) return
+      await round.wait()
+    }
+  } finally {
+    await round.end()
   }
 }
 
@@ -90,6 +95,11 @@ class Round {
       if (this.#running.has(placement)) passed.add(request.tenantId)
       else this.#run(request, placement)
     }
+  }
+
+  /** Waits for the attempts in progress; they never reject. */
+  async end(): Promise<void> {
+    await Promise.all(this.#running.values())
   }
 
   /** Waits until an attempt has ended, or there may be something new to start. */

@@ -61,8 +61,8 @@ export async function runDueDetectors(options: RoundOptions, signal: AbortSignal
     while (!signal.aborted) {
       const turn = await turns.next(signal)
       if (turn === null) return
-      await runSome(options, turn, signal)
-      turns.end(turn)
+      // Also where it throws, because the others wait for the end of the turn.
+      await runSome(options, turn, signal).finally(() => turns.end(turn))
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work))
