@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import fc from 'fast-check'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import { operatorActor, readActorText } from '../core/actor.ts'
@@ -242,4 +243,19 @@ test('a file stays valid after the key that signed it is retired', async () => {
   await keys.rotate(operatorActor('test'))
   const now = await exported('small')
   assert.notEqual((await check(file)).kid, (await check(now)).kid)
+})
+
+test('other work runs between the pages of a long chain, however fast its reader is', async () => {
+  await fill('long', 1001)
+  let [rounds, isRead] = [0, false]
+  const other = async () => {
+    for (; !isRead; rounds++) await nextRound()
+  }
+  const running = other()
+  let lines = 0
+  for await (const line of exportChain(deps, 'audit', 'long')) lines += line === '' ? 0 : 1
+  isRead = true
+  await running
+  assert.equal(lines, 1001 + 1)
+  assert.ok(rounds >= 5, `${rounds} rounds`)
 })
