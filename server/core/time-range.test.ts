@@ -11,6 +11,7 @@ import {
   covers,
   engineInstant,
   overlaps,
+  stepsTouched,
   type TimeRange,
   touches,
   without,
@@ -27,6 +28,29 @@ const instants = Array.from({ length: 12 }, (_, i) => BigInt(i - 1))
 
 const contains = ({ startNs, endNs }: TimeRange, ns: bigint) =>
   (startNs === null || ns >= startNs) && (endNs === null || ns < endNs)
+
+test('the steps that a range touches are those with an instant of both, from the first to the last', () => {
+  const rows = fc.record({ originNs: small, before: fc.bigInt(0n, 5n), length: fc.bigInt(1n, 9n) })
+  fc.assert(
+    fc.property(ranges, rows, fc.bigInt(1n, 4n), (range, { originNs, before, length }, stepNs) => {
+      const startNs = originNs + before
+      const endNs = startNs + length
+      const touched = Array.from({ length: 15 }, (_, step) => step).filter((step) => {
+        const own = Array.from(
+          { length: Number(stepNs) },
+          (_, at) => originNs + BigInt(step) * stepNs + BigInt(at),
+        )
+        return own.some((ns) => ns >= startNs && ns < endNs && contains(range, ns))
+      })
+      const found = stepsTouched(range, { originNs, startNs, endNs, stepNs })
+      assert.deepEqual(
+        found === null ? [] : [found.first, found.last],
+        touched.length === 0 ? [] : [touched[0], touched.at(-1)],
+      )
+      assert.equal(touched.length, found === null ? 0 : found.last - found.first + 1)
+    }),
+  )
+})
 
 test('a range touches rows from a first to a last instant when it contains one between them', () => {
   fc.assert(

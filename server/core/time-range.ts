@@ -36,6 +36,25 @@ export function overlaps(a: TimeRange, b: TimeRange): boolean {
   return startsBefore(a, b) && startsBefore(b, a)
 }
 
+/** Consecutive steps of equal length, of which some at the ends may be outside a range. */
+interface Steps extends BoundedRange {
+  /** The start of the step with the number 0; at most `startNs`. */
+  readonly originNs: Ns
+  readonly stepNs: bigint
+}
+
+/** Returns the numbers of the first and the last step that share an instant with both ranges; null for none. */
+export function stepsTouched(
+  range: TimeRange,
+  { endNs, originNs, startNs, stepNs }: Steps,
+): { readonly first: number; readonly last: number } | null {
+  const fromNs = range.startNs === null || range.startNs < startNs ? startNs : range.startNs
+  const untilNs = range.endNs === null || range.endNs > endNs ? endNs : range.endNs
+  if (fromNs >= untilNs) return null
+  const numberOf = (ns: Ns) => Number((ns - originNs) / stepNs)
+  return { first: numberOf(fromNs), last: numberOf(untilNs - 1n) }
+}
+
 /**
  * Returns how much time the ranges cover together, nanoseconds; overlapping time counts once. All have both
  * bounds.
@@ -54,16 +73,18 @@ export function coveredNs(ranges: readonly BoundedRange[]): bigint {
 
 /** Returns the parts of a range outside the holes, in order of time; empty where none remain. */
 export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRange[] {
-  const cut = (part: TimeRange, hole: TimeRange): TimeRange[] => {
-    if (!overlaps(part, hole)) return [part]
-    const before = { startNs: part.startNs, endNs: hole.startNs }
-    const after = { startNs: hole.endNs, endNs: part.endNs }
-    return [
-      ...(hole.startNs !== null && (part.startNs === null || part.startNs < hole.startNs) ? [before] : []),
-      ...(hole.endNs !== null && (part.endNs === null || hole.endNs < part.endNs) ? [after] : []),
-    ]
+  const parts: TimeRange[] = []
+  let rest: TimeRange | null = range
+  // In order of time, so that one pass is enough for thousands of them.
+  for (const hole of union(holes.filter((one) => overlaps(range, one)))) {
+    if (rest === null || !overlaps(rest, hole)) continue
+    if (hole.startNs !== null && (rest.startNs === null || rest.startNs < hole.startNs))
+      parts.push({ startNs: rest.startNs, endNs: hole.startNs })
+    const isEnd: boolean = hole.endNs === null || (rest.endNs !== null && rest.endNs <= hole.endNs)
+    rest = isEnd ? null : { startNs: hole.endNs, endNs: rest.endNs }
   }
-  return holes.reduce((left, hole) => left.flatMap((part) => cut(part, hole)), [range])
+  if (rest !== null) parts.push(rest)
+  return parts
 }
 
 /** Returns the same instants as disjoint ranges in order of time; adjacent ranges become one. */

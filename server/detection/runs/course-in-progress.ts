@@ -38,7 +38,7 @@ export interface Course {
   isCounting: boolean
   learntFrom: readonly LearntSpan[]
   values: number
-  /** All unknown time up to `settledNs`, as text. */
+  /** All unknown time up to `settledNs`, as a hash; empty where nothing is settled. */
   unknown: string
   readonly usedMs: number
   readonly everyMs: number

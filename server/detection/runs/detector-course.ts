@@ -6,6 +6,7 @@
 // Courses are learnt from telemetry and are in memory only. They are dropped as soon as anything of the
 // organisation is hidden, and telemetry that was read before cannot become a course afterwards.
 
+import { createHash } from 'node:crypto'
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { signalsOf } from '../../series/event-series.ts'
 import type { SeriesSet } from '../../series/series.ts'
@@ -141,7 +142,7 @@ export class DetectorCourses {
       course.startNs === plan.startNs &&
       course.settledNs <= plan.settledNs &&
       course.hidings === run.source.hidings() &&
-      course.unknown === unknownText(run, course.startNs, course.settledNs)
+      course.unknown === unknownKey(run, course.startNs, course.settledNs)
     if (isSame && (!run.judgedNothing || course.values === 0 || isYoung)) return course
     this.end(run.detectorId)
     return null
@@ -197,7 +198,7 @@ export class DetectorCourses {
     }
     const before = this.#courses.get(run.detectorId)
     if (before !== undefined && before.name !== course.name) this.#evaluations.end(before.name)
-    const unknown = unknownText(run, plan.startNs, course.settledNs)
+    const unknown = unknownKey(run, plan.startNs, course.settledNs)
     this.#courses.set(run.detectorId, { ...course, unknown, usedMs: run.nowMs })
   }
 }
@@ -224,10 +225,15 @@ function hasValues({ groups }: SeriesSet): boolean {
   return groups.some(({ values }) => values.some((value) => !Number.isNaN(value)))
 }
 
-function unknownText({ definition, source }: CourseRun, startNs: Ns, endNs: Ns): string {
+/**
+ * Identifies what is unknown between two instants. A hash, because every course keeps it, and an organisation
+ * may have thousands of erased ranges.
+ */
+function unknownKey({ definition, source }: CourseRun, startNs: Ns, endNs: Ns): string {
   if (startNs >= endNs) return ''
   const ranges = signalsOf(definition.metric_key).map((signal) =>
     source.unknownTime(signal, { startNs, endNs }),
   )
-  return JSON.stringify(ranges, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+  const text = JSON.stringify(ranges, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+  return createHash('sha256').update(text).digest('base64url')
 }
