@@ -152,19 +152,14 @@ async function completionOf(
   tenantId: string,
   requestId: string,
 ): Promise<Completion> {
-  // The text of an entry is canonical, so this finds all entries of the request; other matches are skipped
-  // below.
   const entries = await control
     .selectFrom('ledger_entries')
     .select(['seq', 'hash', 'entry'])
     .where('tenant_id', '=', tenantId)
-    .where('entry', 'like', `%"request_id":"${requestId}"%`)
+    .where(dialectOf(control).jsonField('entry', 'request_id'), '=', requestId)
     .orderBy('seq', 'desc')
     .execute()
-  const found = entries.find(({ entry }) => {
-    const { request_id, to_status } = JSON.parse(entry)
-    return request_id === requestId && to_status === 'completed'
-  })
+  const found = entries.find(({ entry }) => JSON.parse(entry).to_status === 'completed')
   if (found === undefined) throw new Error(`The ledger does not show how ${requestId} was completed.`)
   return { seq: found.seq, hash: found.hash }
 }
