@@ -2,7 +2,7 @@
 // for a full disk, and a folder that can't be created for one that refuses writes.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { silent, temporaryFolders } from '../../tests/fixtures.ts'
@@ -65,6 +65,20 @@ test('a disk with only backups affects nothing else', async () => {
   const { watch } = watchOf(new Reserve(newFolder(), tooMuch), false)
   await watch.look()
   assert.equal(watch.fault, null)
+})
+
+test('a disk that does not answer is one without a reserve, and with only backups it affects nothing else', async () => {
+  const loop = join(newFolder(), 'loop')
+  symlinkSync(loop, loop)
+  const reserve = new Reserve(join(loop, 'backups'), mebibyte)
+  assert.throws(() => statSync(reserve.folder, { throwIfNoEntry: false }), { code: 'ELOOP' })
+  assert.deepEqual([reserve.keptBytes, reserve.release()], [0, false])
+  const { watch } = watchOf(reserve, false)
+  await watch.look()
+  assert.equal(watch.fault, null)
+  const needed = watchOf(reserve)
+  await needed.watch.look()
+  assert.equal(needed.watch.fault, 'failing')
 })
 
 test('a folder that refuses writes is a failing disk, until it accepts them', async () => {

@@ -37,19 +37,27 @@ export class Reserve {
     this.#path = join(folder, fileName)
   }
 
-  /** Bytes that are reserved now. */
+  /** Bytes that are reserved now; 0 where the disk does not answer. */
   get keptBytes(): number {
-    return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
+    try {
+      return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
+    } catch {
+      return 0
+    }
   }
 
   get isWhole(): boolean {
     return this.keptBytes === this.bytes
   }
 
-  /** Releases the space. Returns false where nothing was reserved. */
+  /** Releases the space. Returns false where nothing was reserved, or where the disk does not answer. */
   release(): boolean {
     const wasKept = this.keptBytes > 0
-    rmSync(this.#path, { force: true })
+    try {
+      rmSync(this.#path, { force: true })
+    } catch {
+      return false
+    }
     return wasKept
   }
 
