@@ -7,10 +7,11 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
+import { AppError } from '../core/app-error.ts'
 import { systemClock } from '../core/clock.ts'
 import { openChdb } from '../telemetry/chdb.ts'
-import type { TelemetryEngine } from '../telemetry/engine.ts'
-import type { LocalEngine } from '../telemetry/engine-files.ts'
+import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
+import { EngineFolder, type LocalEngine } from '../telemetry/engine-files.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { createTableText } from '../telemetry/schema/create-schema.ts'
 import { exporterDatabase } from '../telemetry/schema/exporter-views.ts'
@@ -129,6 +130,38 @@ for (const [at, build] of [own, ...olderBuilds].entries()) {
     rmSync(join(root, 'backup'), { recursive: true })
   })
 }
+
+test('a copy whose status can not be read for a moment is waited for', async () => {
+  await withEngine('unread', async (engine) => {
+    await insertFixture(engine, place, 'otel_logs', [{ Timestamp: 10n ** 18n, Body: 'kept' }])
+    let failures = 0
+    const busy: Pick<TelemetryEngine, 'command' | 'select'> = {
+      command: (statement) => engine.command(statement),
+      async select(statement, limits) {
+        if (failures++ < 2) throw new EngineError('The engine is busy', {})
+        return engine.select(statement, limits)
+      },
+    }
+    const files = new EngineFolder(busy, async () => {})
+    await files.copyTo('engine', 'bak_unread', systemClock, new AbortController().signal)
+    assert.ok(failures > 2)
+    const [copy] = await engine.select<{ status: string }>(
+      raw("SELECT status FROM system.backups WHERE id = 'bak_unread'"),
+    )
+    assert.equal(copy?.status, 'BACKUP_CREATED')
+  })
+  rmSync(join(root, 'backup'), { recursive: true })
+})
+
+test('a copy is not waited for once the engine is closed', async () => {
+  const closed: Pick<TelemetryEngine, 'command' | 'select'> = {
+    command: async () => {},
+    select: async () => Promise.reject(new AppError('not_ready')),
+  }
+  const files = new EngineFolder(closed, async () => {})
+  const { signal } = new AbortController()
+  await assert.rejects(files.copyTo('engine', 'bak_closed', systemClock, signal), { code: 'not_ready' })
+})
 
 test('a name that would become another statement is refused before the engine sees it', async () => {
   await withEngine('names', async ({ files }) => {

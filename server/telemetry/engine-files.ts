@@ -5,6 +5,7 @@
 
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { EngineError, type TelemetryEngine } from './engine.ts'
 import { Bound, raw, sql } from './sql.ts'
@@ -109,7 +110,8 @@ export class EngineFolder implements LocalEngineFiles {
 
   /**
    * In the background, because waiting for a BACKUP blocks every other statement (docs/backup.md has the
-   * measurement). Parts that a merge replaces meanwhile stay until they are copied.
+   * measurement). Parts that a merge replaces meanwhile stay until they are copied. A read of the status
+   * that fails is repeated: an error from here says that the engine no longer writes.
    */
   async copyTo(path: string, id: string, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<void> {
     const [file, name] = [checkedName(path), checkedName(id)]
@@ -117,10 +119,10 @@ export class EngineFolder implements LocalEngineFiles {
       raw(`BACKUP DATABASE default TO File('${file}') SETTINGS id = '${name}' ASYNC`),
     )
     for (;;) {
-      const { status, error, query_id } = await this.#findCopy(id)
-      if (status === 'BACKUP_CREATED') return
-      if (status !== 'CREATING_BACKUP') throw new EngineError(firstLine(error), {})
-      if (signal.aborted) await this.#engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`)
+      const copy = await this.#findCopy(id)
+      if (copy?.status === 'BACKUP_CREATED') return
+      if (copy !== null && copy.status !== 'CREATING_BACKUP') throw new EngineError(firstLine(copy.error), {})
+      if (copy !== null && signal.aborted) await this.#kill(copy)
       await clock.sleep(copyPollMs)
     }
   }
@@ -130,13 +132,27 @@ export class EngineFolder implements LocalEngineFiles {
     await this.#engine.command(raw(`RESTORE DATABASE default FROM File('${checkedName(path)}')`))
   }
 
-  async #findCopy(id: string): Promise<RunningCopy> {
-    const [copy] = await this.#engine.select<RunningCopy>(
-      sql`SELECT status, error, query_id FROM system.backups WHERE id = ${id}`,
-    )
+  /** Returns null where the status can't be read now. */
+  async #findCopy(id: string): Promise<RunningCopy | null> {
+    const found = await this.#engine
+      .select<RunningCopy>(sql`SELECT status, error, query_id FROM system.backups WHERE id = ${id}`)
+      .catch(throwIfClosed)
+    if (found === null) return null
+    const [copy] = found
     if (copy === undefined) throw new EngineError('The telemetry engine does not know its copy', {})
     return copy
   }
+
+  /** Ends a copy, or leaves that to the next try. */
+  async #kill({ query_id }: RunningCopy): Promise<void> {
+    await this.#engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`).catch(throwIfClosed)
+  }
+}
+
+/** Returns null for an error that may be gone at the next try. */
+function throwIfClosed(error: unknown): null {
+  if (error instanceof AppError && error.code === 'not_ready') throw error
+  return null
 }
 
 interface RunningCopy {
