@@ -58,9 +58,15 @@ export class DiskSync {
   sync(): Promise<void> {
     if (this.#next !== null) return this.#next
     if (this.#running === null) return this.#begin()
-    // A sync that is running may have missed what the caller wrote.
-    const begin = () => this.#begin()
-    this.#next = this.#running.then(begin, begin)
+    // A sync that is running may have missed what the caller wrote. Where it fails, it may have been the one
+    // that should have written it, and the system reports each such error only once.
+    this.#next = this.#running.then(
+      () => this.#begin(),
+      async (cause) => {
+        await this.#begin().catch(() => {})
+        throw cause
+      },
+    )
     return this.#next
   }
 
