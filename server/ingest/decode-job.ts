@@ -8,7 +8,7 @@ import { decodeExport, type OtlpEncoding } from './otlp/decode-export.ts'
 import { decodeRemoteWrite } from './prometheus/remote-write.ts'
 import type { RemoteWriteVersion } from './prometheus/remote-write-wire.ts'
 import { uncompressSnappy } from './prometheus/snappy.ts'
-import { ManyRowBytes } from './rows/faults.ts'
+import { ManyRowBytes } from './rows/row-bytes.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
 import { type Coding, uncompress } from './uncompress.ts'
 

@@ -115,7 +115,12 @@ export class GrpcSessions {
     session.on('close', () => this.#remove(connection))
     session.on('ping', () => this.#countControl(connection))
     session.on('remoteSettings', () => this.#countControl(connection))
-    if (this.#unknown.size > this.#unknownMax) end(this.#oldestUnknown())
+    if (this.#unknown.size > this.#unknownMax) {
+      const oldest = this.#oldestUnknown()
+      // Its session closes only later, or never where its peer does not read: the next one must end another.
+      if (oldest !== undefined) this.#unknown.delete(oldest)
+      end(oldest)
+    }
     this.#loop ??= this.#look()
   }
 

@@ -96,8 +96,9 @@ export class GrpcIngest {
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       stream.on('error', () => {})
       const { session } = stream
+      const noteFailure = (err: unknown) => options.logger.error({ err }, 'a call could not be answered')
       options.turns.take(this.#sessions.ownerOf(session), () => {
-        if (!stream.destroyed) return void this.#answer(stream, headers)
+        if (!stream.destroyed) return void this.#answer(stream, headers).catch(noteFailure)
         this.#sessions.countReset(session)
         return false
       })
@@ -127,7 +128,10 @@ export class GrpcIngest {
     let sender: Sender | null = null
     this.#sessions.callBegins(session)
     try {
-      if (!isGrpc(headers)) return respondOnce(stream, { ':status': 415 })
+      if (!isGrpc(headers)) {
+        this.#sessions.strike(session)
+        return respondOnce(stream, { ':status': 415 })
+      }
       const signal = signalByPath.get(headers[':path'] ?? '')
       const encoding = encodingOf(headers)
       if (signal === undefined || encoding === undefined) {
@@ -263,15 +267,20 @@ function statusHeaders(status: string, sentence: string) {
   return { 'grpc-status': status, 'grpc-message': encodeURI(sentence.toWellFormed()) }
 }
 
+/** A stream that its client has reset is closed, and destroyed only once what it sent has been read. */
+function isOver(stream: ServerHttp2Stream): boolean {
+  return stream.destroyed || stream.closed
+}
+
 /** Responds with headers only. The rest of the message is not read. */
 function respondOnce(stream: ServerHttp2Stream, headers: Readonly<Record<string, string | number>>): void {
-  if (stream.destroyed || stream.headersSent) return
+  if (isOver(stream) || stream.headersSent) return
   stream.respond(headers, { endStream: true })
   if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
 }
 
 function succeed(stream: ServerHttp2Stream, answer: Buffer): void {
-  if (stream.destroyed) return
+  if (isOver(stream)) return
   const prefix = Buffer.alloc(5)
   prefix.writeUInt32BE(answer.length, 1)
   stream.respond({ ...commonHeaders, ...acceptedEncodings }, { waitForTrailers: true })

@@ -17,11 +17,12 @@ const deflateRatioMax = 1032
 
 /**
  * Returns how many bytes the body claims to have uncompressed, at most `limitBytes`. Only an estimate: the
- * length at the end of a gzip body is that of its last member (RFC 1952), and the zlib format has none.
+ * length at the end of a gzip body is that of its last member (RFC 1952), and the zlib format has none. At
+ * least its own length, because empty blocks cost time and have no content.
  */
 export function claimedBytes(coding: Coding, body: Buffer, limitBytes: number): number {
   if (coding === 'gzip' && body.length >= emptyMemberBytes)
-    return Math.min(body.readUInt32LE(body.length - 4), limitBytes)
+    return Math.min(Math.max(body.readUInt32LE(body.length - 4), body.length), limitBytes)
   return Math.min(body.length, limitBytes)
 }
 

@@ -318,6 +318,27 @@ test('a small request that repeats one long text very often is refused before it
   )
 })
 
+test('a small request is refused that repeats one long text in samples, exemplars or series that are rejected', () => {
+  const symbols = ['', '__name__', 'x', 'note', 'n'.repeat(30_000), 'job']
+  const many = <T>(one: T) => Array.from({ length: 6000 }, () => one)
+  const labelsRefs = [1, 2, 3, 4]
+  // Without a time.
+  const faulty = { value: 1 }
+  for (const timeseries of [
+    [{ labelsRefs, samples: many(faulty) }],
+    [{ labelsRefs: [1, 2], samples: [faulty], exemplars: many({ labelsRefs: [3, 4], value: 1 }) }],
+    many({ labelsRefs: [1, 2, 5, 4], samples: [faulty] }),
+    [{ labelsRefs: [1, 2, ...many([3, 4]).flat()], samples: [faulty] }],
+  ]) {
+    const body = encodeRaw('2.0', { symbols, timeseries })
+    assert.ok(body.length < 300_000)
+    assert.throws(
+      () => decodeRemoteWrite('2.0', body, here),
+      (error) => error instanceof AppError && error.code === 'body_too_large',
+    )
+  }
+})
+
 describe('native histograms', () => {
   const histogram = {
     countInt: '12',

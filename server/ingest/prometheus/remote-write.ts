@@ -83,6 +83,8 @@ class SeriesRows {
   }
 
   add(series: TimeSeries): void {
+    // One symbol may be named by any number of labels.
+    this.#samples.rows.bytes.addCopied(lengthOf(series.labels))
     const labels = takeApart(series.labels)
     if (series.samples.length > 0) this.#addSamples(series, labels)
     if (series.histograms.length > 0) this.#addHistograms(series, labels)
@@ -202,6 +204,7 @@ class SeriesRows {
   }
 
   #addAll(into: MapCell, pairs: Pairs, { rows }: MetricRows): void {
+    rows.bytes.addCopied(lengthOf(pairs))
     for (let i = 0; i < pairs.length; i += 2) {
       this.#key.setText(pairs[i] ?? '')
       this.#value.setText(pairs[i + 1] ?? '')
@@ -209,6 +212,11 @@ class SeriesRows {
       into.add(this.#key, this.#value, rows.body)
     }
   }
+}
+
+/** Returns the length of all texts together, in units of UTF-16. */
+function lengthOf(pairs: Pairs): number {
+  return pairs.reduce((sum, text) => sum + text.length, 0)
 }
 
 function takeApart(pairs: Pairs): SeriesLabels {

@@ -47,23 +47,6 @@ export const maxListLength = 4_096
  */
 export const endOfTimeNs = 5_661_792_000_000_000_000n
 
-/**
- * Bytes of encoded rows of one request. A resource is written into each of its rows, so the rows of a hostile
- * body of megabytes could have terabytes; real ones grow about threefold.
- */
-export const maxEncodedBytes = 128 * 1024 * 1024
-
-/**
- * Where the limit of bodies is so large that real ones could reach the limit above, rows may have this many
- * times the size of the body instead.
- */
-export const maxGrowth = 8
-
-/** The rows of a body take more bytes than its decoding may write here; elsewhere it can be decoded. */
-export class ManyRowBytes extends Error {
-  override name = 'ManyRowBytes'
-}
-
 /** Reasons in the order of priority; each follows "2 points: " in a response. */
 export const faultReasons = [
   'time is 0',

@@ -4,7 +4,6 @@
 // the rows of a scope share, placement and tenant first, is written once and copied. A record is read to its
 // end before the first byte of its row is written, so a rejected one leaves nothing.
 
-import { AppError } from '../../core/app-error.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { RowBinary } from '../../telemetry/row-binary.ts'
 import { markLength, type RowBatch, rowMemory, type TableRows } from '../../telemetry/rows.ts'
@@ -17,16 +16,14 @@ import {
   type Fault,
   fault,
   faultReasons,
-  ManyRowBytes,
   maxAttributes,
-  maxEncodedBytes,
-  maxGrowth,
   maxKeyLength,
   maxListLength,
   maxTextLength,
   noFault,
 } from './faults.ts'
 import { RecordLocation } from './otlp-decode-error.ts'
+import { RowBytes } from './row-bytes.ts'
 import { Uint64 } from './uint64.ts'
 
 /** The result of decoding one request. */
@@ -149,7 +146,7 @@ export interface RowOrigin {
   readonly place: TenantPlace
   /** The body that text cells of a protobuf request refer to. */
   readonly body: Buffer
-  /** Bytes of rows above which decoding stops with {@link ManyRowBytes}; absent: none. */
+  /** Bytes of rows above which decoding stops with ManyRowBytes; absent: none. */
   readonly rowBytesMax?: number | undefined
 }
 
@@ -189,13 +186,13 @@ export class RowCollector {
   readonly resource = new Resource()
   readonly scope = new Scope()
   readonly body: Buffer
+  readonly bytes: RowBytes
   /** What resource and scope add to the identity of the scope's series; for metrics. */
   readonly scopeSeries = new SeriesId()
   /** The worst fault of what is being read: readers lower it, {@link takeFault} returns it. */
   fault: Fault = noFault
   readonly #origin: RowOrigin
   readonly #shape: SignalShape
-  readonly #rowBytesMax: number
   /**
    * The bytes that all rows of the current scope begin with. Written with the first row, because a body may
    * have a million scopes without records and a resource of megabytes that would be copied for each.
@@ -211,7 +208,6 @@ export class RowCollector {
   readonly #rejections = new Map<Fault, number>()
   #open: OpenTable | null = null
   #rowStart = 0
-  #encodedBytes = 0
   #accepted = 0
   #rejected = 0
 
@@ -220,7 +216,7 @@ export class RowCollector {
     this.body = origin.body
     this.#origin = origin
     this.#shape = shape
-    this.#rowBytesMax = origin.rowBytesMax ?? Number.POSITIVE_INFINITY
+    this.bytes = new RowBytes(origin.rowBytesMax, origin.body.length)
   }
 
   note(found: Fault): void {
@@ -306,14 +302,7 @@ export class RowCollector {
     if (open === null) throw new Error('No row was begun.')
     open.mark(time)
     this.#accepted++
-    this.#encodedBytes += open.rows.length - this.#rowStart
-    if (this.#encodedBytes > this.#rowBytesMax) throw new ManyRowBytes()
-    const limit = Math.max(maxEncodedBytes, maxGrowth * this.body.length)
-    if (this.#encodedBytes > limit) {
-      throw new AppError('body_too_large', {
-        sentence: `The rows of this request take more than ${limit} bytes; send it in smaller parts.`,
-      })
-    }
+    this.bytes.addRow(open.rows.length - this.#rowStart)
   }
 
   finish(): DecodedExport {
