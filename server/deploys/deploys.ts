@@ -174,10 +174,11 @@ function withEvents(
   seen: readonly SeenVersion[],
 ): KnownDeploy[] {
   const all = [...deploys]
+  const history = new History(seen)
   for (const event of events.toSorted((a, b) => (a.atNs < b.atNs ? -1 : 1))) {
     const known = all.findIndex((deploy) => isAbout(event, deploy))
     const deploy = all[known]
-    if (deploy === undefined) all.push(ofEvent(event, seen))
+    if (deploy === undefined) all.push(ofEvent(event, history))
     else {
       const isEarlier = event.atNs < deploy.atNs
       all[known] = { ...deploy, told_by: 'event', ...(isEarlier && { atNs: event.atNs }) }
@@ -197,24 +198,58 @@ function isAbout(event: DeployEvent, deploy: KnownDeploy): boolean {
   )
 }
 
+/** A stretch of a version, and the version that had ended last when it began. */
+interface Begun {
+  readonly startNs: Ns
+  readonly latest: { readonly version: string; readonly endNs: Ns }
+}
+
+/** Which version of a service ran at an instant. There may be thousands of stretches, and of events. */
+class History {
+  readonly #seen: readonly SeenVersion[]
+  /** By service and environment, in order of the start. */
+  readonly #begun = new Map<string, readonly Begun[]>()
+
+  constructor(seen: readonly SeenVersion[]) {
+    this.#seen = seen
+  }
+
+  /** Returns the version that ended last of those that had begun; an empty environment means any. */
+  before({ atNs, environment, service }: DeployEvent): string | null {
+    const key = JSON.stringify([service, environment])
+    const begun = this.#begun.get(key) ?? this.#read(service, environment)
+    this.#begun.set(key, begun)
+    let [low, high] = [0, begun.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((begun[middle]?.startNs ?? 0n) <= atNs) low = middle + 1
+      else high = middle
+    }
+    return begun[low - 1]?.latest.version ?? null
+  }
+
+  #read(service: string, environment: string): readonly Begun[] {
+    const own = this.#seen
+      .filter((one) => one.service === service && (environment === '' || one.environment === environment))
+      .flatMap(({ stretches, version }) => stretches.map((stretch) => ({ version, ...stretch })))
+      .sort((a, b) => (a.startNs < b.startNs ? -1 : Number(a.startNs > b.startNs)))
+    let latest: Begun['latest'] | null = null
+    return own.map(({ endNs, startNs, version }) => {
+      if (latest === null || endNs > latest.endNs) latest = { version, endNs }
+      return { startNs, latest }
+    })
+  }
+}
+
 /** The deploy of an event without another version, such as a change of configuration. */
-function ofEvent(
-  { atNs, environment, service, version }: DeployEvent,
-  seen: readonly SeenVersion[],
-): KnownDeploy {
-  const before = seen
-    .filter((one) => one.service === service && (environment === '' || one.environment === environment))
-    .flatMap(({ stretches, ...one }) => stretches.map((stretch) => ({ ...one, ...stretch })))
-    .filter(({ startNs }) => startNs <= atNs)
-    .reduce<{ version: string; endNs: Ns } | null>(
-      (last, one) => (last === null || one.endNs > last.endNs ? one : last),
-      null,
-    )
+function ofEvent(event: DeployEvent, history: History): KnownDeploy {
+  const { atNs, environment, service, version } = event
+  const before = history.before(event)
   return {
     service,
     environment: environment === '' ? null : environment,
-    version: version === '' ? (before?.version ?? null) : version,
-    previous_version: before?.version ?? null,
+    version: version === '' ? before : version,
+    previous_version: before,
     atNs,
     told_by: 'event',
   }

@@ -62,10 +62,19 @@ interface Settled {
   readonly amount: number
 }
 
-/** Increases of the same part are added up. */
-export function settle(aggregation: Aggregation, gains: readonly PartGain[]): Settled | null {
+/**
+ * Increases of the same part are added up.
+ *
+ * @param bounds the bounds of parts that were read before, to which others are added: a label may be long, and
+ *   the same ones occur at every step
+ */
+export function settle(
+  aggregation: Aggregation,
+  gains: readonly PartGain[],
+  bounds: Map<string, number> = new Map(),
+): Settled | null {
   const quantile = quantileOf(aggregation)
-  return quantile === undefined ? meanOf(gains) : quantileOfBuckets(quantile, gains)
+  return quantile === undefined ? meanOf(gains) : quantileOfBuckets(quantile, gains, bounds)
 }
 
 function meanOf(gains: readonly PartGain[]): Settled | null {
@@ -88,8 +97,12 @@ interface Bucket {
  * no quantile. Observations are distributed evenly within a bucket. The lowest bucket begins at zero unless
  * its bound is not above zero. A quantile in the bucket that is open above is the lower edge of that bucket.
  */
-function quantileOfBuckets(quantile: number, gains: readonly PartGain[]): Settled | null {
-  const buckets = cumulative(gains)
+function quantileOfBuckets(
+  quantile: number,
+  gains: readonly PartGain[],
+  bounds: Map<string, number>,
+): Settled | null {
+  const buckets = cumulative(gains, bounds)
   const top = buckets.at(-1)
   if (top?.bound !== Number.POSITIVE_INFINITY || buckets.length < 2 || !(top.count > 0)) return null
   const rank = quantile * top.count
@@ -102,10 +115,11 @@ function quantileOfBuckets(quantile: number, gains: readonly PartGain[]): Settle
   return answer(below.bound + ((own.bound - below.bound) * (rank - below.count)) / (own.count - below.count))
 }
 
-function cumulative(gains: readonly PartGain[]): Bucket[] {
+function cumulative(gains: readonly PartGain[], bounds: Map<string, number>): Bucket[] {
   const counts = new Map<number, number>()
   for (const [part, gained] of gains) {
-    const bound = boundOf(part)
+    const bound = bounds.get(part) ?? boundOf(part)
+    bounds.set(part, bound)
     if (!Number.isNaN(bound)) counts.set(bound, (counts.get(bound) ?? 0) + gained)
   }
   const buckets = [...counts].map(([bound, count]): Bucket => ({ bound, count }))

@@ -119,8 +119,9 @@ function family(axis: Axis, series: readonly PointSeries[], aggregation: Aggrega
       found.set(step, gains)
     })
   }
+  const bounds = new Map<string, number>()
   for (const [step, gains] of found) {
-    const settled = settle(aggregation, gains)
+    const settled = settle(aggregation, gains, bounds)
     if (settled === null) continue
     into.readings[step] = settled.reading
     into.amounts[step] = settled.amount
