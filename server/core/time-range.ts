@@ -43,7 +43,7 @@ interface Steps extends BoundedRange {
   readonly stepNs: bigint
 }
 
-/** Returns the numbers of the first and the last step that share an instant with both ranges; null for none. */
+/** Returns the first and the last step that share an instant with both ranges; null where none does. */
 export function stepsTouched(
   range: TimeRange,
   { endNs, originNs, startNs, stepNs }: Steps,

@@ -65,8 +65,8 @@ interface Settled {
 /**
  * Increases of the same part are added up.
  *
- * @param bounds the bounds of parts that were read before, to which others are added: a label may be long, and
- *   the same ones occur at every step
+ * @param bounds the bounds of parts that were read before, to which others are added: a label may be long,
+ *   and the same ones occur at every step
  */
 export function settle(
   aggregation: Aggregation,

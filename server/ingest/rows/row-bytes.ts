@@ -32,7 +32,7 @@ export class RowBytes {
     this.#max = Math.max(maxEncodedBytes, maxGrowth * bodyBytes)
   }
 
-  /** Counts a row. Throws ManyRowBytes, or `body_too_large` where the rows are out of proportion to the body. */
+  /** Counts a row. Throws ManyRowBytes, or `body_too_large` where rows are out of proportion to the body. */
   addRow(bytes: number): void {
     this.#rows += bytes
     this.#require(this.#rows)
