@@ -16,6 +16,12 @@ interface Answer {
 /** A 503 or 507 with these codes is a refusal, not a fault. */
 const refusals = new Set(['erasing', 'overloaded', 'not_ready', 'storage_full', 'storage_unavailable'])
 
+/**
+ * How the body of OTLP begins for such a refusal: the status UNAVAILABLE of gRPC, as JSON and as protobuf. A
+ * fault is INTERNAL.
+ */
+const unavailable = ['{"code":14,', '\b\x0e']
+
 /** Statuses of requests that belong to no operation of the document, or to one by accident. */
 const misdirected = new Set([200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 417, 422, 429, 431])
 
@@ -46,7 +52,7 @@ export class Answers {
     const { headers, status, text } = answer
     const faults = [...this.#leaks(request, text)]
     if (text.length > largest) faults.push(`it has ${text.length} characters`)
-    if (status >= 500 && !refusals.has(codeOf(text) ?? '')) faults.push('it is a fault of the service')
+    if (status >= 500 && !isRefusal(text)) faults.push('it is a fault of the service')
     if (headers.get('x-request-id') === null && status !== 400 && status !== 431)
       faults.push('x-request-id is missing')
     if (status === 401 && headers.get('www-authenticate') === null) faults.push('www-authenticate is missing')
@@ -101,6 +107,10 @@ export class Answers {
     this.#compiled.set(place, made)
     return made
   }
+}
+
+function isRefusal(text: string): boolean {
+  return refusals.has(codeOf(text) ?? '') || unavailable.some((start) => text.startsWith(start))
 }
 
 function codeOf(text: string): string | null {

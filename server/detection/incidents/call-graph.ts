@@ -8,6 +8,8 @@ export class CallGraph {
   readonly #callees = new Map<string, Set<string>>()
   /** By service, the name of its component: the smallest of its services. */
   readonly #components = new Map<string, string>()
+  /** Results of {@link reached}, which is asked for every pair of anomalies. */
+  readonly #reached = new Map<string, ReadonlySet<string>>()
 
   constructor(calls: Iterable<readonly [caller: string, callee: string]>) {
     const near = new Map<string, Set<string>>()
@@ -39,7 +41,11 @@ export class CallGraph {
 
   /** The service and everything that it calls, directly or through others. */
   reached(service: string): ReadonlySet<string> {
-    return reachedFrom(this.#callees, service, hopsMax)
+    const known = this.#reached.get(service)
+    if (known !== undefined) return known
+    const found = reachedFrom(this.#callees, service, hopsMax)
+    this.#reached.set(service, found)
+    return found
   }
 
   callees(service: string): ReadonlySet<string> {

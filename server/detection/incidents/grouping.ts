@@ -72,7 +72,9 @@ export function groupAnomalies(
       if (links.length === 0) continue
       parents[rootOf(i)] = rootOf(j)
       for (const { anomaly } of [one, other]) {
-        because.set(anomaly.id, new Set([...(because.get(anomaly.id) ?? []), ...links]))
+        const known = because.get(anomaly.id) ?? new Set()
+        for (const link of links) known.add(link)
+        because.set(anomaly.id, known)
       }
     }
   }
@@ -126,11 +128,8 @@ function shareAttribute({ anomaly: { group } }: TimedAnomaly, other: TimedAnomal
 /** Whether both services were deployed at about the same time, and both anomalies began soon after that. */
 function followOneRelease(one: TimedAnomaly, other: TimedAnomaly, deploys: readonly KnownDeploy[]): boolean {
   const before = ({ service, startedNs }: TimedAnomaly) =>
-    deploys.filter(
-      (deploy) =>
-        deploy.service === service &&
-        deploy.atNs <= startedNs + slackNs &&
-        deploy.atNs + spreadNs >= startedNs,
+    deploysOf(deploys, service).filter(
+      ({ atNs }) => atNs <= startedNs + slackNs && atNs + spreadNs >= startedNs,
     )
   return before(one).some(({ atNs }) =>
     before(other).some((deploy) => {
@@ -138,4 +137,13 @@ function followOneRelease(one: TimedAnomaly, other: TimedAnomaly, deploys: reado
       return apartNs <= releaseNs && apartNs >= -releaseNs
     }),
   )
+}
+
+/** Each list of deploys by service: a list is searched for every pair of anomalies. */
+const byService = new WeakMap<readonly KnownDeploy[], ReadonlyMap<string, readonly KnownDeploy[]>>()
+
+function deploysOf(deploys: readonly KnownDeploy[], service: string | null): readonly KnownDeploy[] {
+  const known = byService.get(deploys) ?? Map.groupBy(deploys, (deploy) => deploy.service)
+  byService.set(deploys, known)
+  return service === null ? [] : (known.get(service) ?? [])
 }
