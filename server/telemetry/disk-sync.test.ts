@@ -77,7 +77,8 @@ test('many calls, one after another and at once, all resolve, and the time advan
   assert.ok((await syncedUntil()) >= last)
 })
 
-test('a sync that fails rejects and leaves the time unchanged, and the next call syncs again', async () => {
+/** Removes the folder of the syncs after one, so that the next one fails. Returns the folder. */
+async function syncAndRemoveFolder(): Promise<string> {
   await disk.sync()
   const syncs = join(folder, 'syncs')
   // The time is renamed into place after the sync; while that goes on, the folder might not be removed.
@@ -86,6 +87,11 @@ test('a sync that fails rejects and leaves the time unchanged, and the next call
     (time) => time !== null,
   )
   rmSync(syncs, { recursive: true })
+  return syncs
+}
+
+test('a sync that fails rejects and leaves the time unchanged, and the next call syncs again', async () => {
+  const syncs = await syncAndRemoveFolder()
   assert.ok(!existsSync(syncs))
   await assert.rejects(disk.sync(), /could not be synced/)
   assert.equal(await syncedUntilNs(syncs), null)
@@ -96,13 +102,7 @@ test('a sync that fails rejects and leaves the time unchanged, and the next call
 })
 
 test('a caller that waits while a sync fails is not told that its data is on the disk', async () => {
-  await disk.sync()
-  const syncs = join(folder, 'syncs')
-  await waitFor(
-    () => syncedUntilNs(syncs),
-    (time) => time !== null,
-  )
-  rmSync(syncs, { recursive: true })
+  const syncs = await syncAndRemoveFolder()
   // The next sync works again.
   const failing = disk.sync().catch(() => mkdirSync(syncs))
   await assert.rejects(disk.sync(), /could not be synced/)
