@@ -55,6 +55,15 @@ export function stepsTouched(
   return { first: numberOf(fromNs), last: numberOf(untilNs - 1n) }
 }
 
+/** Sets to 1 the steps that share an instant with one of the ranges; by number from the origin. */
+export function markTouched(into: Uint8Array, ranges: readonly TimeRange[], steps: Steps): void {
+  // There may be thousands of ranges, so no work is for each range and step.
+  for (const range of ranges) {
+    const found = stepsTouched(range, steps)
+    if (found !== null) into.fill(1, found.first, found.last + 1)
+  }
+}
+
 /**
  * Returns how much time the ranges cover together, nanoseconds; overlapping time counts once. All have both
  * bounds.

@@ -7,6 +7,7 @@
 
 import type { Deploy } from '../../contract/telemetry/deploys.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
+import { partitionPoint } from '../core/partition-point.ts'
 
 interface Stretch {
   readonly startNs: Ns
@@ -219,13 +220,8 @@ class History {
     const key = JSON.stringify([service, environment])
     const begun = this.#begun.get(key) ?? this.#read(service, environment)
     this.#begun.set(key, begun)
-    let [low, high] = [0, begun.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((begun[middle]?.startNs ?? 0n) <= atNs) low = middle + 1
-      else high = middle
-    }
-    return begun[low - 1]?.latest.version ?? null
+    const later = partitionPoint(begun.length, (i) => (begun[i]?.startNs ?? 0n) > atNs)
+    return begun[later - 1]?.latest.version ?? null
   }
 
   #read(service: string, environment: string): readonly Begun[] {

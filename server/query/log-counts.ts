@@ -11,7 +11,7 @@ import {
 } from '../../contract/telemetry/queries.ts'
 import { formatInstant, nsPerSecond } from '../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
-import { stepsTouched } from '../core/time-range.ts'
+import { markTouched } from '../core/time-range.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import { raw, sql } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
@@ -58,17 +58,14 @@ export async function countLogs(
   const isErased = new Uint8Array(Number(last - first) + 1)
   const originNs = first * stepNs
   const all = { originNs, startNs: originNs, endNs: (last + 1n) * stepNs, stepNs }
-  for (const range of reader.gate.unknownTime(reader.place.tenantId, 'logs', window)) {
-    const found = stepsTouched(range, all)
-    if (found !== null) isErased.fill(1, found.first, found.last + 1)
-  }
+  markTouched(isErased, reader.gate.unknownTime(reader.place.tenantId, 'logs', window), all)
   const perStep = Map.groupBy(rows, ({ step }) => step)
-  const steps = Array.from({ length: Number(last - first) + 1 }, (_, i) => {
+  const steps = Array.from(isErased, (erased, i) => {
     const index = first + BigInt(i)
     const startNs = index * stepNs
     const time = formatInstant(startNs < window.startNs ? window.startNs : startNs)
     const counts = countsOf(perStep.get(index.toString()) ?? [])
-    return isErased[i] === 1 ? { time, counts, erased: true } : { time, counts }
+    return erased === 1 ? { time, counts, erased: true } : { time, counts }
   })
   return {
     range_start: formatInstant(window.startNs),

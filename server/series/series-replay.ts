@@ -6,6 +6,7 @@
 // distributions), later points would matter, and each window is read by a reader that ends at its instant.
 
 import type { Ns } from '../../contract/values/instant.ts'
+import { partitionPoint } from '../core/partition-point.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { mayBeFamily } from './classic-histogram.ts'
@@ -234,11 +235,5 @@ function volumeOf({ amounts }: PackedGroup): number {
 
 /** Returns the index of the first step that is not before `step`. */
 function lowerBound(steps: readonly number[], step: number): number {
-  let [low, high] = [0, steps.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((steps[middle] ?? 0) < step) low = middle + 1
-    else high = middle
-  }
-  return low
+  return partitionPoint(steps.length, (i) => (steps[i] ?? 0) >= step)
 }

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import type { Ns } from '../../contract/values/instant.ts'
 import { nsPerSecond } from '../../contract/values/instant.ts'
-import { stepsTouched } from '../core/time-range.ts'
+import { markTouched } from '../core/time-range.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -285,14 +285,8 @@ function unknownSteps(
   steps: number,
 ): Uint8Array {
   const unknown = new Uint8Array(steps)
-  const counted = countedRange(frame)
-  const stepNs = BigInt(frame.stepSeconds) * nsPerSecond
-  for (const signal of signals) {
-    // An organisation may have thousands of erased ranges, so no work is for each range and step.
-    for (const range of reader.gate.unknownTime(reader.place.tenantId, signal, frame)) {
-      const found = stepsTouched(range, { ...counted, originNs: frame.startNs, stepNs })
-      if (found !== null) unknown.fill(1, found.first, found.last + 1)
-    }
-  }
+  const all = { ...countedRange(frame), originNs: frame.startNs, stepNs: stepNs(frame) }
+  for (const signal of signals)
+    markTouched(unknown, reader.gate.unknownTime(reader.place.tenantId, signal, frame), all)
   return unknown
 }

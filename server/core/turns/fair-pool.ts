@@ -247,15 +247,14 @@ export class FairPool<Member> {
       flow.waiting.push(waiting)
       this.#waiting++
       this.#dispatch()
-      const { longWork } = this.#options
-      if (this.#waiting > 0 && this.#long !== null && longWork !== undefined)
-        void this.#watchWaiting(this.#long, longWork)
+      if (this.#waiting > 0 && this.#long !== null) void this.#watchWaiting(this.#long)
     })
   }
 
   /** As long as work waits, looks from time to time whether long work must end for it. */
-  async #watchWaiting(long: LongWork, { sleep, waitedMs }: LongWorkRule): Promise<void> {
+  async #watchWaiting(long: LongWork): Promise<void> {
     if (this.#watch !== null) return
+    const { sleep, waitedMs } = long.rule
     this.#watch = new AbortController()
     const { signal } = this.#watch
     while (!signal.aborted) {
@@ -300,21 +299,24 @@ export class FairPool<Member> {
   /** Returns the flow furthest behind among those that may begin; of equal ones the one that waited first. */
   #next(): Flow<Member> | undefined {
     if (this.#free.length === 0) return undefined
+    const hasRoomForLong = this.#long === null || this.#long.hasRoom()
     let best: Flow<Member> | undefined
     for (const flow of this.#flows.values()) {
-      if (this.#mayBegin(flow) && (best === undefined || this.#isBefore(flow, best))) best = flow
+      if (this.#mayBegin(flow, hasRoomForLong) && (best === undefined || this.#isBefore(flow, best)))
+        best = flow
     }
     return best
   }
 
-  #mayBegin({ key, kind, owner, pauses, rule, running, waiting }: Flow<Member>): boolean {
+  #mayBegin(flow: Flow<Member>, hasRoomForLong: boolean): boolean {
+    const { key, kind, owner, pauses, rule, running, waiting } = flow
     const [first] = waiting
     if (first === undefined || this.#running[kind] >= rule.atOnce) return false
     if (pauses > 0) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
     if (running >= (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)) return false
-    if (this.#long === null || first === undefined || this.#long.hasRoom()) return true
-    first.isLong ||= this.#long.isLong(key)
+    if (hasRoomForLong) return true
+    first.isLong ||= this.#long?.isLong(key) === true
     return !first.isLong
   }
 

@@ -30,7 +30,7 @@ export interface RunningWork {
 }
 
 export class LongWork {
-  readonly #rule: LongWorkRule
+  readonly rule: LongWorkRule
   readonly #members: number
   readonly #nowMs: () => number
   readonly #running = new Set<RunningWork>()
@@ -39,7 +39,7 @@ export class LongWork {
 
   /** @param members the number of members of the pool */
   constructor(rule: LongWorkRule, members: number, nowMs: () => number) {
-    this.#rule = rule
+    this.rule = rule
     this.#members = members
     this.#nowMs = nowMs
   }
@@ -47,13 +47,14 @@ export class LongWork {
   /** Whether work of the flow takes long, or took long lately. */
   isLong(flow: string): boolean {
     const endedMs = this.#endedMs.get(flow)
-    if (endedMs !== undefined && this.#nowMs() - endedMs < this.#rule.rememberedMs) return true
-    return [...this.#running].some((work) => work.flow === flow && this.#hasRun(work, this.#rule.longMs))
+    if (endedMs !== undefined && this.#nowMs() - endedMs < this.rule.rememberedMs) return true
+    return [...this.#running].some((work) => work.flow === flow && this.#hasRun(work, this.rule.longMs))
   }
 
   /** Whether another piece of long work leaves a member without long work. */
   hasRoom(): boolean {
-    return this.#countLong() < this.#members - 1
+    const isLong = (work: RunningWork) => work.isOfLongFlow || this.#hasRun(work, this.rule.longMs)
+    return [...this.#running].filter(isLong).length < this.#members - 1
   }
 
   /** @param isAsked whether a client waits for the result; only then it can be ended early */
@@ -67,12 +68,12 @@ export class LongWork {
   ended(work: RunningWork): void {
     this.#running.delete(work)
     const nowMs = this.#nowMs()
-    if (this.#hasRun(work, this.#rule.longMs)) {
+    if (this.#hasRun(work, this.rule.longMs)) {
       this.#endedMs.delete(work.flow)
       this.#endedMs.set(work.flow, nowMs)
     }
     for (const [flow, endedMs] of this.#endedMs) {
-      if (nowMs - endedMs < this.#rule.rememberedMs) break
+      if (nowMs - endedMs < this.rule.rememberedMs) break
       this.#endedMs.delete(flow)
     }
   }
@@ -82,7 +83,7 @@ export class LongWork {
    * first. Ends nothing while work that was ended is still running.
    */
   endOne(): void {
-    const { longMs, ranMs, refusal } = this.#rule
+    const { longMs, ranMs, refusal } = this.rule
     const running = [...this.#running]
     if (running.some(({ end }) => end?.signal.aborted)) return
     if (running.length < this.#members || running.some((work) => !this.#hasRun(work, longMs))) return
@@ -91,11 +92,6 @@ export class LongWork {
     // Stable, so equal ones stay in the order in which they began.
     const [first] = mayEnd.toSorted((a, b) => membersOf(b.flow) - membersOf(a.flow))
     first?.end?.abort(refusal())
-  }
-
-  #countLong(): number {
-    return [...this.#running].filter((work) => work.isOfLongFlow || this.#hasRun(work, this.#rule.longMs))
-      .length
   }
 
   #hasRun({ startedMs }: RunningWork, ms: number): boolean {

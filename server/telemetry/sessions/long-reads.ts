@@ -5,8 +5,6 @@ import { AppError } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import type { LongWorkRule } from '../../core/turns/long-work.ts'
 
-const ranMs = 5_000
-
 /**
  * A chart takes some tens of milliseconds, and on cores that others use some hundreds. A read is ended only
  * where all sessions have reads of over a second, which takes several organisations that had none in the
@@ -15,7 +13,7 @@ const ranMs = 5_000
 export const longReads: LongWorkRule = {
   longMs: 1_000,
   rememberedMs: 60_000,
-  ranMs,
+  ranMs: 5_000,
   waitedMs: 1_000,
   refusal: () =>
     new AppError('query_too_expensive', {
