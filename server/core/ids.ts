@@ -18,6 +18,7 @@ type IdKind =
   | 'bak'
   | 'mut'
   | 'rch'
+  | 'rpl'
   | 'ses'
 
 /** Returns a new id such as `del_01kb2m…`: 10 characters of milliseconds, 16 of randomness (80 bits). */

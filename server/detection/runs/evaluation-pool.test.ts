@@ -132,6 +132,24 @@ describe('the evaluation pool', () => {
   })
 })
 
+test('a course of one organisation is never continued for another, whatever its name', () => {
+  const store = new EvaluationStore()
+  const series = seriesOf(1000, 1)
+  const part = (from: number, to: number): Series => ({
+    ...series,
+    startNs: series.startNs + BigInt(from * series.stepMinutes) * nsPerMinute,
+    values: series.values.slice(from, to),
+    unknown: series.unknown.slice(from, to),
+    volumes: series.volumes?.slice(from, to) ?? null,
+  })
+  const settledUntilNs = part(1000, 1000).startNs
+  const begun = { ...taskOf('robust_band', [part(0, 600)]), settledUntilNs }
+  const next = { ...taskOf('robust_band', [part(600, 1000)]), settledUntilNs, isStart: false }
+  store.evaluate(begun)
+  assert.equal(store.evaluate({ ...next, tenantId: 'globex' }), null)
+  assert.notEqual(store.evaluate(next), null)
+})
+
 describe('a task', () => {
   const pointsOf = ({ members }: EvaluationTask) =>
     members.reduce((sum, { piece }) => sum + piece.values.length, 0)

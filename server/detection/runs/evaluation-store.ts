@@ -194,7 +194,9 @@ function isSameFeedback(one: SeriesFeedback = {}, other: SeriesFeedback = {}): b
 
 const unmoved = { above: 1, below: 1 }
 
-const keyOf = ({ course }: EvaluationTask, { groupKey }: EvaluationMember) => `${course} ${groupKey}`
+/** With the organisation: whatever a course is called, no organisation continues what another has learnt. */
+const keyOf = ({ course, tenantId }: EvaluationTask, { groupKey }: EvaluationMember) =>
+  `${tenantId} ${course} ${groupKey}`
 
 /** The buckets that end no later than a time. */
 function firstBuckets(piece: Series, untilNs: bigint): Series {

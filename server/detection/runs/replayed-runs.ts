@@ -3,6 +3,7 @@
 // exactly those that the detector would have recorded.
 
 import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
+import { newId } from '../../core/ids.ts'
 import type { Finding } from '../anomalies/findings.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
@@ -103,7 +104,10 @@ export class ReplayedRuns {
   }
 }
 
-/** A detector that was just created. */
+/**
+ * A detector that was just created. Its id is its own, because it names the courses that the runs continue:
+ * replays at the same time, also of different organisations, are evaluated by the same threads.
+ */
 function neverRunDetector(
   definition: DetectorDefinition,
   tenantId: string,
@@ -111,5 +115,5 @@ function neverRunDetector(
 ): StoredDetector {
   const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
   const times = { nextRunAtMs: createdAtMs, createdAtMs }
-  return { id: 'replay', tenantId, definition, isSystem: false, revision: 1, ...never, ...times }
+  return { id: newId('rpl', createdAtMs), tenantId, definition, isSystem: false, revision: 1, ...never, ...times }
 }
