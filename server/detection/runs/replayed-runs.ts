@@ -115,5 +115,6 @@ function neverRunDetector(
 ): StoredDetector {
   const never = { lastRunAtMs: null, lastStatus: null, lastNote: null, tuningRevision: 0 }
   const times = { nextRunAtMs: createdAtMs, createdAtMs }
-  return { id: newId('rpl', createdAtMs), tenantId, definition, isSystem: false, revision: 1, ...never, ...times }
+  const id = newId('rpl', createdAtMs)
+  return { id, tenantId, definition, isSystem: false, revision: 1, ...never, ...times }
 }

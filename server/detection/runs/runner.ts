@@ -116,9 +116,8 @@ export class DetectorRunner {
     for (const some of chunksOf(detectors.filter(goesOn))) {
       await this.#runSome(some, { ...batch, runs, ranAtMs })
     }
-    for (const detector of detectors.filter((one) => !goesOn(one))) {
-      await this.#runSome([detector], { ...batch, runs, ranAtMs })
-    }
+    const begin = detectors.filter((one) => !goesOn(one))
+    await inParallel(begin, (detector) => this.#runSome([detector], { ...batch, runs, ranAtMs }))
   }
 
   async #prepare(run: Run, reader: TenantReader, nowMs: number): Promise<ReadyRun> {
@@ -168,9 +167,9 @@ export class DetectorRunner {
    */
   async #runSome(detectors: readonly StoredDetector[], batch: ReadBatch): Promise<void> {
     const { store } = this.#options
-    const records = new Map<string, RunRecord>()
-    for (const detector of detectors) {
-      if (batch.signal?.aborted) break
+    const records: RunRecord[] = []
+    await inParallel(detectors, async (detector) => {
+      if (batch.signal?.aborted) return
       const ready = batch.runs.get(detector)
       const { summary, found } =
         ready === undefined
@@ -178,13 +177,14 @@ export class DetectorRunner {
           : await this.#evaluate(ready)
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
       const tuning = ready?.run.tuning ?? null
-      records.set(detector.id, { detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
-    }
+      records.push({ detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
+    })
     try {
-      await store.recordRuns([...records.values()])
+      await store.recordRuns(records)
     } catch {
-      await forEachSeparately(records.keys(), { failures: batch.failures }, async (id) => {
-        const record = records.get(id)
+      const byId = new Map(records.map((record) => [record.detector.id, record]))
+      await forEachSeparately(byId.keys(), { failures: batch.failures }, async (id) => {
+        const record = byId.get(id)
         if (record !== undefined) await store.recordRun(record)
       })
     }
@@ -246,6 +246,24 @@ interface ReadyRun {
 function chunksOf<T>(all: readonly T[]): T[][] {
   const count = Math.ceil(all.length / idsMax)
   return Array.from({ length: count }, (_, i) => all.slice(i * idsMax, (i + 1) * idsMax))
+}
+
+/**
+ * Detectors of an organisation that are evaluated at the same time. Threads take tasks in turns of
+ * organisations by the time that tasks took. A detector has one task after the other, so an organisation
+ * with one detector at a time would wait for a long task of another before each of its short ones. More at
+ * once would need more memory: each has the series of a read.
+ */
+const detectorsAtOnce = 4
+
+/** Calls `work` for all of them, a few at a time, in order. Rejects with the first error, once all have ended. */
+async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  const waiting = all.values()
+  const next = async (): Promise<void> => {
+    for (const one of waiting) await work(one)
+  }
+  const ended = await Promise.allSettled(Array.from({ length: detectorsAtOnce }, next))
+  for (const result of ended) if (result.status === 'rejected') throw result.reason
 }
 
 /** Options and failures of a batch of detectors. */
