@@ -28,6 +28,8 @@ import { readDraft, type StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { createSystemDetectors } from '../detectors/system-detectors.ts'
 import { readMetricNames } from '../metric-names.ts'
+import { type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
+import type { EvaluationTask } from './evaluation-store.ts'
 import { DetectorRunner } from './runner.ts'
 import { createDetectionWorker, runDueDetectors } from './worker.ts'
 
@@ -472,6 +474,33 @@ test('detectors that run in a batch give the same results as separate runs', asy
     due.map(({ id }) => byDetector.get(id)?.map(({ started_at }) => minute(started_at))),
     [[-8], undefined, [-8], undefined, undefined, [-8], undefined],
   )
+})
+
+test('four detectors of an organisation wait for a thread at the same time, and no more', async () => {
+  await insertSpans(engine, acme, traffic(-120, 10, 0))
+  const due: string[] = []
+  for (let n = 0; n < 6; n++) due.push((await createDetector(acme, { scope: { service: 'checkout' } })).id)
+  const here = new EvaluationsHere()
+  const waiting = new Set<EvaluationTask>()
+  const most: number[] = []
+  const evaluations: Evaluations = {
+    evaluate: async (task, share) => {
+      waiting.add(task)
+      most.push(waiting.size)
+      // The others begin within a few turns of the loop, because their series are read already.
+      for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+      waiting.delete(task)
+      return here.evaluate(task, share)
+    },
+    forget: (tenantId) => here.forget(tenantId),
+    end: (course) => here.end(course),
+  }
+  const slow = new DetectorRunner({ store, engine, gate, clock, logger, evaluations })
+  assert.equal((await slow.runBatch(acme, due)).size, 0)
+  await clock.advance(5 * minuteMs)
+  most.length = 0
+  assert.equal((await slow.runBatch(acme, due)).size, 0)
+  assert.equal(Math.max(...most), 4)
 })
 
 test('where reading a batch fails, each detector is read separately', async () => {
