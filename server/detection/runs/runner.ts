@@ -256,7 +256,7 @@ function chunksOf<T>(all: readonly T[]): T[][] {
  */
 const detectorsAtOnce = 4
 
-/** Calls `work` for all of them, a few at a time, in order. Rejects with the first error, once all have ended. */
+/** Calls `work` for all, a few at a time and in order. Rejects with the first error, once all have ended. */
 async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
   const waiting = all.values()
   const next = async (): Promise<void> => {
