@@ -1,13 +1,15 @@
 // Helps to choose a detector, over HTTP: what suits a metric, and what a detector would have done, with the
 // deploys that its anomalies began with. It changes nothing, but a preview costs as much as many runs. So it
-// is for those who may create a detector, and each organisation has one preview at a time.
+// is for those who may create a detector, and each organisation has one preview at a time. Organisations take
+// turns: whoever has used previews least is next.
 
 import type { FastifyInstance } from 'fastify'
 import { detectorOperations } from '../../contract/operations/detectors.ts'
 import { instantOf } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, elapsedMs } from '../core/clock.ts'
+import { FairPool } from '../core/turns/fair-pool.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { previewWithDeploys } from './anomaly-deploys.ts'
@@ -22,8 +24,9 @@ interface PreviewRouteOptions {
   readonly evaluations: Evaluations
 }
 
-/** Over all organisations: each keeps its range in memory. */
-const atOnceMax = 2
+/** Previews at the same time, over all organisations: each keeps its range in memory. */
+const places = [null, null]
+const rule = { atOnceByOwner: 1, atOnce: places.length, weight: 1, waitingByOwner: 1 }
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
@@ -36,22 +39,33 @@ export function addDetectorPreviewRoutes(
   })
 
   const busy = new Set<string>()
+  const turns = new FairPool(places, {
+    kinds: { asked: rule, background: rule },
+    waiting: Number.POSITIVE_INFINITY,
+    nowMs: elapsedMs,
+  })
   serve(http, detectorOperations.preview, {
     parse: readCreation,
     handle: async ({ body, caller, value: definition }) => {
-      if (busy.has(caller.tenantId) || busy.size >= atOnceMax) {
+      if (busy.has(caller.tenantId)) {
         throw new AppError('too_many_requests', {
-          sentence: 'Another preview is being computed; repeat after Retry-After.',
+          sentence: 'Another preview of your organisation is being computed; repeat after Retry-After.',
           retryAfterSeconds: 5,
         })
       }
       busy.add(caller.tenantId)
       try {
-        const nowNs = clock.nowNs()
-        const range = { startNs: instantOf(body.range_start, nowNs), endNs: instantOf(body.range_end, nowNs) }
-        const reader = readerOf(caller)
-        const preview = await backtest(reader, definition, range, { clock, evaluations })
-        return { body: await previewWithDeploys(reader, definition, preview) }
+        const { signal, tenantId } = caller
+        return await turns.lend({ owner: tenantId, kind: 'asked', signal }, async () => {
+          const nowNs = clock.nowNs()
+          const range = {
+            startNs: instantOf(body.range_start, nowNs),
+            endNs: instantOf(body.range_end, nowNs),
+          }
+          const reader = readerOf(caller)
+          const preview = await backtest(reader, definition, range, { clock, evaluations })
+          return { body: await previewWithDeploys(reader, definition, preview) }
+        })
       } finally {
         busy.delete(caller.tenantId)
       }
