@@ -70,7 +70,9 @@ function minuteOfDay(text: string): number {
   return Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
 }
 
+/** By the name as it was sent. A name has many spellings, so the number is bounded; each takes some 30 kB. */
 const formats = new Map<string, Intl.DateTimeFormat>()
+const formatsMax = 100
 const shortDays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
 
 /** `day` 0 is Monday. */
@@ -84,6 +86,7 @@ function localTime(timeZone: string, instantNs: Ns): { day: number; minute: numb
       minute: '2-digit',
       hourCycle: 'h23',
     })
+    if (formats.size >= formatsMax) formats.clear()
     formats.set(timeZone, format)
   }
   const parts = new Map(

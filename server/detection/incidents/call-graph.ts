@@ -8,7 +8,10 @@ export class CallGraph {
   readonly #callees = new Map<string, Set<string>>()
   /** By service, the name of its component: the smallest of its services. */
   readonly #components = new Map<string, string>()
-  /** Results of {@link reached}, which is asked for every pair of anomalies. */
+  /**
+   * Results of {@link reached}, which is asked for every pair of anomalies. Only of services that call
+   * others: the empty graph is shared by all organisations and must not remember their names.
+   */
   readonly #reached = new Map<string, ReadonlySet<string>>()
 
   constructor(calls: Iterable<readonly [caller: string, callee: string]>) {
@@ -44,7 +47,7 @@ export class CallGraph {
     const known = this.#reached.get(service)
     if (known !== undefined) return known
     const found = reachedFrom(this.#callees, service, hopsMax)
-    this.#reached.set(service, found)
+    if (this.#callees.has(service)) this.#reached.set(service, found)
     return found
   }
 

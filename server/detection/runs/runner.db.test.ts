@@ -320,12 +320,12 @@ test('a detector is run by one caller at a time, and only for its own organisati
     runner.run(acme, detector.id),
     (error) => error instanceof AppError && error.code === 'detector_running',
   )
+  const notFound = (error: unknown) => error instanceof AppError && error.code === 'not_found'
+  await assert.rejects(runner.run(globex, detector.id), notFound, 'also while it runs')
   await first
+  const foreign = assert.rejects(runner.run(globex, detector.id), notFound)
   await runner.run(acme, detector.id)
-  await assert.rejects(
-    runner.run(globex, detector.id),
-    (error) => error instanceof AppError && error.code === 'not_found',
-  )
+  await foreign
 })
 
 test('a round runs every due detector once, also after a long pause, and a failure does not delay others', async () => {

@@ -42,6 +42,7 @@ interface RunnerOptions {
 export class DetectorRunner {
   readonly #options: RunnerOptions
   readonly #courses: DetectorCourses
+  /** By organisation and id: who asks for a detector of others neither sees nor stops its run. */
   readonly #running = new Set<string>()
 
   constructor(options: RunnerOptions) {
@@ -79,13 +80,14 @@ export class DetectorRunner {
     options: Pick<Batch, 'kind' | 'signal'>,
   ): Promise<Map<string, unknown>> {
     const failures = new Map<string, unknown>()
-    const own = detectorIds.filter((id) => !this.#running.has(id))
+    const keyOf = (id: string) => `${place.tenantId} ${id}`
+    const own = detectorIds.filter((id) => !this.#running.has(keyOf(id)))
     for (const id of detectorIds) if (!own.includes(id)) failures.set(id, new AppError('detector_running'))
-    for (const id of own) this.#running.add(id)
+    for (const id of own) this.#running.add(keyOf(id))
     try {
       await this.#runAll(place, own, { ...options, failures })
     } finally {
-      for (const id of own) this.#running.delete(id)
+      for (const id of own) this.#running.delete(keyOf(id))
     }
     return failures
   }
