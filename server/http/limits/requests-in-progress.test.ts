@@ -127,9 +127,21 @@ describe('requests in progress', () => {
     begin('a', 'y')
     assert.throws(() => begin('a', 'y'), /Your organisation has 3 requests under way/)
     begin('b', 'x')
-    assert.throws(() => begin('b', 'x'), /The service has too many/)
-    end()
     begin('b', 'x')
+    assert.throws(() => begin('a', 'z'), /Your organisation has 3 requests under way/)
+    assert.throws(() => begin('b', 'y'), /The service has too many/)
+    end()
+    assert.throws(() => begin('a', 'z'), /The service has too many/)
+  })
+
+  test('of organisations that have everything together leave another its share', () => {
+    const bounded = new RequestsInProgress({ byToken: 50, byOrganisation: 50, inAll: 100 })
+    const begin = (tenantId: string) => bounded.begin({ tenantId, requester: tokenNamed('x') })
+    for (let i = 0; i < 50; i++) for (const tenantId of ['a', 'b']) begin(tenantId)
+    for (let i = 0; i < 34; i++) begin('c')
+    for (const tenantId of ['a', 'b', 'c']) assert.throws(() => begin(tenantId), /under way/)
+    for (let i = 0; i < 25; i++) begin('d')
+    assert.throws(() => begin('d'), /The service has too many/)
   })
 })
 

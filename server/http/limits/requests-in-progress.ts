@@ -1,7 +1,8 @@
 // Limits the requests in progress: of one token, of one organisation, and in all. Each takes memory until its
 // response, also while it only waits, so a request above a limit is refused before its body is read. A token
 // has a limit of its own, so that a program of a viewer can't keep the owner of the same organisation from an
-// erasure.
+// erasure. The limit in all refuses nobody who has less than an equal share of it, so that a dozen
+// organisations together can't keep another one out.
 
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -9,6 +10,7 @@ import { AppError } from '../../core/app-error.ts'
 interface RequestLimits {
   readonly byToken: number
   readonly byOrganisation: number
+  /** Above it, an organisation with less than an equal share of it is not refused. */
   readonly inAll: number
 }
 
@@ -44,7 +46,8 @@ export class RequestsInProgress {
     if (ofToken >= byToken) throw refused(`This token has ${ofToken} requests under way`)
     if (ofOrganisation >= byOrganisation)
       throw refused(`Your organisation has ${ofOrganisation} requests under way`)
-    if (this.#inAll >= inAll) throw refused('The service has too many requests under way')
+    if (this.#inAll >= inAll && ofOrganisation >= inAll / this.#organisationsWith(tenantId))
+      throw refused('The service has too many requests under way')
     add(this.#byToken, token, 1)
     add(this.#byOrganisation, tenantId, 1)
     this.#inAll++
@@ -53,6 +56,11 @@ export class RequestsInProgress {
       add(this.#byOrganisation, tenantId, -1)
       this.#inAll--
     }
+  }
+
+  /** Number of organisations with a request in progress, once this one has another. */
+  #organisationsWith(tenantId: string): number {
+    return this.#byOrganisation.size + (this.#byOrganisation.has(tenantId) ? 0 : 1)
   }
 }
 
