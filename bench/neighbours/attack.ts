@@ -19,13 +19,18 @@ export interface Attack {
   readonly run: (attacker: Attacker) => Promise<void>
 }
 
+export interface Organisation {
+  readonly tenantId: string
+  readonly secrets: Readonly<Record<Role, string>>
+}
+
 /** Where the service is, and with which tokens to attack. */
-export interface AttackerOrders {
+export interface AttackerOrders extends Organisation {
   readonly host: string
   readonly port: number
   readonly grpcPort: number
-  readonly tenantId: string
-  readonly secrets: Readonly<Record<Role, string>>
+  /** Organisations that attack together with this one; each has the same history. */
+  readonly accomplices: readonly Organisation[]
   readonly seconds: number
 }
 
@@ -39,6 +44,8 @@ const patienceMs = 30_000
 const pauseMs = 20
 
 interface Call {
+  /** Whose token is used; the attacker's where absent. */
+  readonly as?: Organisation
   readonly role?: Role
   readonly json?: unknown
   readonly body?: Buffer
@@ -59,6 +66,11 @@ export class Attacker {
   /** Starts the time of the attack. */
   begin(): void {
     this.#endsMs = performance.now() + this.orders.seconds * 1000
+  }
+
+  /** The attacker and its accomplices. */
+  get everyone(): readonly Organisation[] {
+    return [this.orders, ...this.orders.accomplices]
   }
 
   get isOver(): boolean {
@@ -86,11 +98,15 @@ export class Attacker {
   }
 
   /** Sends a request and reads its response completely. Never rejects: failures are counted in the tally. */
-  async call(method: string, path: string, { role, json, body, headers }: Call = {}): Promise<Answer> {
-    const { host, port, secrets } = this.orders
+  async call(
+    method: string,
+    path: string,
+    { as = this.orders, role, json, body, headers }: Call = {},
+  ): Promise<Answer> {
+    const { host, port } = this.orders
     const sent = json === undefined ? body : Buffer.from(JSON.stringify(json))
     const all = {
-      ...(role !== undefined && { authorization: `Bearer ${secrets[role]}` }),
+      ...(role !== undefined && { authorization: `Bearer ${as.secrets[role]}` }),
       ...(json !== undefined && { 'content-type': 'application/json' }),
       ...(sent !== undefined && { 'content-length': sent.length }),
       ...headers,

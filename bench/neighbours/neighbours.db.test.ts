@@ -114,7 +114,8 @@ test('an attack reaches the service, and the death of a service is noticed', asy
   try {
     const { host, port, grpcPort } = service
     const nobody = { owner: '', admin: '', member: '', viewer: '', ingest: '' }
-    const attacker = new Attacker({ host, port, grpcPort, tenantId: 'nobody', secrets: nobody, seconds: 1 })
+    const orders = { tenantId: 'nobody', secrets: nobody, accomplices: [], seconds: 1 }
+    const attacker = new Attacker({ host, port, grpcPort, ...orders })
     attacker.begin()
     await attackNamed('metrics-and-docs-read').run(attacker)
     assert.ok((attacker.tally.get('200') ?? 0) > 0, JSON.stringify([...attacker.tally]))

@@ -175,8 +175,8 @@ function startAttacker(world: World, service: Service, attack: Attack, seconds: 
   const flags = ['--disable-warning=ExperimentalWarning']
   const child = spawn(process.execPath, [...flags, program], { stdio: ['pipe', 'pipe', 'inherit'] })
   const { host, port, grpcPort } = service
-  const { tenantId, secrets } = world.attacker
-  const orders: ChildOrders = { attack: attack.name, host, port, grpcPort, tenantId, secrets, seconds }
+  const { accomplices, attacker } = world
+  const orders: ChildOrders = { ...attacker, attack: attack.name, accomplices, host, port, grpcPort, seconds }
   if (child.pid !== undefined) setPriority(child.pid, attackerNice)
   child.stdin.end(JSON.stringify(orders))
   const lines: (Begun | AttackReport)[] = []

@@ -5,6 +5,7 @@
 import { cpSync, mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Role, roles } from '../../contract/role.ts'
+import type { Organisation } from './attack.ts'
 import {
   attackerHistory,
   type Body,
@@ -15,23 +16,22 @@ import {
 } from './rows.ts'
 import { lethe, Service } from './service.ts'
 
-interface Organisation {
-  readonly tenantId: string
-  readonly secrets: Readonly<Record<Role, string>>
-}
-
 export interface World {
   readonly tree: string
   /** Copied, never served itself after it is made. */
   readonly folder: string
   readonly honest: Organisation
   readonly attacker: Organisation
+  /** They attack only together with the attacker. */
+  readonly accomplices: readonly Organisation[]
   /** Start of the honest organisation's history. */
   readonly historyStartMs: number
 }
 
-/** The others are there because a real service has others; they do nothing. */
-const [honestId, attackerId, ...others] = ['honest', 'attacker', 'bystander-1', 'bystander-2']
+const [honestId, attackerId] = ['honest', 'attacker']
+const accompliceIds = ['accomplice-1', 'accomplice-2', 'accomplice-3']
+/** A real service has others, which do nothing. */
+const bystanderIds = ['bystander-1', 'bystander-2']
 const honestSecret = 'bench-secret-of-the-honest-organisation-'.padEnd(48, 'x')
 
 export async function makeWorld(tree: string, folder: string): Promise<World> {
@@ -43,15 +43,21 @@ export async function makeWorld(tree: string, folder: string): Promise<World> {
   try {
     const create = (tenantId: string) =>
       lethe<{ token: string }>(tree, folder, ['org', 'create', tenantId]).token
-    const attackerSecret = create(attackerId as string)
-    others.map(create)
-    const honest = { tenantId: honestId as string, secrets: await tokensOf(service, honestSecret) }
-    const attacker = { tenantId: attackerId as string, secrets: await tokensOf(service, attackerSecret) }
+    const join = async (tenantId: string, secret: string): Promise<Organisation> => ({
+      tenantId,
+      secrets: await tokensOf(service, secret),
+    })
+    const honest = await join(honestId, honestSecret)
+    const attacker = await join(attackerId, create(attackerId))
+    bystanderIds.map(create)
+    const accomplices: Organisation[] = []
+    for (const id of accompliceIds) accomplices.push(await join(id, create(id)))
     const untilMs = nowMs()
     await sendAll(service, honest, honestHistory(untilMs))
-    await sendAll(service, attacker, attackerHistory(untilMs))
+    for (const one of [attacker, ...accomplices]) await sendAll(service, one, attackerHistory(untilMs))
     await createDetectors(service, honest)
-    return { tree, folder, honest, attacker, historyStartMs: untilMs - honestHistoryMinutes * 60_000 }
+    const historyStartMs = untilMs - honestHistoryMinutes * 60_000
+    return { tree, folder, honest, attacker, accomplices, historyStartMs }
   } finally {
     await service.stop()
   }

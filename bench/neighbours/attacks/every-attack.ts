@@ -9,6 +9,7 @@ import { attacksOnGrpc } from './grpc.ts'
 import { attacksByIngest } from './ingest.ts'
 import { attacksByReads } from './reads.ts'
 import { attacksOnRecords } from './records.ts'
+import { attacksOfSeveral } from './several.ts'
 import { attacksWithoutToken } from './without-token.ts'
 
 export const everyAttack: readonly Attack[] = [
@@ -20,6 +21,7 @@ export const everyAttack: readonly Attack[] = [
   ...attacksByDetection,
   ...attacksByErasures,
   ...attacksOnRecords,
+  ...attacksOfSeveral,
 ]
 
 /** Throws where there is no attack of this name. */

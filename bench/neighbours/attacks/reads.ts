@@ -35,7 +35,7 @@ function pageRequest(attacker: Attacker): string {
   })
 }
 
-function monthChart(more: string): string {
+export function monthChart(more: string): string {
   const start = encodeURIComponent(instant(nowMs() - 30 * dayMs))
   return `/telemetry/series?metric_key=${attackerMetric}&range_start=${start}&${more}`
 }
