@@ -1,5 +1,5 @@
-// An organisation may have completed a hundred thousand erasures. What a new one depends on is found by indexes
-// without reading those: the plans of SQLite show it, which does not choose by the number of rows.
+// An organisation may have completed a hundred thousand erasures. What a new one depends on is found by
+// indexes without reading those. The plans of SQLite show it, which does not choose by the number of rows.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

@@ -1,5 +1,5 @@
 // Indexes by which the requests of an organisation that are not finished, those of retention, and those that
-// refuse late rows are found without reading all that are completed, of which there may be a hundred thousand.
+// refuse late rows are found without reading all that are completed. There may be a hundred thousand of them.
 
 import { type Kysely, sql } from 'kysely'
 
