@@ -32,6 +32,12 @@ import { type Operation, operation } from '../operation.ts'
 import { administrators } from '../role.ts'
 import { NoBody, pageOf } from '../values/fields.ts'
 
+/**
+ * A request stays for ever: as a row, in both chains, in the journal, and in memory as time that is unknown.
+ * A script can erase each day of a year without a pause, and then as often as it may preview a range.
+ */
+const createRate = { perMinute: 20, burst: 400 }
+
 /** Each preview reads a column of the whole selection. A person tries a few ranges before a request. */
 const previewRate = { perMinute: 20, burst: 20 }
 
@@ -102,6 +108,7 @@ export const deletionOperations = {
     },
     refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive'],
     refusalBodies: { preview_stale: StalePreview },
+    rate: createRate,
   }),
   list: operation({
     id: 'getUsageStorageDeletions',

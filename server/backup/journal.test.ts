@@ -228,3 +228,35 @@ test('a line that another process writes between two of ours is continued, and a
     ['del_8'],
   )
 })
+
+/** Returns how many bytes the process reads from files during the work. */
+function bytesRead(work: () => void): number {
+  const read = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+  const before = read()
+  work()
+  return read() - before
+}
+
+test('a repeated attempt does not read the journal again, and reads all of it once somebody has written to it', () => {
+  const journal = filled()
+  const long = entryOf('del_long', { reason: 'x'.repeat(100_000) })
+  journal.append(long)
+  const again = (own: ErasureJournal) => bytesRead(() => own.append(long))
+  assert.ok(again(journal) < 10_000)
+  const next = new ErasureJournal(dirname(journal.path), 'secret of this folder')
+  assert.ok(again(next) > 100_000, 'the first one of a process verifies it')
+  assert.ok(again(next) < 10_000)
+  journal.append(entryOf('del_4'))
+  assert.ok(again(next) > 100_000)
+  writeLines(journal, linesOf(journal).with(1, linesOf(journal)[0] ?? ''))
+  for (let times = 0; times < 2; times++) assert.throws(() => next.append(long), /^JournalError: Line 2 /)
+})
+
+test('an erasure that repeats a line of an earlier version is compared with it once', () => {
+  const journal = filled()
+  journal.append(entryOf('del_long', { reason: 'x'.repeat(100_000) }))
+  const founded = entryOf('del_1', { founding_hash: 'a'.repeat(64) })
+  assert.ok(bytesRead(() => journal.append(founded)) > 100_000)
+  assert.ok(bytesRead(() => journal.append(founded)) < 10_000)
+  assert.throws(() => journal.append({ ...founded, range_end_ns: '5' }), JournalError)
+})

@@ -18,6 +18,7 @@ import {
 import { dirname, join } from 'node:path'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
+import { hashOf } from '../audit/chain.ts'
 import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
@@ -62,29 +63,16 @@ export class JournalError extends Error {
   }
 }
 
-/** The result of reading the file: complete lines only. */
-interface Known {
-  readonly entries: ReadonlyMap<string, JournalEntry>
+/** What this process knows of the file: it has verified or written every line. */
+interface Left {
+  /** Hash of each entry, by the id of its request. */
+  readonly hashes: Map<string, string>
   readonly lastMac: string
   /** Length of the complete lines; anything after it is a line that was not completely written. */
   readonly sizeBytes: number
-}
-
-/** Where a line may be added: after everything that was read, or after the last line of this process. */
-interface End extends Pick<Known, 'lastMac' | 'sizeBytes'> {
-  readonly entries?: ReadonlyMap<string, JournalEntry>
-  readonly ids?: Set<string>
-}
-
-/** The last line that this process wrote, and the state of the file after it. */
-interface Left {
-  readonly ids: Set<string>
-  readonly lastMac: string
-  readonly sizeBytes: number
+  /** State of the file, see {@link stampOf}. */
   readonly stamp: string | null
 }
-
-const start: Known = { entries: new Map(), lastMac: '', sizeBytes: 0 }
 
 /** One process appends at a time: the one that has the lock of the telemetry engine. */
 export class ErasureJournal {
@@ -119,31 +107,40 @@ export class ErasureJournal {
    * file system: then the erasure must not act.
    */
   append(entry: JournalEntry): void {
+    const { request_id } = entry
     const text = textOf(JournalEntry.parse(entry))
-    const end: End = this.#endAsWeLeftIt(entry.request_id) ?? this.#load()
-    const found = end.entries?.get(entry.request_id)
-    if (found !== undefined && isSameErasure(found, entry)) return
-    if (found !== undefined) {
-      throw new JournalError(`${this.path} has the erasure ${entry.request_id} with another selection.`)
+    const hash = hashOf(text)
+    let left = this.#asWeLeftIt()
+    if (left?.hashes.get(request_id) === hash) return
+    // Another text of the same request is either the same erasure in a line of an earlier version, or wrong.
+    if (left === null || left.hashes.has(request_id)) {
+      const read = this.#load()
+      left = read.left
+      const found = read.entries.get(request_id)
+      if (found !== undefined && !isSameErasure(found, entry)) {
+        throw new JournalError(`${this.path} has the erasure ${request_id} with another selection.`)
+      }
+      if (found !== undefined) return void left.hashes.set(request_id, hash)
     }
-    const mac = this.#mac(end.lastMac, text)
+    const mac = this.#mac(left.lastMac, text)
     const line = Buffer.from(`${JSON.stringify({ entry, mac })}\n`)
-    const ids = end.ids ?? new Set(end.entries?.keys())
     this.#left = null
-    this.#write(line, end.sizeBytes)
-    ids.add(entry.request_id)
-    this.#left = { ids, lastMac: mac, sizeBytes: end.sizeBytes + line.length, stamp: stampOf(this.path) }
+    this.#write(line, left.sizeBytes)
+    left.hashes.set(request_id, hash)
+    this.#left = {
+      hashes: left.hashes,
+      lastMac: mac,
+      sizeBytes: left.sizeBytes + line.length,
+      stamp: stampOf(this.path),
+    }
   }
 
   /**
-   * Returns the position of the next line without reading those before it: checking every seal takes time in
-   * proportion to all erasures, on the event loop. Null where the file isn't as this process left it, or may
-   * contain the request already.
+   * Returns what is known of the file without reading it: checking every seal takes time in proportion to all
+   * erasures, on the event loop, and each attempt asks. Null where the file isn't as this process left it.
    */
-  #endAsWeLeftIt(requestId: string): End | null {
-    const left = this.#left
-    if (left === null || left.ids.has(requestId) || stampOf(this.path) !== left.stamp) return null
-    return { lastMac: left.lastMac, sizeBytes: left.sizeBytes, ids: left.ids }
+  #asWeLeftIt(): Left | null {
+    return this.#left !== null && stampOf(this.path) === this.#left.stamp ? this.#left : null
   }
 
   /** Writes after the complete lines and syncs, also the file's name in its folder. */
@@ -164,23 +161,30 @@ export class ErasureJournal {
     if (isNew) syncFolder(folder)
   }
 
-  #load(): Known {
-    if (!existsSync(this.path)) return start
-    // The file on the disk is what counts.
-    assertRegular(this.path)
-    const bytes = readFileSync(this.path)
+  /** Reads and verifies every line of the file on the disk, which is what counts. */
+  #load(): { readonly entries: ReadonlyMap<string, JournalEntry>; readonly left: Left } {
+    this.#left = null
+    // Before the file is read, so that a change meanwhile is noticed the next time.
+    const stamp = stampOf(this.path)
+    if (stamp !== null) assertRegular(this.path)
+    const bytes = stamp === null ? Buffer.alloc(0) : readFileSync(this.path)
     const sizeBytes = bytes.lastIndexOf(0x0a) + 1
     const entries = new Map<string, JournalEntry>()
+    const hashes = new Map<string, string>()
     let lastMac = ''
     const lines = sizeBytes === 0 ? [] : bytes.toString('utf8', 0, sizeBytes - 1).split('\n')
-    for (const [i, text] of lines.entries()) {
-      const { entry, mac } = this.#readLine(text, i + 1)
-      if (!isSame(mac, this.#mac(lastMac, textOf(entry)))) throw this.#bad(i + 1, 'does not match its seal')
+    for (const [i, line] of lines.entries()) {
+      const { entry, mac } = this.#readLine(line, i + 1)
+      const text = textOf(entry)
+      if (!isSame(mac, this.#mac(lastMac, text))) throw this.#bad(i + 1, 'does not match its seal')
       if (entries.has(entry.request_id)) throw this.#bad(i + 1, 'repeats an erasure')
       entries.set(entry.request_id, entry)
+      hashes.set(entry.request_id, hashOf(text))
       lastMac = mac
     }
-    return { entries, lastMac, sizeBytes }
+    const left = { hashes, lastMac, sizeBytes, stamp }
+    this.#left = left
+    return { entries, left }
   }
 
   #readLine(text: string, number: number): z.infer<typeof Line> {

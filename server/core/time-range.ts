@@ -111,8 +111,15 @@ export function union(ranges: readonly TimeRange[]): TimeRange[] {
   return merged
 }
 
-function compareStarts(a: Ns | null, b: Ns | null): number {
+/** Compares the starts of two ranges, for sorting; none is before all others. */
+export function compareStarts(a: Ns | null, b: Ns | null): number {
   if (a === null || b === null) return Number(a !== null) - Number(b !== null)
+  return a < b ? -1 : Number(a > b)
+}
+
+/** Compares the ends of two ranges, for sorting; none is after all others. */
+export function compareEnds(a: Ns | null, b: Ns | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null)
   return a < b ? -1 : Number(a > b)
 }
 

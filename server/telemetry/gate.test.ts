@@ -144,4 +144,44 @@ describe('what is hidden and unknown', () => {
     gate.unmarkErased('own', 'del_1')
     assert.deepEqual(gate.unknownTime('own', 'logs', asked), [])
   })
+
+  test('of erasures that cover each other only the wider one is kept, whichever came first, by signal', () => {
+    const gate = new TelemetryGate()
+    const erasedIds = () => gate.erased('own').map(({ id }) => id)
+    gate.markErased('own', selection('del_day', between(10n, 20n)))
+    gate.markErased('own', selection('del_night', between(12n, 15n)))
+    assert.deepEqual(erasedIds(), ['del_day'])
+    gate.markErased('own', { id: 'del_traces', signals: ['traces'], range: allTime })
+    gate.markErased('neighbour', { ...selection('del_other', allTime), signals: ['logs', 'traces'] })
+    assert.deepEqual(erasedIds(), ['del_day', 'del_traces'])
+    gate.markErased('own', { ...selection('del_week', between(0n, 70n)), signals: ['traces', 'logs'] })
+    assert.deepEqual(erasedIds(), ['del_traces', 'del_week'])
+    gate.markErased('own', selection('del_later', between(30n, 31n)))
+    assert.deepEqual(erasedIds(), ['del_traces', 'del_week'])
+    assert.deepEqual(gate.unknownTime('own', 'logs', between(69n, 99n)), [between(0n, 70n)])
+    assert.deepEqual(gate.unknownTime('own', 'traces', between(99n, 100n)), [allTime])
+    gate.markErased('own', selection('del_week', between(0n, 5n)))
+    assert.deepEqual(gate.unknownTime('own', 'logs', allTime), [between(0n, 5n)])
+    for (const id of ['del_week', 'del_traces']) gate.unmarkErased('own', id)
+    assert.deepEqual(erasedIds(), [])
+  })
+
+  test('neither marking nor asking looks at all that an organisation has erased', () => {
+    const gate = new TelemetryGate()
+    let looks = 0
+    const second = (at: number) => ({
+      get startNs() {
+        looks++
+        return BigInt(at)
+      },
+      endNs: BigInt(at + 1),
+    })
+    const erasures = 4000
+    for (let at = 0; at < erasures; at++) gate.markErased('own', selection(`del_${at}`, second(at)))
+    assert.ok(looks < erasures * 100, `${looks} looks to mark them`)
+    looks = 0
+    assert.equal(gate.unknownTime('own', 'logs', between(2000n, 2010n)).length, 10)
+    gate.unmarkErased('own', 'del_2000')
+    assert.ok(looks < 200, `${looks} looks to ask`)
+  })
 })

@@ -314,3 +314,25 @@ test('an unsupported method returns the supported ones, and an unknown address r
   const head = await send('HEAD', deletionsUrl)
   assert.deepEqual([head.status, head.bytes.length], [200, 0])
 })
+
+test('an organisation may request 400 erasures at once, further ones get 429, and others are not limited', async () => {
+  const [own, neighbour] = ['globex/owner', 'acme/owner'] as const
+  const json = { scope: 'range', confirm: 'globex', range_start: instant(1), range_end: instant(1) }
+  const answers: Answer[] = []
+  const client = async () => {
+    for (let at = 0; at < 55; at++) answers.push(await service.send('POST', deletionsUrl, { as: own, json }))
+  }
+  await Promise.all(Array.from({ length: 8 }, client))
+  const refused = answers.filter(({ status }) => status === 429)
+  assert.equal(answers.filter(({ status }) => status === 422).length, 440 - refused.length)
+  // The tests before have used some, and one more is allowed every three seconds.
+  assert.ok(refused.length > 0 && refused.length < 80, `${refused.length} of 440`)
+  for (const answer of refused) assertRefused(answer, 429, 'too_many_requests')
+  assert.match(refused[0]?.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  const good = await service.send('POST', deletionsUrl, {
+    as: neighbour,
+    json: { ...json, confirm: 'acme', range_end: instant(2) },
+  })
+  assert.equal(good.status, 202)
+  await waitUntilCompleted(service, requestIn(good, 202).request_id, neighbour)
+})

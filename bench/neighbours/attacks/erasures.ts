@@ -19,7 +19,7 @@ function erasure(attacker: Attacker, startMs: number, endMs: number, more: objec
   }
 }
 
-/** Requests an erasure; where too many are open, waits a moment. */
+/** Requests an erasure; waits a moment where too many are open, or where the rate of requests is reached. */
 async function erase(attacker: Attacker, json: object): Promise<string | null> {
   const { status, text } = await attacker.call('POST', address, { role: 'admin', json })
   if (status === 202 || status === 200) return (JSON.parse(text) as { request_id: string }).request_id
@@ -48,7 +48,7 @@ const hourAgo = (n: number): number => nowMs() - ((n * 37) % 700) * hourMs - 2 *
 export const attacksByErasures: readonly Attack[] = [
   {
     name: 'many-erasures',
-    does: 'Four connections request erasures of ten minutes each, 500 and more.',
+    does: 'Four connections request erasures of ten minutes each, as many as the service accepts.',
     run: (attacker) => {
       let next = 0
       return attacker.loops(4, () => {

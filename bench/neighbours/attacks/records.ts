@@ -2,23 +2,34 @@
 
 import type { Attack, Attacker } from '../attack.ts'
 
-async function refusals(attacker: Attacker, perLoop: number): Promise<void> {
-  const json = { scope: 'all', confirm: 'not-my-name' }
+/** Writes audit entries: setting the same policy again has no other effect. */
+async function addEntries(attacker: Attacker, perLoop: number): Promise<void> {
+  const json = { approval: 'none' }
   for (let at = 0; at < perLoop; at++)
-    await attacker.call('POST', '/usage/storage/deletions', { role: 'admin', json })
+    await attacker.call('PUT', '/usage/storage/deletion-policy', { role: 'owner', json })
 }
 
 export const attacksOnRecords: readonly Attack[] = [
   {
     name: 'refused-erasures',
-    does: 'Thirty-two connections request erasures with a wrong confirmation; each writes an audit entry.',
-    run: (attacker) => attacker.loops(32, () => refusals(attacker, 1)),
+    does: 'Thirty-two connections request erasures with a wrong confirmation, 400 of which write an audit entry.',
+    run: (attacker) => {
+      const json = { scope: 'all', confirm: 'not-my-name' }
+      return attacker.loops(32, () =>
+        attacker.call('POST', '/usage/storage/deletions', { role: 'admin', json }),
+      )
+    },
+  },
+  {
+    name: 'audit-entries',
+    does: 'Thirty-two connections set a policy again and again; each writes an audit entry.',
+    run: (attacker) => attacker.loops(32, () => addEntries(attacker, 1)),
   },
   {
     name: 'exports',
     does: 'Sixteen connections export the audit log and the ledger after some thousand entries.',
     prepare: async (attacker) => {
-      await Promise.all(Array.from({ length: 16 }, () => refusals(attacker, 120)))
+      await Promise.all(Array.from({ length: 16 }, () => addEntries(attacker, 120)))
     },
     run: (attacker) =>
       attacker.loops(16, (loop) =>
@@ -29,7 +40,7 @@ export const attacksOnRecords: readonly Attack[] = [
     name: 'lists',
     does: 'Thirty-two connections read lists of 500 entries.',
     prepare: async (attacker) => {
-      await Promise.all(Array.from({ length: 16 }, () => refusals(attacker, 60)))
+      await Promise.all(Array.from({ length: 16 }, () => addEntries(attacker, 60)))
     },
     run: (attacker) => {
       const lists = ['/audit-log', '/tokens', '/usage/storage/deletions', '/anomalies']

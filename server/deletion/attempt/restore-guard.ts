@@ -63,17 +63,19 @@ export class RestoreGuard {
   async hideWhatCameBack(): Promise<void> {
     const { completionMarks, journalled, requests } = this.#deps
     const done = await completionMarks.all()
-    for (const request of await requests.inStatus(['completed'])) {
-      if (!request.hasMark || done.has(request.requestId)) continue
+    const stored = await requests.inStatus(deletionStatuses)
+    for (const request of stored) {
+      if (request.status !== 'completed' || !request.hasMark || done.has(request.requestId)) continue
       await this.#reapply(
         request,
         'The telemetry store does not know this erasure; it was restored from an older copy',
       )
     }
+    const byId = new Map(stored.map((request) => [request.requestId, request]))
     const unknown: RecordedErasure[] = []
     for (const erasure of await journalled()) {
-      const known = await requests.find(erasure.requestId)
-      if (known === null) unknown.push(erasure)
+      const known = byId.get(erasure.requestId)
+      if (known === undefined) unknown.push(erasure)
       else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
         await this.#reapply(
           known,

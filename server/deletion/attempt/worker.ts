@@ -6,6 +6,7 @@
 import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
+import { compareStarts } from '../../core/time-range.ts'
 import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
@@ -61,7 +62,10 @@ export class DeletionWorker {
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
     }
-    for (const request of await requests.inStatus(['completed'])) await visibility.restore(request)
+    const completed = await requests.inStatus(['completed'])
+    // In order of time, which is quick for the gate, also where there are a hundred thousand.
+    const inOrder = completed.toSorted((a, b) => compareStarts(a.range.startNs, b.range.startNs))
+    for (const request of inOrder) await visibility.restore(request)
     await this.#guard.hideWhatCameBack()
     await this.#guard.completeJournal()
   }

@@ -59,16 +59,6 @@ export class RequestQueries {
     }))
   }
 
-  /** Returns a request of any organisation; null where the id is unknown. */
-  async find(requestId: string): Promise<StoredDeletion | null> {
-    const row = await this.#control
-      .selectFrom('deletion_requests')
-      .selectAll()
-      .where('request_id', '=', requestId)
-      .executeTakeFirst()
-    return row === undefined ? null : toStored(row)
-  }
-
   /** Returns a page, newest first, of requests before `beforeId` where given. */
   async list(
     tenantId: string,

@@ -1,6 +1,7 @@
 // What retention keeps of each signal, beside the last deletion that it has requested: the rule alone does
 // not say whether it was carried out.
 
+import { sql } from 'kysely'
 import type { DeletionStatus } from '../../../contract/deletion/requests.ts'
 import { formatInstant } from '../../../contract/values/instant.ts'
 import type { Control } from '../../control/database.ts'
@@ -38,7 +39,8 @@ export async function readKept(
     .selectFrom('deletion_requests')
     .selectAll()
     .where('tenant_id', '=', tenantId)
-    .where('requested_by_kind', '=', retentionRequester.kind)
+    // Not bound, so that the index of these requests serves: an organisation may have many others.
+    .where('requested_by_kind', '=', sql.lit(retentionRequester.kind))
     .where('requested_by_id', '=', retentionRequester.id)
     .orderBy('seq', 'desc')
     .limit(requestsRead)

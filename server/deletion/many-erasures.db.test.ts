@@ -1,0 +1,96 @@
+// An organisation may have completed a hundred thousand erasures. What a new one depends on is found by
+// indexes without reading those. The plans of SQLite show it, which does not choose by the number of rows.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type KyselyPlugin, type RootOperationNode, sql } from 'kysely'
+import { isOnPostgres, openControlPlane } from '../../tests/control-planes.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { findRelated } from '../tenancy/lineage.ts'
+import { between } from './deletion-fixture.ts'
+import { DeletionPolicies } from './governance/policy.ts'
+import { secondPersonCause } from './governance/second-person.ts'
+import {
+  findExisting,
+  refuseDuringFullErasure,
+  refuseTooManyDeletions,
+  refuseTooManyRefusing,
+} from './requests/admission.ts'
+import { RequestQueries } from './requests/queries.ts'
+import { readKept } from './retention/kept.ts'
+
+const { control, close } = await openControlPlane()
+after(close)
+const nowMs = 1_767_000_000_000
+
+/** Returns how SQLite finds deletion requests in the statements of `work`, in their order. */
+async function waysOf(work: (observed: Control) => Promise<unknown>): Promise<string[]> {
+  const nodes: RootOperationNode[] = []
+  const plugin: KyselyPlugin = {
+    transformQuery({ node }) {
+      nodes.push(node)
+      return node
+    },
+    transformResult: async ({ result }) => result,
+  }
+  await work(control.withPlugin(plugin))
+  const ways: string[] = []
+  for (const node of nodes.filter(({ kind }) => kind === 'SelectQueryNode')) {
+    const { parameters, sql: text } = control.getExecutor().compileQuery(node, { queryId: 'plan' })
+    const values = text.split('?').map((part, i) => {
+      return i < parameters.length ? sql`${sql.raw(part)}${parameters[i]}` : sql.raw(part)
+    })
+    const { rows } = await sql<{ detail: string }>`explain query plan ${sql.join(values, sql``)}`.execute(
+      control,
+    )
+    const way = / deletion_requests USING (?:COVERING )?INDEX (.*)$/
+    ways.push(...rows.flatMap(({ detail }) => way.exec(detail)?.[1] ?? []))
+  }
+  return ways
+}
+
+const byStatus = 'deletion_requests_by_tenant_status (tenant_id=? AND status=?)'
+
+test('a new request reads the requests that are not finished', { skip: isOnPostgres }, async () => {
+  const within = (check: (trx: ControlTransaction) => Promise<unknown>) =>
+    waysOf((observed) => observed.transaction().execute(check))
+  assert.deepEqual(await within((trx) => findExisting(trx, 'acme', null, 'hash')), [byStatus])
+  assert.deepEqual(await within((trx) => refuseTooManyDeletions(trx, 'acme')), [byStatus])
+  const draft = between(null, 5n)
+  assert.deepEqual(await within((trx) => refuseDuringFullErasure(trx, 'acme', draft)), [byStatus])
+  assert.deepEqual(await within((trx) => refuseTooManyRefusing(trx, 'acme')), [
+    'deletion_requests_refusing (tenant_id=?)',
+  ])
+})
+
+test('a rule of a second person reads what is open and what was completed within a month', {
+  skip: isOnPostgres,
+}, async () => {
+  await new DeletionPolicies(control, new ManualClock(nowMs)).set(
+    'acme',
+    'full_erasures',
+    tokenNamed('owner'),
+  )
+  const asker = { tenantId: 'acme', requester: tokenNamed('owner') }
+  const ways = await waysOf((observed) =>
+    secondPersonCause(observed, findRelated, asker, between(0n, 5n), nowMs),
+  )
+  assert.deepEqual(ways, [byStatus, 'deletion_requests_by_end (tenant_id=? AND finished_at_ms>?)'])
+})
+
+test('what retention keeps, and the lists of a status, read no other requests', {
+  skip: isOnPostgres,
+}, async () => {
+  assert.deepEqual(await waysOf((observed) => readKept(observed, 'acme', nowMs)), [
+    'deletion_requests_of_system (tenant_id=?)',
+  ])
+  const queriesOn = (observed: Control) =>
+    new RequestQueries(observed, async () => ({ all: [], fromBefore: () => [] }))
+  const page = { limit: 10, beforeId: 'del_5', status: 'held' } as const
+  assert.deepEqual(await waysOf((observed) => queriesOn(observed).list('acme', page)), [
+    'deletion_requests_by_tenant_status (tenant_id=? AND status=? AND request_id<?)',
+  ])
+  assert.deepEqual(await waysOf((observed) => queriesOn(observed).inStatus(['running'], 'acme')), [byStatus])
+})
