@@ -99,6 +99,20 @@ export function isTooExpensive(error: unknown): error is AppError {
   return error instanceof AppError && error.code === 'query_too_expensive'
 }
 
+/** The cause of a refusal where a read ended so that others could begin, and not at its own limits. */
+export class EndedForOthers extends Error {
+  override readonly name = 'EndedForOthers'
+}
+
+/**
+ * Whether a read was refused or ended because of other reads. That says nothing about its statement: the same
+ * read may succeed later.
+ */
+export function isBecauseOfOthers(error: unknown): error is AppError {
+  if (!(error instanceof AppError)) return false
+  return error.code === 'too_many_requests' || error.cause instanceof EndedForOthers
+}
+
 /** ClickHouse: TIMEOUT_EXCEEDED, TOO_SLOW. */
 const timeCodes: readonly (number | undefined)[] = [159, 160]
 
