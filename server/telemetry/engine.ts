@@ -121,6 +121,14 @@ export function isOutOfTime(error: Error): boolean {
   return error.cause instanceof EngineError && timeCodes.includes(error.cause.code)
 }
 
+/** ClickHouse: TOO_MANY_ROWS_OR_BYTES. */
+const sizeCode = 396
+
+/** Whether the result of a statement was larger than its limit. */
+export function isResultTooLarge(error: unknown): boolean {
+  return isTooExpensive(error) && error.cause instanceof EngineError && error.cause.code === sizeCode
+}
+
 /**
  * Returns the engine with this share for all reads that have none: for code that reads without a
  * `TenantReader`.
