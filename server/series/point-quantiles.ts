@@ -1,7 +1,7 @@
 // Quantiles of the observations in each step, from the points of histograms. Buckets are identified by their
 // upper edge, so that different bounds and scales add up. The computation is exactly that of `distribution`
-// in the statements. Each point may have bounds of its own, and then the edges of all points are merged, on the
-// event loop: what is merged is limited, and above the limit nothing is computed here.
+// in the statements. Each point may have bounds of its own, and then the edges of all points are merged, on
+// the event loop: what is merged is limited, and above the limit nothing is computed here.
 
 import type { Buckets, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from './point-chain.ts'

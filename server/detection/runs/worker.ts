@@ -181,7 +181,7 @@ async function runSome(
     signal,
   )
   for (const [detectorId, err] of failures) {
-    // Deleted since it was listed, run by a person at the same time, or without a place to read now: no failure.
+    // Deleted since it was listed, run by a person at the same time, or refused a read: no failure.
     const isExpected = err instanceof AppError && expected.has(err.code)
     if (!isExpected) logger.error({ err, detectorId }, 'a detector could not be run')
   }
