@@ -23,6 +23,7 @@ import { sameSchema } from './migrations/0014-same-schema.ts'
 import { moves } from './migrations/0015-moves.ts'
 import { oddTexts } from './migrations/0016-odd-texts.ts'
 import { longGroups } from './migrations/0017-long-groups.ts'
+import { anomaliesByStart } from './migrations/0018-anomalies-by-start.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -42,6 +43,7 @@ const migrations = {
   '0015-moves': moves,
   '0016-odd-texts': oddTexts,
   '0017-long-groups': longGroups,
+  '0018-anomalies-by-start': anomaliesByStart,
 }
 
 /** Names of all migrations of this program, oldest first. */
