@@ -24,6 +24,7 @@ import { moves } from './migrations/0015-moves.ts'
 import { oddTexts } from './migrations/0016-odd-texts.ts'
 import { longGroups } from './migrations/0017-long-groups.ts'
 import { manyErasures } from './migrations/0018-many-erasures.ts'
+import { anomaliesByStart } from './migrations/0019-anomalies-by-start.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -44,6 +45,7 @@ const migrations = {
   '0016-odd-texts': oddTexts,
   '0017-long-groups': longGroups,
   '0018-many-erasures': manyErasures,
+  '0019-anomalies-by-start': anomaliesByStart,
 }
 
 /** Names of all migrations of this program, oldest first. */

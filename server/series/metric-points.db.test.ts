@@ -12,6 +12,7 @@ import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { tables } from '../telemetry/schema/tables.ts'
+import { raw } from '../telemetry/sql.ts'
 import { type From, TenantReader } from '../telemetry/tenant-reader.ts'
 import { isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { aggregationOf, isStepwise, type MetricKind, metricKinds, tableOf } from './metric-kind.ts'
@@ -188,7 +189,7 @@ test('the computation from points returns what the engine computes', async () =>
         const expected = hasParts
           ? settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
           : groupsOf(frame, await reader.rows<SeriesRow>(statement), false)
-        const { series } = await readMetricPoints(reader, frame, what, undefined)
+        const series = (await readMetricPoints(reader, frame, what, undefined))?.series ?? null
         assert.ok(series !== null)
         const groups = groupsOfPoints(frame, series, way)
         assert.ok(groups !== null)
@@ -293,9 +294,9 @@ test('series whose identities are equal in one half are different series', async
   await fill(place, 'sum', rows)
   const reader = new TenantReader(engine, place, new TelemetryGate())
   const what = { metric: 'm', kind: 'sum', aggregation: 'rate' } as const
-  const { series } = await readMetricPoints(reader, frameOf(request), what, undefined)
+  const read = await readMetricPoints(reader, frameOf(request), what, undefined)
   assert.deepEqual(
-    series?.map(({ points }) => points.length),
+    read?.series?.map(({ points }) => points.length),
     halves.map(() => 3),
   )
   const set = await readSeries(reader, { ...request, aggregation: 'rate' })
@@ -326,4 +327,65 @@ test('points of a long range are counted first, and fetched where they are few',
   assert.deepEqual(added, [10, 60])
   assert.deepEqual((await readSeries(reader, { ...long, metricKey: 'none' })).groups, [])
   assert.equal(asked.length, 6, 'where there is none, each kind is asked once')
+})
+
+/** Points in the second minute with a hundred bounds each; those of `kinds` neighbouring points differ. */
+const bounded = (points: number, kinds: number): FixtureRow[] =>
+  Array.from({ length: points }, (_, i) => ({
+    ...point(60 + (i * 60) / points, 100),
+    BucketCounts: Array.from({ length: 101 }, (_, b) => (b < 100 ? 1 : 0)),
+    ExplicitBounds: Array.from({ length: 100 }, (_, b) => b + 1 + (i % kinds) / kinds),
+    AggregationTemporality: 1,
+  }))
+
+test('of points with bounds of their own only a limited number of edges is merged here; the engine merges more', async () => {
+  const place = { tenantId: 'edges', placement: 1 }
+  const read = async (points: number, kinds: number) => {
+    await engine.command(raw('TRUNCATE TABLE otel_metrics_histogram'))
+    await fill(place, 'histogram', bounded(points, kinds))
+    const { engine: used, asked } = watched()
+    const reader = new TenantReader(used, place, new TelemetryGate())
+    const set = await readSeries(reader, { ...request, aggregation: 'p50' })
+    return { asked: asked.length, values: set.groups[0]?.values[1] ?? 0, volume: set.groups[0]?.volume[1] }
+  }
+  assert.deepEqual(await read(1200, 1), { asked: 1, values: 50, volume: 120_000 }, 'the same bounds')
+  const few = await read(1000, 1000)
+  assert.deepEqual([few.asked, few.volume], [1, 100_000])
+  const many = await read(1200, 1200)
+  assert.deepEqual([many.asked, many.volume], [2, 120_000])
+  assert.ok(Math.abs(few.values - many.values) < 0.01, `${few.values} and ${many.values}`)
+  const way = { kind: 'histogram', aggregation: 'p50' } as const
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const points = await readMetricPoints(reader, frameOf(request), { metric: 'm', ...way }, undefined)
+  assert.equal(groupsOfPoints(frameOf(request), points?.series ?? [], way), null)
+})
+
+test('buckets that not even the engine can merge within its limits are refused by name', async () => {
+  const place = { tenantId: 'refused', placement: 1 }
+  await fill(place, 'histogram', bounded(2000, 2000))
+  const reader = new TenantReader(engine, place, new TelemetryGate())
+  const limits = { maxSeconds: 20, maxMemoryBytes: 16 << 20 }
+  await assert.rejects(readSeries(reader, { ...request, aggregation: 'p50' }, limits), {
+    code: 'query_too_expensive',
+    message: /too many different buckets/,
+  })
+})
+
+test('points of few but endless histograms are not fetched, and the engine computes them', async () => {
+  await engine.command(
+    raw(`INSERT INTO otel_metrics_histogram
+  (Placement, TenantId, MetricName, MetricUnit, ServiceName, TimeUnix, StartTimeUnix, Count, BucketCounts, ExplicitBounds, AggregationTemporality)
+  SELECT 1, 'endless', 'm', 'By', 'shop', fromUnixTimestamp64Nano(toInt64(${at(60)})) + number, fromUnixTimestamp64Nano(toInt64(${at(0)})),
+    100000 * (number + 1), arrayMap(x -> toUInt64(if(x < 100000, number + 1, 0)), range(100001)), arrayMap(x -> x + 1., range(100000)), 2
+  FROM numbers(45) SETTINGS max_block_size = 5`),
+  )
+  const place = { tenantId: 'endless', placement: 1 }
+  const { engine: used, asked } = watched()
+  const reader = new TenantReader(used, place, new TelemetryGate())
+  const what = { metric: 'm', kind: 'histogram', aggregation: 'p50' } as const
+  // Not `equal`, which would print all of it.
+  assert.ok((await readMetricPoints(reader, frameOf(request), what, undefined)) === null)
+  const set = await readSeries(reader, { ...request, aggregation: 'p50' })
+  assert.equal(asked.length, 4, 'points twice, then the facts and the series')
+  assert.deepEqual([set.unit, set.groups[0]?.values[1], set.groups[0]?.volume[1]], ['By', 50_000, 4_500_000])
 })

@@ -4,7 +4,7 @@
 // series.
 
 import { attribute } from '../telemetry/attribute.ts'
-import type { StatementLimits } from '../telemetry/engine.ts'
+import { isResultTooLarge, type StatementLimits, usualLimits } from '../telemetry/engine.ts'
 import { halvesOf, type Lists, type Longs, NativeReader, type Texts } from '../telemetry/native-reader.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -88,7 +88,13 @@ export const pointsMax: Record<MetricKind, number> = {
 }
 
 /**
- * Reads the points of the series and of a little time around it.
+ * The most bytes of points that are read: twice those of {@link pointsMax} distributions with a hundred
+ * buckets. A point may have as many buckets as fit into a request.
+ */
+const pointsBytesMax = 64 << 20
+
+/**
+ * Reads the points of the series and of a little time around it. Returns null where they are too large.
  *
  * @param aggregation the use of the points; buckets are not fetched where it needs none
  */
@@ -96,8 +102,8 @@ export async function readMetricPoints(
   reader: TenantReader,
   frame: SeriesFrame,
   what: MetricRequest,
-  limits: StatementLimits | undefined,
-): Promise<MetricPoints> {
+  limits: StatementLimits = usualLimits,
+): Promise<MetricPoints | null> {
   const { kind, aggregation } = what
   const most = pointsMax[kind]
   const withBuckets = quantileOf(aggregation) !== undefined
@@ -111,16 +117,22 @@ export async function readMetricPoints(
     ],
     ', ',
   )
-  const bytes = await reader.bytes(
-    (from) =>
-      from.select(tableOf[kind], {
-        columns: sql`${columns}`,
-        conditions: pointConditions(frame, what, around(frame)),
-        limit: most + 1,
-        isOrdered: true,
-      }),
-    limits,
-  )
+  const bytes = await reader
+    .bytes(
+      (from) =>
+        from.select(tableOf[kind], {
+          columns: sql`${columns}`,
+          conditions: pointConditions(frame, what, around(frame)),
+          limit: most + 1,
+          isOrdered: true,
+        }),
+      { ...limits, maxResultBytes: pointsBytesMax },
+    )
+    .catch((error: unknown) => {
+      if (isResultTooLarge(error)) return null
+      throw error
+    })
+  if (bytes === null) return null
   const native = new NativeReader(bytes)
   const origin = halvesOf(frame.startNs)
   return decode({ native, origin, kind, withBuckets, hasParts: part !== undefined, bounds: [] }, most)

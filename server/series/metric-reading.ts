@@ -4,7 +4,8 @@
 // their points, large ones by the engine; the result is the same.
 
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
-import type { StatementLimits } from '../telemetry/engine.ts'
+import { AppError } from '../core/app-error.ts'
+import { isBecauseOfOthers, isTooExpensive, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { isBucketName, isOfParts, type PartRow, settleRows } from './classic-histogram.ts'
 import { kindMemoryOf } from './kind-memory.ts'
@@ -108,7 +109,9 @@ async function readSmall(
   aggregation: Aggregation,
 ): Promise<MetricReading | null> {
   const { asked, frame, limits, metric, reader } = question
-  const { series, ...facts } = await readMetricPoints(reader, frame, { metric, kind, aggregation }, limits)
+  const read = await readMetricPoints(reader, frame, { metric, kind, aggregation }, limits)
+  if (read === null) return readByEngine(question, kind, aggregation)
+  const { series, ...facts } = read
   if (series?.length === 0) return null
   const choice = choiceOf({ kind, unit: facts.unit, flows: facts.flows ? 1 : 0 }, asked)
   const computed = series === null ? null : groupsOfPoints(frame, series, choice)
@@ -125,6 +128,16 @@ async function readLong(question: Question, kind: MetricKind): Promise<MetricRea
   const count = counted?.n ?? 0
   if (count === 0) return null
   if (count <= pointsMax[kind]) return readSmall(question, kind, aggregation)
+  return readByEngine(question, kind, aggregation)
+}
+
+/** Reads points that are too many or too large to be computed here. */
+async function readByEngine(
+  question: Question,
+  kind: MetricKind,
+  aggregation: Aggregation,
+): Promise<MetricReading | null> {
+  const { asked, frame, limits, metric, reader } = question
   const [facts] = await reader.rows<MetricFacts>(
     (from) => factsStatement(from, frame, metric, [kind], aggregation),
     limits,
@@ -133,6 +146,9 @@ async function readLong(question: Question, kind: MetricKind): Promise<MetricRea
   const choice = choiceOf(facts, asked)
   return { ...choice, rows: await readRows(question, kind, choice.aggregation) }
 }
+
+const tooManyEdges =
+  'The histograms have too many different buckets to add them up; name a service or an attribute, shorten the range, or send them with the same bounds.'
 
 async function readRows(
   { frame, limits, metric, reader }: Question,
@@ -144,6 +160,17 @@ async function readRows(
     const parts = await reader.rows<PartRow>((from) => metricStatement(from, frame, statement), limits)
     return settleRows(frame, parts, aggregation)
   }
-  const rows = await reader.rows<SeriesRow>((from) => metricStatement(from, frame, statement), limits)
+  const rows = await reader
+    .rows<SeriesRow>((from) => metricStatement(from, frame, statement), limits)
+    .catch((cause: unknown) => {
+      const isOwn = isTooExpensive(cause) && !isBecauseOfOthers(cause)
+      if (!isOwn || !hasEdges(kind) || quantileOf(aggregation) === undefined) throw cause
+      throw new AppError('query_too_expensive', { sentence: tooManyEdges, cause })
+    })
   return groupsOf(frame, rows, false)
+}
+
+/** Whether quantiles are computed from buckets of any bounds. */
+function hasEdges(kind: MetricKind): boolean {
+  return kind === 'histogram' || kind === 'exponential_histogram'
 }

@@ -1,6 +1,7 @@
 // Quantiles of the observations in each step, from the points of histograms. Buckets are identified by their
 // upper edge, so that different bounds and scales add up. The computation is exactly that of `distribution`
-// in the statements.
+// in the statements. Each point may have bounds of its own, and then the edges of all points are merged, on
+// the event loop: what is merged is limited, and above the limit nothing is computed here.
 
 import type { Buckets, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, type Steps, startsAnew, stepAt } from './point-chain.ts'
@@ -21,12 +22,27 @@ interface StepBuckets {
  */
 type Edges = Map<number, number>
 
+/** What may still be merged for one read; below zero it was too much. */
+export interface MergeRoom {
+  left: number
+}
+
+/**
+ * How much is merged for one read: adding to an edge costs 1, an edge that a step does not have yet costs
+ * {@link newEdgeCost}. Twenty thousand points of the same hundred buckets fit, and a hundred thousand
+ * different edges; either takes up to a quarter of a second. Without a limit, points with three hundred
+ * bounds of their own took twenty seconds.
+ */
+export const mergesMax = 2_100_000
+const newEdgeCost = 20
+
+/** Returns whether there was room to merge everything; otherwise the result is not complete. */
 export function distribution(
   axis: Axis,
   series: readonly PointSeries[],
   quantile: number,
-  into: Steps,
-): void {
+  { into, room }: { readonly into: Steps; readonly room: MergeRoom },
+): boolean {
   const found = new Map<number, StepBuckets>()
   for (const { isDelta, points } of series) {
     points.forEach((point, i) => {
@@ -36,19 +52,22 @@ export function distribution(
       const [step, nextStep] = [stepAt(axis, point.t), next === undefined ? -1 : stepAt(axis, next.t)]
       // Buckets that the next point subtracts in the same step are left out, and so are their edges.
       if (isAdded && isTaken && step === nextStep) return
-      if (isAdded) addBuckets(bucketsAt(found, step), point.buckets, 1)
-      if (isTaken) addBuckets(bucketsAt(found, nextStep), point.buckets, -1)
+      if (isAdded) addBuckets(bucketsAt(found, step), point.buckets, 1, room)
+      if (isTaken) addBuckets(bucketsAt(found, nextStep), point.buckets, -1, room)
     })
   }
   const edgeLists = new Map<ArrayLike<number>, Float64Array | null>()
   for (const [step, own] of found) {
-    const { edges, counts } = rising(own, edgeLists)
+    const merged = rising(own, edgeLists, room)
+    if (merged === null) return false
+    const { counts, edges } = merged
     let amount = 0
     for (let i = 0; i < counts.length; i++) amount += counts[i] ?? 0
     if (amount <= 0) continue
     into.amounts[step] = amount
     into.readings[step] = interpolated(edges, counts, amount * quantile)
   }
+  return room.left >= 0
 }
 
 function bucketsAt(found: Map<number, StepBuckets>, step: number): StepBuckets {
@@ -59,16 +78,21 @@ function bucketsAt(found: Map<number, StepBuckets>, step: number): StepBuckets {
   return own
 }
 
-function addBuckets({ edges, counted }: StepBuckets, buckets: Buckets | undefined, sign: 1 | -1): void {
+function addBuckets(
+  { edges, counted }: StepBuckets,
+  buckets: Buckets | undefined,
+  sign: 1 | -1,
+  room: MergeRoom,
+): void {
   if (buckets === undefined) return
   if ('scale' in buckets) {
     const { scale, positive, negative, positiveOffset, negativeOffset } = buckets
     const edgeAt = (index: number) => 2 ** (index * 2 ** -scale)
     for (let i = 0; negative.length > 0 && i <= negative.length; i++)
-      put(edges, -edgeAt(negativeOffset + i), sign * (negative[i] ?? 0))
-    put(edges, 0, sign * buckets.zeros)
+      put(edges, -edgeAt(negativeOffset + i), sign * (negative[i] ?? 0), room)
+    put(edges, 0, sign * buckets.zeros, room)
     for (let i = 0; positive.length > 0 && i <= positive.length; i++)
-      put(edges, edgeAt(positiveOffset + i), i === 0 ? 0 : sign * (positive[i - 1] ?? 0))
+      put(edges, edgeAt(positiveOffset + i), i === 0 ? 0 : sign * (positive[i - 1] ?? 0), room)
     return
   }
   const { counts, bounds, start, end } = buckets
@@ -85,8 +109,16 @@ interface Rising {
   readonly counts: Float64Array
 }
 
-/** @param edgeLists the lists that were computed, by bounds; null where bounds are not ascending */
-function rising(own: StepBuckets, edgeLists: Map<ArrayLike<number>, Float64Array | null>): Rising {
+/**
+ * Returns null where there was no room to merge everything.
+ *
+ * @param edgeLists the lists that were computed, by bounds; null where bounds are not ascending
+ */
+function rising(
+  own: StepBuckets,
+  edgeLists: Map<ArrayLike<number>, Float64Array | null>,
+  room: MergeRoom,
+): Rising | null {
   const [only] = own.counted
   if (only !== undefined && own.counted.size === 1 && own.edges.size === 0) {
     const [bounds, counts] = only
@@ -96,7 +128,9 @@ function rising(own: StepBuckets, edgeLists: Map<ArrayLike<number>, Float64Array
     // Nearly all steps have one list of bounds, and need no sorting.
     if (edges !== null) return { edges, counts }
   }
-  const sorted = [...edgesOf(own)].sort(([a], [b]) => a - b)
+  const merged = edgesOf(own, room)
+  if (room.left < 0) return null
+  const sorted = [...merged].sort(([a], [b]) => a - b)
   return {
     edges: Float64Array.from(sorted, ([edge]) => edge),
     counts: Float64Array.from(sorted, ([, count]) => count),
@@ -115,17 +149,21 @@ function edgesFor(bounds: ArrayLike<number>): Float64Array | null {
 
 const lowestOf = (bounds: ArrayLike<number>): number => Math.min(0, bounds[0] ?? 0)
 
-function edgesOf({ edges, counted }: StepBuckets): Edges {
+function edgesOf({ edges, counted }: StepBuckets, room: MergeRoom): Edges {
   for (const [bounds, sums] of counted) {
-    put(edges, lowestOf(bounds), 0)
+    put(edges, lowestOf(bounds), 0, room)
     for (let i = 0; i <= bounds.length; i++)
-      put(edges, bounds[i] ?? Number.POSITIVE_INFINITY, sums[i + 1] ?? 0)
+      put(edges, bounds[i] ?? Number.POSITIVE_INFINITY, sums[i + 1] ?? 0, room)
   }
   return edges
 }
 
-function put(edges: Edges, edge: number, count: number): void {
-  edges.set(edge, (edges.get(edge) ?? 0) + count)
+/** Does nothing where there is no room. */
+function put(edges: Edges, edge: number, count: number, room: MergeRoom): void {
+  if (room.left < 0) return
+  const before = edges.get(edge)
+  room.left -= before === undefined ? newEdgeCost : 1
+  edges.set(edge, (before ?? 0) + count)
 }
 
 /**

@@ -6,7 +6,7 @@ import { isOfParts, type PartGain, settle } from './classic-histogram.ts'
 import { type MetricKind, quantileOf } from './metric-kind.ts'
 import type { Point, PointSeries } from './metric-points.ts'
 import { type Axis, isCounted, isInside, reach, type Steps, startsAnew, stepAt } from './point-chain.ts'
-import { distribution } from './point-quantiles.ts'
+import { distribution, type MergeRoom, mergesMax } from './point-quantiles.ts'
 import {
   countedNs,
   lateAfter,
@@ -27,9 +27,13 @@ export function groupsOfPoints(
 ): PackedGroup[] | null {
   const axis = axisOf(frame)
   if (series.length * axis.steps > cellsMax) return null
-  const groups = [...Map.groupBy(series, ({ group }) => group)].map(([grp, own]) => {
-    return pack(grp, readGroup(axis, own, what))
-  })
+  const room = { left: mergesMax }
+  const groups: PackedGroup[] = []
+  for (const [grp, own] of Map.groupBy(series, ({ group }) => group)) {
+    const steps = readGroup(axis, own, what, room)
+    if (steps === null) return null
+    groups.push(pack(grp, steps))
+  }
   if (frame.groupBy === undefined) return [groups[0] ?? pack('', empty(axis))]
   const found = groups.filter(({ steps }) => steps.length > 0)
   const busiest = found.toSorted((a, b) => volumeOf(b) - volumeOf(a) || byBytes(a.grp, b.grp))
@@ -50,16 +54,19 @@ function axisOf(frame: SeriesFrame): Axis {
   }
 }
 
+/** Returns null where there was no room for the edges of its distributions. */
 function readGroup(
   axis: Axis,
   series: readonly PointSeries[],
   { kind, aggregation }: { readonly kind: MetricKind; readonly aggregation: Aggregation },
-): Steps {
+  room: MergeRoom,
+): Steps | null {
   const steps = empty(axis)
   const quantile = quantileOf(aggregation)
   const isDistribution = kind !== 'gauge' && kind !== 'sum' && kind !== 'classic_histogram'
   if (kind === 'classic_histogram' && isOfParts(aggregation)) family(axis, series, aggregation, steps)
-  else if (quantile !== undefined) distribution(axis, series, quantile, steps)
+  else if (quantile !== undefined)
+    return distribution(axis, series, quantile, { into: steps, room }) ? steps : null
   else if (aggregation === 'rate') flow(axis, series, steps, { isRate: true, of: ownValue })
   else if (aggregation === 'increase' || aggregation === 'count')
     flow(axis, series, steps, { isRate: false, of: ownValue })

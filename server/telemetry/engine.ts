@@ -99,12 +99,34 @@ export function isTooExpensive(error: unknown): error is AppError {
   return error instanceof AppError && error.code === 'query_too_expensive'
 }
 
+/** The cause of a refusal where a read ended so that others could begin, and not at its own limits. */
+export class EndedForOthers extends Error {
+  override readonly name = 'EndedForOthers'
+}
+
+/**
+ * Whether a read was refused or ended because of other reads. That says nothing about its statement: the same
+ * read may succeed later.
+ */
+export function isBecauseOfOthers(error: unknown): error is AppError {
+  if (!(error instanceof AppError)) return false
+  return error.code === 'too_many_requests' || error.cause instanceof EndedForOthers
+}
+
 /** ClickHouse: TIMEOUT_EXCEEDED, TOO_SLOW. */
 const timeCodes: readonly (number | undefined)[] = [159, 160]
 
 /** Whether a statement exceeded its time, and not its memory or the size of its result. */
 export function isOutOfTime(error: Error): boolean {
   return error.cause instanceof EngineError && timeCodes.includes(error.cause.code)
+}
+
+/** ClickHouse: TOO_MANY_ROWS_OR_BYTES. */
+const sizeCode = 396
+
+/** Whether the result of a statement was larger than its limit. */
+export function isResultTooLarge(error: unknown): boolean {
+  return isTooExpensive(error) && error.cause instanceof EngineError && error.cause.code === sizeCode
 }
 
 /**

@@ -1,6 +1,6 @@
 // How anomalies are stored: as rows of the control plane, compared by exact instants. Instants are stored as
-// decimal text, because JavaScript numbers cannot represent SQL integers of 64 bits, and are compared as
-// 64-bit integers in the database.
+// decimal text, because JavaScript numbers cannot represent SQL integers of 64 bits. The text has 19 digits,
+// so lists use indexes of it. Erasures compare 64-bit integers in the database, whatever the text.
 
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
@@ -99,6 +99,14 @@ export async function recordedAnomalies(
     return [{ detectorId, id, groupKey, startedNs: BigInt(row.started_at_ns), seenUntilNs, isOpen }]
   })
   return Map.groupBy(recorded, ({ detectorId }) => detectorId)
+}
+
+/** Digits of the largest instant. */
+const instantDigits = 19
+
+/** The text of an instant, whose order is that of instants. Times before 1970 count as 1970. */
+export function sortableInstant(instantNs: Ns): string {
+  return (instantNs < 0n ? 0n : instantNs).toString().padStart(instantDigits, '0')
 }
 
 /** Replaces the reason once the telemetry that it was computed from is erased. */

@@ -30,3 +30,8 @@ export function ofDetectors(db: Control | ControlTransaction, tenantId: string, 
   const organisation = dialectOf(db).unindexed('tenant_id')
   return sql<SqlBool>`${organisation} = ${tenantId} and detector_id in (${sql.join(idList(ids))})`
 }
+
+/** The same for one detector; lists of its anomalies are then in the order of the index. */
+export function ofDetector(db: Control | ControlTransaction, tenantId: string, id: string) {
+  return sql<SqlBool>`${dialectOf(db).unindexed('tenant_id')} = ${tenantId} and detector_id = ${id}`
+}

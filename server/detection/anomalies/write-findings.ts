@@ -1,15 +1,16 @@
 // Creates, updates and closes the anomalies that a run found, inside the transaction that records the run.
 // For an anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the
-// anomaly does not change.
+// anomaly does not change. Of a detector only the newest anomalies are kept.
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
 import { newId } from '../../core/ids.ts'
 import { without } from '../../core/time-range.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
-import type { RunFound, RunRecord } from './anomaly-rows.ts'
+import { type RunFound, type RunRecord, sortableInstant } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import { keepVersion } from './held-anomalies.ts'
+import { forgetOldest, keepableOf } from './kept-anomalies.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
@@ -36,7 +37,7 @@ export async function recordFindings(
   { recorded, seen, holds }: RunEffect,
 ): Promise<void> {
   const changes = reconcile(recorded, seen.findings, seen.window)
-  for (const finding of changes.create) {
+  for (const finding of await keepableOf(trx, run.detector, changes.create)) {
     await trx
       .insertInto('anomalies')
       .values(newAnomaly(run, seen, finding))
@@ -55,7 +56,7 @@ export async function recordFindings(
       // An anomaly that alarmed once is never muted again, whatever a later window shows.
       .set({
         ...columns,
-        ...(before > finding.seenUntilNs && { seen_until_ns: before.toString() }),
+        ...(before > finding.seenUntilNs && { seen_until_ns: sortableInstant(before) }),
         ...(finding.isMuted ? {} : { muted: 0 }),
         judged_by: judgedBy(run),
         updated_at_ms: run.ranAtMs,
@@ -75,6 +76,7 @@ export async function recordFindings(
       .where('id', '=', id)
       .execute()
   }
+  if (changes.create.length > 0) await forgetOldest(trx, run.detector, holds)
 }
 
 /** The definition and tuning that a run used. */
@@ -117,7 +119,7 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
     group_key: finding.groupKey,
     metric_key: run.detector.definition.metric_key,
     signal: seen.signals.join(','),
-    started_at_ns: finding.startedNs.toString(),
+    started_at_ns: sortableInstant(finding.startedNs),
     ...findingColumns(finding, seen),
     muted: finding.isMuted ? 1 : 0,
     judged_by: judgedBy(run),
@@ -130,8 +132,8 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
 function findingColumns(finding: Finding, seen: RunFound) {
   return {
     ...readColumns(finding, seen),
-    ended_at_ns: finding.isOpen ? null : finding.seenUntilNs.toString(),
-    seen_until_ns: finding.seenUntilNs.toString(),
+    ended_at_ns: finding.isOpen ? null : sortableInstant(finding.seenUntilNs),
+    seen_until_ns: sortableInstant(finding.seenUntilNs),
     peak_at_ns: finding.peakNs.toString(),
     value: finding.value,
     expected: finding.expected,

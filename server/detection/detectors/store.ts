@@ -18,7 +18,7 @@ import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
-import { bound, isTouched, ns, type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
+import { isTouched, type RunRecord, sortableInstant, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
 import { FeedbackStore } from '../anomalies/feedback-store.ts'
 import {
   forgetReleasedVersions,
@@ -27,7 +27,7 @@ import {
   readVersions,
   refuseHeldDetector,
 } from '../anomalies/held-anomalies.ts'
-import { idList } from '../anomalies/id-list.ts'
+import { idList, ofDetector } from '../anomalies/id-list.ts'
 import { recordRunsIn } from '../anomalies/write-runs.ts'
 import {
   changedFields,
@@ -268,28 +268,27 @@ export class DetectionStore {
     )
   }
 
-  /** By start, latest first. */
+  /**
+   * By start, latest first. An index has this order, by organisation and by detector. That of the
+   * organisation has everything that filters compare, so a row that does not match is not read.
+   */
   async listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
     const { filter, before } = page
-    let query = this.#visibleAnomalies(tenantId)
-    if (filter.detector_id !== undefined) query = query.where('detector_id', '=', filter.detector_id)
+    const { detector_id: detectorId, range_end: endNs, range_start: startNs } = filter
+    let query = this.#visibleAnomalies(tenantId, detectorId)
     if (filter.open !== undefined)
       query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
     if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
-    const { range_end: endNs, range_start: startNs } = filter
-    if (startNs !== undefined) query = query.where(ns('seen_until_ns'), '>', bound(startNs))
-    if (endNs !== undefined) query = query.where(ns('started_at_ns'), '<', bound(endNs))
+    if (startNs !== undefined) query = query.where('seen_until_ns', '>', sortableInstant(startNs))
+    if (endNs !== undefined) query = query.where('started_at_ns', '<', sortableInstant(endNs))
     if (before !== null) {
       const { id, startedNs } = before
       query = query.where((where) =>
-        where.or([
-          where(ns('started_at_ns'), '<', bound(startedNs)),
-          where.and([where(ns('started_at_ns'), '=', bound(startedNs)), where('id', '<', id)]),
-        ]),
+        where(where.refTuple('started_at_ns', 'id'), '<', where.tuple(sortableInstant(startedNs), id)),
       )
     }
     const rows = await query
-      .orderBy(ns('started_at_ns'), 'desc')
+      .orderBy('started_at_ns', 'desc')
       .orderBy('id', 'desc')
       .limit(page.limit)
       .execute()
@@ -316,8 +315,12 @@ export class DetectionStore {
   }
 
   /** Anomalies are derived from telemetry, so hiding the telemetry hides them too. */
-  #visibleAnomalies(tenantId: string) {
-    let query = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
+  #visibleAnomalies(tenantId: string, detectorId?: string) {
+    const all = this.#control.selectFrom('anomalies').selectAll()
+    let query =
+      detectorId === undefined
+        ? all.where('tenant_id', '=', tenantId)
+        : all.where(ofDetector(this.#control, tenantId, detectorId))
     for (const { signals, range } of this.#gate.hidden(tenantId)) {
       query = query.where((where) => where.not(isTouched(where, signals, range)))
     }

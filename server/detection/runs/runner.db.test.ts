@@ -9,6 +9,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { longReads } from '../../telemetry/sessions/long-reads.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import { Leases } from '../../worker/lease.ts'
@@ -311,6 +312,45 @@ test("an engine failure gives the status error without the engine's message, and
     [5],
     'an episode during the failure is reported late',
   )
+})
+
+const refusingEngine = (refusal: Error): TelemetryEngine => ({
+  ...brokenEngine,
+  select: () => Promise.reject(refusal),
+  bytes: () => Promise.reject(refusal),
+})
+
+test('a read that ends or finds no place because of others leaves the detector as it was, and due', async () => {
+  const detector = await createDetector()
+  await insertSpans(engine, acme, traffic(-120, 1, 0))
+  const before = await run(detector)
+  assert.equal(before.lastStatus, 'ok')
+  await clock.advance(minuteMs)
+  for (const refusal of [longReads.refusal(), new AppError('too_many_requests')]) {
+    const crowded = new DetectorRunner({
+      store,
+      engine: refusingEngine(refusal),
+      gate,
+      clock,
+      logger,
+    })
+    await assert.rejects(crowded.run(acme, detector.id), refusal)
+    assert.deepEqual([...(await crowded.runBatch(acme, [detector.id]))], [[detector.id, refusal]])
+    assert.deepEqual(await store.findDetector('acme', detector.id), before)
+  }
+  assert.deepEqual(
+    (await store.dueDetectors(clock.nowMs(), 9)).map(({ id }) => id),
+    [detector.id],
+  )
+})
+
+test('a read at its own limits gives the status error, also of a run on request', async () => {
+  const detector = await createDetector()
+  const refusal = new AppError('query_too_expensive', { cause: new EngineError('late', { code: 159 }) })
+  const late = new DetectorRunner({ store, engine: refusingEngine(refusal), gate, clock, logger })
+  await late.run(acme, detector.id)
+  const after = await store.findDetector('acme', detector.id)
+  assert.deepEqual([after?.lastStatus, after?.lastNote], ['error', refusal.message])
 })
 
 test('a detector is run by one caller at a time, and only for its own organisation', async () => {

@@ -2,7 +2,9 @@
 // records the findings. Due detectors of one organisation are read as a batch; each is then evaluated and
 // recorded separately. A run does not throw for errors of the engine or the definition: they become the
 // status `error` with a note, because one detector that cannot be read must not prevent the others from
-// running. It throws where the control plane cannot be written; the detector then stays due.
+// running. Where a read was refused or ended because of other reads, nothing is recorded, because that says
+// nothing about the detector: a run on request throws, and a due detector stays due. A run also throws where
+// the control plane cannot be written.
 //
 // Between runs the anomalies and the status are stored, and what was learnt is kept in memory until something
 // of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it
@@ -15,7 +17,12 @@ import { readSeriesBatch } from '../../series/batched-read.ts'
 import { hasRowsBefore } from '../../series/earlier-rows.ts'
 import { signalsOf } from '../../series/event-series.ts'
 import { readSeries, type SeriesSet } from '../../series/series.ts'
-import type { ReadShare, TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import {
+  isBecauseOfOthers,
+  type ReadShare,
+  type TelemetryEngine,
+  type TenantPlace,
+} from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { RunFound, RunRecord } from '../anomalies/anomaly-rows.ts'
@@ -53,8 +60,9 @@ export class DetectorRunner {
 
   /**
    * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
-   * another call runs it. Where the definition changes or what was read is erased during the run, nothing is
-   * recorded; both make the detector due again.
+   * another call runs it; `query_too_expensive` or `too_many_requests` where a read ended for others or found
+   * no place, and then nothing is recorded. Where the definition changes or what was read is erased during
+   * the run, nothing is recorded; both make the detector due again.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
     const failures = await this.#runUnlessRunning(place, [detectorId], { kind: 'asked', signal: undefined })
@@ -173,10 +181,15 @@ export class DetectorRunner {
     await inParallel(detectors, async (detector) => {
       if (batch.signal?.aborted) return
       const ready = batch.runs.get(detector)
-      const { summary, found } =
+      const result =
         ready === undefined
           ? failed('The method no longer accepts these params; set them again.')
           : await this.#evaluate(ready)
+      if (result instanceof AppError) {
+        batch.failures.set(detector.id, result)
+        continue
+      }
+      const { found, summary } = result
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
       const tuning = ready?.run.tuning ?? null
       records.push({ detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
@@ -214,16 +227,18 @@ export class DetectorRunner {
     }
   }
 
+  /** Returns the refusal where nothing was learnt about the detector. */
   async #evaluate({
     error,
     prepared,
     run,
     set,
-  }: ReadyRun): Promise<{ summary: RunSummary; found: RunFound | null }> {
+  }: ReadyRun): Promise<{ summary: RunSummary; found: RunFound | null } | AppError> {
     try {
       if (prepared === null) throw error
       return evaluateRun(run, await this.#courses.judge(prepared, set))
     } catch (err) {
+      if (isBecauseOfOthers(err)) return err
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
       if (isKnown) return failed(err.message)

@@ -6,6 +6,7 @@
 // detector is logged and does not affect the others.
 
 import type { FastifyBaseLogger } from 'fastify'
+import type { ErrorCode } from '../../../contract/errors.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Leases } from '../../worker/lease.ts'
@@ -161,6 +162,12 @@ class TurnQueue {
   }
 }
 
+const expected: ReadonlySet<string> = new Set<ErrorCode>([
+  'not_found',
+  'detector_running',
+  'too_many_requests',
+])
+
 async function runSome(
   { runner, logger }: Pick<DetectionWorkerOptions, 'runner' | 'logger'>,
   due: readonly DueDetector[],
@@ -174,9 +181,8 @@ async function runSome(
     signal,
   )
   for (const [detectorId, err] of failures) {
-    // Deleted since it was listed, or run by a person at the same time: no failure.
-    const isExpected =
-      err instanceof AppError && (err.code === 'not_found' || err.code === 'detector_running')
+    // Deleted since it was listed, run by a person at the same time, or refused a read: no failure.
+    const isExpected = err instanceof AppError && expected.has(err.code)
     if (!isExpected) logger.error({ err, detectorId }, 'a detector could not be run')
   }
 }

@@ -4,6 +4,7 @@
 import { AppError } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import type { LongWorkRule } from '../../core/turns/long-work.ts'
+import { EndedForOthers } from '../engine.ts'
 
 /**
  * A chart takes some tens of milliseconds, and on cores that others use some hundreds. A read is ended only
@@ -19,6 +20,7 @@ export const longReads: LongWorkRule = {
     new AppError('query_too_expensive', {
       sentence:
         'The query took long while other organisations waited; repeat it later, shorten the range, name a service, or group by fewer keys.',
+      cause: new EndedForOthers('A read of another organisation waited'),
     }),
   sleep: (ms, signal) => systemClock.sleep(ms, signal),
 }
