@@ -7,6 +7,7 @@ import { ErasedBytesKept } from '../../control/erased-flush.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
+import { underLease } from '../../worker/lease.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { includesSelection } from '../requests/selection.ts'
@@ -83,33 +84,18 @@ export class DeletionWorker {
     }
   }
 
-  /** One pass over all requests that can move without a person. */
-  async round(signal: AbortSignal): Promise<void> {
-    const {
-      attemptsAtOnce = usualAttemptsAtOnce,
-      clock,
-      findPlace,
-      gate,
-      logger,
-      requests,
-      requestStore,
-      trustedNowMs,
-    } = this.#deps
-    // A completion without an attempt is journalled after it is stored.
-    if (await requestStore.settleDoubts()) await this.#guard.completeJournal()
-    if (gate.closedPlacements().length > 0) await this.#swapRecovery.run()
-    await this.#expireUnanswered()
-    await this.#releaseHeld()
+  /**
+   * One pass over all requests that can move without a person. `beside` is work that is repeated during the
+   * pass and needs no attempt to end.
+   */
+  async round(signal: AbortSignal, beside: readonly (() => Promise<void>)[] = []): Promise<void> {
+    const { attemptsAtOnce = usualAttemptsAtOnce, clock, findPlace, logger } = this.#deps
     await carryOutDue(
       {
-        queues: async () =>
-          queuesOf(
-            await requests.inStatus(['scheduled', ...workingStatuses]),
-            clock.nowMs(),
-            await trustedNowMs(),
-          ),
+        queues: () => this.#due(),
         placementOf: async (tenantId) => (await findPlace(tenantId))?.placement ?? null,
         workOff: (request) => this.#workOff(request, signal),
+        beside: [() => this.#openClosed(signal), ...beside],
         woken: () => this.#asked.promise,
         clock,
         logger,
@@ -117,6 +103,37 @@ export class DeletionWorker {
       },
       signal,
     )
+  }
+
+  /**
+   * Returns what may be attempted now, after moving what only waits for a date or for the release of a hold.
+   * Safe beside attempts: these moves start from states in which a request has no attempt, each is a
+   * compare-and-set, and what becomes due is attempted as any other request is.
+   */
+  async #due(): Promise<StoredDeletion[][]> {
+    const { clock, requests, requestStore, trustedNowMs } = this.#deps
+    // A completion without an attempt is journalled after it is stored.
+    if (await requestStore.settleDoubts()) await this.#guard.completeJournal(['completed'])
+    await this.#expireUnanswered()
+    await this.#releaseHeld()
+    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+    return queuesOf(waiting, clock.nowMs(), await trustedNowMs())
+  }
+
+  /**
+   * Makes the promised swaps that keep placements closed: a closed placement refuses telemetry of all its
+   * organisations. Where an attempt is in progress it has closed the placement itself, or will fail on it.
+   */
+  async #openClosed(signal: AbortSignal): Promise<void> {
+    const { gate, locks } = this.#deps
+    for (const placement of gate.closedPlacements()) {
+      if (signal.aborted || locks.attempts.isTaken(placement)) continue
+      // Under the lock of attempts, because an attempt that begins must not find its side tables removed.
+      const open = async () => {
+        if (gate.isClosed(placement)) await this.#swapRecovery.run(placement)
+      }
+      await underLease(signal, (lease) => locks.attempts.exclusively([placement], open, lease))
+    }
   }
 
   /** Notifies a round in progress that a request was created or moved. */
