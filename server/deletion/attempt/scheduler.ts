@@ -10,7 +10,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 interface SchedulerDeps {
-  /** Returns what may be attempted now, a queue per organisation; may move requests so that they become due. */
+  /** Returns what may be attempted now, a queue per organisation; may move requests before. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Returns null for an unknown organisation. */
   readonly placementOf: (tenantId: string) => Promise<number | null>

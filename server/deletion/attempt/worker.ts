@@ -24,7 +24,10 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, R
    * the time to cancel.
    */
   readonly trustedNowMs: () => Promise<number | null>
-  /** How many requests are carried out at once, each in another placement. */
+  /**
+   * How many requests are carried out at once, each in another placement. With 1 nothing else is done during
+   * an attempt either, so a test that pauses it sees one order of events.
+   */
   readonly attemptsAtOnce?: number
 }
 
@@ -90,12 +93,21 @@ export class DeletionWorker {
    */
   async round(signal: AbortSignal, beside: readonly (() => Promise<void>)[] = []): Promise<void> {
     const { attemptsAtOnce = usualAttemptsAtOnce, clock, findPlace, logger } = this.#deps
+    const isBeside = attemptsAtOnce > 1
+    const openClosed = () => this.#openClosed(signal)
+    if (!isBeside) {
+      await this.#moveWaiting()
+      await openClosed()
+    }
     await carryOutDue(
       {
-        queues: () => this.#due(),
+        queues: async () => {
+          if (isBeside) await this.#moveWaiting()
+          return this.#due()
+        },
         placementOf: async (tenantId) => (await findPlace(tenantId))?.placement ?? null,
         workOff: (request) => this.#workOff(request, signal),
-        beside: [() => this.#openClosed(signal), ...beside],
+        beside: isBeside ? [openClosed, ...beside] : [],
         woken: () => this.#asked.promise,
         clock,
         logger,
@@ -103,21 +115,24 @@ export class DeletionWorker {
       },
       signal,
     )
+    if (!isBeside) for (const work of beside) await work()
+  }
+
+  async #due(): Promise<StoredDeletion[][]> {
+    const { clock, requests, trustedNowMs } = this.#deps
+    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+    return queuesOf(waiting, clock.nowMs(), await trustedNowMs())
   }
 
   /**
-   * Returns what may be attempted now, after moving what only waits for a date or for the release of a hold.
-   * Safe beside attempts: these moves start from states in which a request has no attempt, each is a
-   * compare-and-set, and what becomes due is attempted as any other request is.
+   * Moves requests that only wait for a date or for the release of a hold. Safe beside attempts: they are in
+   * states in which a request has no attempt, and each move is a compare-and-set.
    */
-  async #due(): Promise<StoredDeletion[][]> {
-    const { clock, requests, requestStore, trustedNowMs } = this.#deps
+  async #moveWaiting(): Promise<void> {
     // A completion without an attempt is journalled after it is stored.
-    if (await requestStore.settleDoubts()) await this.#guard.completeJournal(['completed'])
+    if (await this.#deps.requestStore.settleDoubts()) await this.#guard.completeJournal(['completed'])
     await this.#expireUnanswered()
     await this.#releaseHeld()
-    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    return queuesOf(waiting, clock.nowMs(), await trustedNowMs())
   }
 
   /**
