@@ -32,7 +32,8 @@ export function createDeletionLoop(needs: DeletionLoopNeeds) {
   const round = (signal: AbortSignal) =>
     disk.withReserveReady(deletion.isDue, async () => {
       await trustedNowMs()
-      // First, so that no erasure acts while a backup is taken.
+      // First, so that no erasure acts while a backup is taken. Not beside attempts: a backup needs every
+      // placement without an attempt, and would keep those that are free until the longest attempt has ended.
       await backups.round(signal)
       await deletion.round(signal)
     })

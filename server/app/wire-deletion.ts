@@ -128,9 +128,8 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
       return queuesOf(waiting, clock.nowMs()).some((queue) => queue.length > 0)
     },
     async round(signal) {
-      await worker.round(signal)
-      await retention.round(signal)
-      await lateRows.flush()
+      // Both only write to the control plane what a person's HTTP request may write at any moment too.
+      await worker.round(signal, [() => retention.round(signal), () => lateRows.flush()])
     },
     addRoutes(http, nudge) {
       nudgeLoop = nudge

@@ -50,6 +50,10 @@ class Summaries implements DerivedStore {
     )
     return rows[0]?.n ?? 0
   }
+
+  async keepers() {
+    return new Set<string>()
+  }
 }
 
 const summaries = new Summaries()

@@ -5,7 +5,7 @@
 
 import type { DeletionPreview } from '../../contract/deletion/requests.ts'
 import type { TimeRange } from '../core/time-range.ts'
-import type { HeldPart } from './held-part.ts'
+import type { ActiveHold, HeldPart } from './held-part.ts'
 import type { Signal } from './schema/tables.ts'
 
 /** A part of an organisation's telemetry that is being erased. */
@@ -38,4 +38,9 @@ export interface DerivedStore {
    * hidden records too.
    */
   count(tenantId: string, part: ErasedPart, held: readonly HeldPart[]): Promise<number>
+  /**
+   * Returns the ids of the holds that keep a record from {@link remove}. Where several keep it together, all
+   * of them: none of its parts becomes free while these are in force.
+   */
+  keepers(tenantId: string, part: ErasedPart, holds: readonly ActiveHold[]): Promise<ReadonlySet<string>>
 }

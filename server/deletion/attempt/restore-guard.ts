@@ -4,7 +4,7 @@
 // neither telemetry nor what an older control plane derived from it.
 
 import type { FastifyBaseLogger } from 'fastify'
-import { deletionStatuses } from '../../../contract/deletion/requests.ts'
+import { type DeletionStatus, deletionStatuses } from '../../../contract/deletion/requests.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
@@ -155,12 +155,14 @@ export class RestoreGuard {
   }
 
   /**
-   * Writes again what the journal lacks, because it was lost or began later: the next restore relies on it.
+   * Writes again what the journal lacks of the requests in these states, because it was lost or began later:
+   * the next restore relies on it. While attempts are in progress only of completed ones, because an attempt
+   * writes its own line.
    */
-  async completeJournal(): Promise<void> {
+  async completeJournal(statuses: readonly DeletionStatus[] = deletionStatuses): Promise<void> {
     const { findPlace, journal, journalled, logger, requests } = this.#deps
     const written = new Set((await journalled()).map(({ requestId }) => requestId))
-    for (const request of await requests.inStatus(deletionStatuses)) {
+    for (const request of await requests.inStatus(statuses)) {
       const isToBeKnown = hasBegun(request) || request.status === 'completed'
       if (!isToBeKnown || written.has(request.requestId)) continue
       const place = await findPlace(request.tenantId)

@@ -9,7 +9,11 @@ import { carryOutDue } from './scheduler.ts'
 /** Requests as `tenant/name`; the process has ended before during one of a tenant in capitals. */
 function roundOf(
   names: readonly string[],
-  { attemptsAtOnce = 2, placements = {} as Record<string, number> } = {},
+  {
+    attemptsAtOnce = 2,
+    placements = {} as Record<string, number>,
+    beside = [] as (() => Promise<void>)[],
+  } = {},
 ) {
   const waiting = [...names]
   const begun: string[] = []
@@ -17,7 +21,7 @@ function roundOf(
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
   let sleeps = 0
-  const faults: { look: Error | null } = { look: null }
+  const faults: { look: Error | null; lookUntil: Promise<void> | null } = { look: null, lookUntil: null }
   const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
     if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
@@ -35,7 +39,9 @@ function roundOf(
     {
       queues: async () => {
         if (faults.look !== null) throw faults.look
-        return [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()]
+        const found = [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()]
+        await faults.lookUntil
+        return found
       },
       placementOf: async (tenant) => placementOf(tenant),
       workOff: ({ requestId }) => {
@@ -44,6 +50,7 @@ function roundOf(
         under.set(requestId, end)
         return end.promise
       },
+      beside,
       woken: () => wakeUp.promise,
       clock: {
         sleep() {
@@ -171,4 +178,87 @@ test('an organisation whose attempt failed has no other in this round, and nothi
   await end('b/1')
   await done
   assert.deepEqual(begun, ['a/1', 'b/1'])
+})
+
+test('a request that is due again after its attempt begins again in the round, at most a hundred times', async () => {
+  const { ask, begun, done, end, settle } = roundOf(['long/1'])
+  await settle()
+  for (let at = 0; at < 120; at++) {
+    await ask('held/1')
+    if (begun.length === at + 2) await end('held/1')
+  }
+  assert.equal(begun.length, 1 + 100)
+  await end('long/1')
+  await done
+  assert.equal(begun.length, 1 + 100)
+})
+
+test('a look from before the end of an attempt does not begin its request again', async () => {
+  const { ask, begun, done, end, faults, settle } = roundOf(['a/1'], { attemptsAtOnce: 3 })
+  await settle()
+  const looked = Promise.withResolvers<void>()
+  faults.lookUntil = looked.promise
+  await ask('b/1')
+  await end('a/1')
+  looked.resolve()
+  await settle()
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('b/1')
+  await done
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+})
+
+test('work beside attempts is repeated during a long attempt, one at a time, and keeps no round going', async () => {
+  const ends: PromiseWithResolvers<void>[] = []
+  let quick = 0
+  const beside = [
+    () => {
+      const end = Promise.withResolvers<void>()
+      ends.push(end)
+      return end.promise
+    },
+    async () => {
+      quick++
+    },
+  ]
+  const { ask, begun, done, end, settle } = roundOf(['a/1'], { beside })
+  await settle()
+  await ask('b/1')
+  assert.deepEqual([begun, ends.length, quick], [['a/1', 'b/1'], 1, 2])
+  await end('b/1')
+  ends[0]?.reject(new Error('retried'))
+  await ask('c/1')
+  assert.deepEqual([begun.at(-1), ends.length, quick], ['c/1', 2, 3])
+  await end('c/1')
+  await end('a/1')
+  await ask('a/2')
+  assert.deepEqual([begun.at(-1), quick], ['a/2', 3], 'a request begins while only other work is in progress')
+  await end('a/2')
+  ends[1]?.resolve()
+  await done
+  assert.deepEqual([ends.length, quick], [2, 3])
+})
+
+test('after a stop nothing is looked up and no other work is begun, and the round waits for what is in progress', async () => {
+  const end = Promise.withResolvers<void>()
+  let quick = 0
+  const beside = [
+    () => end.promise,
+    async () => {
+      quick++
+    },
+  ]
+  const { abort, ask, done, end: endAttempt, faults, settle } = roundOf(['a/1'], { beside })
+  await settle()
+  let isOver = false
+  const over = done.then(() => {
+    isOver = true
+  })
+  abort.abort()
+  faults.look = new Error('looked up')
+  await ask('b/1')
+  await endAttempt('a/1')
+  assert.deepEqual([isOver, quick], [false, 1])
+  end.resolve()
+  await over
 })

@@ -1,20 +1,26 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
 // each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
 // placement, because side tables are named by placement. Requests that arrive during a long attempt start
-// beside it. Work on partitions goes through partition-queue.ts, so a long rewrite of one organisation delays
-// the first partition of another by no more than one partition.
+// beside it, and so do requests that continue after the release of a hold, and work that needs no attempt to
+// end, such as retention. Work on partitions goes through partition-queue.ts, so a long rewrite of one
+// organisation delays the first partition of another by no more than one partition.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
 interface SchedulerDeps {
-  /** Returns what may be attempted now, a queue per organisation. */
+  /** Returns what may be attempted now, a queue per organisation; may move requests before. */
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Returns null for an unknown organisation. */
   readonly placementOf: (tenantId: string) => Promise<number | null>
   /** Runs an attempt. Returns whether its organisation may continue with its next request. */
   readonly workOff: (request: StoredDeletion) => Promise<boolean>
+  /**
+   * Work beside attempts. Each is started at the first look and at those during attempts, unless it is still
+   * in progress; a failure is logged.
+   */
+  readonly beside: readonly (() => Promise<void>)[]
   /** Resolves when a request was created or moved. */
   readonly woken: () => Promise<void>
   readonly clock: Pick<Clock, 'sleep'>
@@ -28,22 +34,22 @@ interface SchedulerDeps {
  */
 export const usualAttemptsAtOnce = 4
 
-/** How often due requests are looked up while attempts run. */
+/** How often due requests are looked up, and work beside attempts is started, while attempts run. */
 const lookEveryMs = 1000
 
 /**
  * How many requests of an organisation are carried out in a round. So a round ends although requests never
- * stop arriving, and then backups are taken and retention runs.
+ * stop arriving, and then backups are taken.
  */
 const attemptsInRound = 100
 
 /**
- * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for the
- * attempts in progress. It also waits for them before it throws what a look-up throws: the caller then gives
- * its lease up, and the next round would begin the same requests again.
+ * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for what is
+ * in progress. It also waits for that before it throws what a look-up throws: the caller then gives its lease
+ * up, and the next round would begin the same requests again.
  */
 export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
-  const round = new Round(deps)
+  const round = new Round(deps, signal)
   try {
     await round.look()
     for (;;) {
@@ -58,31 +64,56 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
 
 class Round {
   readonly #deps: SchedulerDeps
-  readonly #tried = new Set<string>()
+  readonly #signal: AbortSignal
+  /** Requests that the last look may show as due although their attempt has begun. */
+  #tried: Set<string> = new Set()
   /** Attempts per organisation that have ended; infinite for one that must not continue in this round. */
   readonly #had = new Map<string, number>()
   /** Attempts in progress by placement; null for organisations without one. */
-  readonly #running = new Map<number | null, Promise<void>>()
+  readonly #running = new Map<number | null, { readonly requestId: string; readonly ended: Promise<void> }>()
+  readonly #beside = new Map<() => Promise<void>, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
   #woken: Promise<boolean> | null = null
+  #looks = 0
   /**
    * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
    * same request.
    */
   #isAlone = false
 
-  constructor(deps: SchedulerDeps) {
+  constructor(deps: SchedulerDeps, signal: AbortSignal) {
     this.#deps = deps
+    this.#signal = signal
   }
 
   get isIdle(): boolean {
-    return this.#running.size === 0
+    return this.#running.size === 0 && this.#beside.size === 0
   }
 
+  /** Does nothing after a stop, because a look-up may move requests. */
   async look(): Promise<void> {
     this.#woken = this.#deps.woken().then(() => true)
+    if (this.#signal.aborted) return
+    this.#startBeside()
+    // One whose attempt has ended by now is due again where it is found. Of the others the look may show a
+    // state from before their attempt ended.
+    const inProgress = new Set([...this.#running.values()].map(({ requestId }) => requestId))
     this.#queues = await this.#deps.queues()
+    this.#tried = inProgress
+  }
+
+  /** Without attempts in progress only at the first look: otherwise the round might never end. */
+  #startBeside(): void {
+    const { beside, logger } = this.#deps
+    const isFirst = this.#looks++ === 0
+    if (!isFirst && this.#running.size === 0) return
+    for (const work of beside.filter((one) => !this.#beside.has(one))) {
+      const ended = work()
+        .catch((err: unknown) => logger.error({ err }, 'work beside erasures failed; it is tried again'))
+        .finally(() => this.#beside.delete(work))
+      this.#beside.set(work, ended)
+    }
   }
 
   /** Starts what may start now. */
@@ -97,17 +128,21 @@ class Round {
     }
   }
 
-  /** Waits for the attempts in progress; they never reject. */
+  /** Waits for what is in progress; nothing of it rejects. */
   async end(): Promise<void> {
-    await Promise.all(this.#running.values())
+    await Promise.all(this.#inProgress())
   }
 
-  /** Waits until an attempt has ended, or there may be something new to start. */
+  #inProgress(): Promise<void>[] {
+    return [...[...this.#running.values()].map(({ ended }) => ended), ...this.#beside.values()]
+  }
+
+  /** Waits until something in progress has ended, or there may be something new to start. */
   async wait(): Promise<void> {
     const { clock } = this.#deps
     const ended = new AbortController()
     const isNew = await Promise.race([
-      Promise.race(this.#running.values()).then(() => false),
+      Promise.race(this.#inProgress()).then(() => false),
       this.#woken,
       clock.sleep(lookEveryMs, ended.signal).then(() => true),
     ])
@@ -128,7 +163,7 @@ class Round {
     )
     const free = firsts.filter(({ tenantId }) => !passed.has(tenantId) && had(tenantId) < attemptsInRound)
     const calm = free.filter(({ crashes }) => crashes === 0)
-    const candidates = calm.length > 0 || !this.isIdle ? calm : free
+    const candidates = calm.length > 0 || this.#running.size > 0 ? calm : free
     return candidates.reduce<StoredDeletion | null>(
       (best, one) => (best === null || had(one.tenantId) < had(best.tenantId) ? one : best),
       null,
@@ -140,7 +175,7 @@ class Round {
     const { crashes, requestId, tenantId } = request
     this.#tried.add(requestId)
     this.#isAlone = crashes > 0
-    const running = workOff(request)
+    const ended = workOff(request)
       .catch((err: unknown) => {
         // If the end of an attempt can't be stored, it is tried again in the next round, and other
         // organisations continue.
@@ -152,6 +187,6 @@ class Round {
         this.#running.delete(placement)
         this.#isAlone = false
       })
-    this.#running.set(placement, running)
+    this.#running.set(placement, { requestId, ended })
   }
 }

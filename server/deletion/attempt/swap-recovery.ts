@@ -1,6 +1,6 @@
 // Completes the swaps that interrupted attempts left in the engine, and records it: at the start of the
-// service, before each attempt in its placement, and in each round while a placement is closed. The worker
-// and its attempts share one object.
+// service, before each attempt in its placement, and while a placement is closed and has no attempt. The
+// worker and its attempts share one object.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'

@@ -5,10 +5,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { all, assertRows, between, hourNs, monday, times, weekNs } from '../deletion-fixture.ts'
 import { FailingEngine, governedSceneOf } from '../governed-fixture.ts'
-import { readBack } from './verifier.ts'
+import { readBack, readBackOutsideHolds } from './verifier.ts'
 
 let stores: Stores
 before(async () => {
@@ -98,4 +99,19 @@ test('a copy that is removed while it is counted counts as empty', async () => {
     assert.equal(await countCopies(engine), 0)
     assert.equal(engine.before, null)
   })
+})
+
+test('what is kept by a hold that can’t be named is held by every hold, so the request does not complete', async () => {
+  const store: DerivedStore = {
+    name: 'kept',
+    tables: [],
+    preview: async () => ({}),
+    remove: async () => 0,
+    count: async (_tenantId, _part, held) => (held.length > 0 ? 0 : 1),
+    keepers: async () => new Set(),
+  }
+  const holds = ['first', 'second'].map((holdId) => ({ ...all, holdId }))
+  const request = { ...all, tenantId: 'unnamed' }
+  const { heldBy } = await readBackOutsideHolds(stores.engine, [store], request, holds)
+  assert.deepEqual(heldBy, ['first', 'second'])
 })

@@ -2,7 +2,7 @@
 // alone (so it also finds a row in a wrong partition), ignores what is hidden, and counts every store that
 // can have telemetry. A request completes only if all of them count zero.
 
-import { engineInstant } from '../../core/time-range.ts'
+import { engineInstant, type TimeRange } from '../../core/time-range.ts'
 import { selectOfAll } from '../../telemetry/all-tables.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import { EngineError, type TelemetryEngine } from '../../telemetry/engine.ts'
@@ -10,7 +10,7 @@ import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
 import { type TableSpec, tables, tablesOf } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { ReadBack } from '../requests/request.ts'
-import { type DeletionSelection, type ErasureTarget, holdsWithin } from '../requests/selection.ts'
+import type { DeletionSelection, ErasureTarget } from '../requests/selection.ts'
 import { sideTables } from './side-tables.ts'
 
 export async function readBack(
@@ -32,7 +32,8 @@ export async function readBack(
 }
 
 /**
- * Counts what is left besides what these holds keep, and returns the ids of the holds that keep something.
+ * Counts what is left besides what these holds keep, and returns the ids of the holds that keep something:
+ * while all of them are in force, nothing of the request becomes free.
  */
 export async function readBackOutsideHolds(
   engine: TelemetryEngine,
@@ -43,11 +44,65 @@ export async function readBackOutsideHolds(
   const count = (held: readonly ActiveHold[]) =>
     readBack(engine, derivedStores, request.tenantId, { ...request, held })
   const found = await count(holds)
-  const isKept = holds.length > 0 && !(await count([])).isClean
-  const within = holdsWithin(request, holds)
-  // An anomaly that begins inside the selection and ends in held time is kept by a hold beside the selection.
-  const keeping = within.length > 0 ? within : holds
-  return { ...found, heldBy: isKept ? keeping.map(({ holdId }) => holdId) : [] }
+  if (holds.length === 0 || sumOf(await count([])) <= sumOf(found)) return { ...found, heldBy: [] }
+  const keeping = await findKeepers(engine, derivedStores, request, holds)
+  const ids = holds.map(({ holdId }) => holdId)
+  const known = ids.filter((holdId) => keeping.has(holdId))
+  // Something is kept, so the request must not complete. Where no hold is found to keep it, any of them may.
+  return { ...found, heldBy: known.length > 0 ? known : ids }
+}
+
+function sumOf({ rowsLeft }: ReadBack): number {
+  return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
+}
+
+/**
+ * Returns the ids of the holds that cover a selected row or keep a derived record. A hold beside the
+ * selection may keep an anomaly that begins inside it.
+ */
+async function findKeepers(
+  engine: TelemetryEngine,
+  derivedStores: readonly DerivedStore[],
+  request: DeletionSelection & { readonly tenantId: string },
+  holds: readonly ActiveHold[],
+): Promise<ReadonlySet<string>> {
+  const keepers = new Set<string>()
+  for (const store of derivedStores) {
+    for (const holdId of await store.keepers(request.tenantId, request, holds)) keepers.add(holdId)
+  }
+  const counted = tablesOf(request.signals)
+  const filled = await selectOfAll<{ since: string }>(engine, counted, (table) =>
+    filledSince(table, request, holds),
+  )
+  const signalOf = new Map(counted.map(({ name, signal }) => [name as string, signal]))
+  for (const { holdId, range, signals } of holds) {
+    const { start, end } = boundsOf(range)
+    const covers = ({ since, store }: (typeof filled)[number]) =>
+      signals.some((signal) => signal === signalOf.get(store)) &&
+      start <= BigInt(since) &&
+      BigInt(since) < end
+    if (filled.some(covers)) keepers.add(holdId)
+  }
+  return keepers
+}
+
+/**
+ * A statement that returns where the stretches with selected rows begin. Every bound of a hold begins a
+ * stretch, so a hold covers each stretch wholly or not at all. The first one begins before every time.
+ */
+function filledSince(
+  { name, signal, timeColumn }: TableSpec,
+  { range, tenantId }: DeletionSelection & { readonly tenantId: string },
+  holds: readonly HeldPart[],
+): Sql {
+  const bounds = holds
+    .filter(({ signals }) => signals.includes(signal))
+    .map((hold) => boundsOf(hold.range))
+    .flatMap(({ start, end }) => [start, end])
+  const edges = new Bound('Array(Int64)', [...new Set([earliest, ...bounds])])
+  return sql`SELECT DISTINCT since FROM (${selectedRows(name, timeColumn, tenantId, range)}) AS rows
+          ASOF LEFT JOIN (SELECT 1 AS one, arrayJoin(${edges}) AS since) AS edges
+          ON rows.one = edges.one AND rows.instant >= edges.since`
 }
 
 /** Counts selected rows that no hold keeps, by table. */
@@ -90,14 +145,7 @@ function countOf(
   tenantId: string,
   target: ErasureTarget,
 ): Sql {
-  const since = new Bound('Nullable(String)', boundText(target.range.startNs))
-  const until = new Bound('Nullable(String)', boundText(target.range.endNs))
-  const time = raw(timeColumn)
-  const selected = sql`
-      SELECT 1 AS one, toUnixTimestamp64Nano(${time}) AS instant FROM ${raw(from)}
-      WHERE TenantId = ${tenantId}
-        AND ifNull(${time} >= toDateTime64OrNull(${since}, 9, 'UTC'), 1)
-        AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`
+  const selected = selectedRows(from, timeColumn, tenantId, target.range)
   const held = target.held.filter((part) => part.signals.includes(signal))
   return held.length === 0
     ? sql`SELECT count() AS n FROM (${selected})`
@@ -105,15 +153,31 @@ function countOf(
           ASOF LEFT JOIN (${heldUntil(held)}) AS holds ON rows.one = holds.one AND rows.instant >= holds.since`
 }
 
+/** A statement that selects the time of each selected row as `instant`. */
+function selectedRows(from: string, timeColumn: string, tenantId: string, range: TimeRange): Sql {
+  const since = new Bound('Nullable(String)', boundText(range.startNs))
+  const until = new Bound('Nullable(String)', boundText(range.endNs))
+  const time = raw(timeColumn)
+  return sql`
+      SELECT 1 AS one, toUnixTimestamp64Nano(${time}) AS instant FROM ${raw(from)}
+      WHERE TenantId = ${tenantId}
+        AND ifNull(${time} >= toDateTime64OrNull(${since}, 9, 'UTC'), 1)
+        AND ifNull(${time} < toDateTime64OrNull(${until}, 9, 'UTC'), 1)`
+}
+
+/** The times that open bounds of a hold stand for. */
+const [earliest, latest] = [-(2n ** 63n), 2n ** 63n - 1n]
+
+function boundsOf({ endNs, startNs }: TimeRange): { readonly start: bigint; readonly end: bigint } {
+  return { start: startNs ?? earliest, end: endNs ?? latest }
+}
+
 /**
  * A table with the start of each hold and the furthest end of the holds that start at or before it. A time is
  * held where the last start at or before it has a furthest end after it. The first row is before every time.
  */
 function heldUntil(held: readonly HeldPart[]): Sql {
-  const [earliest, latest] = [-(2n ** 63n), 2n ** 63n - 1n]
-  const bounds = held
-    .map(({ range }) => ({ start: range.startNs ?? earliest, end: range.endNs ?? latest }))
-    .toSorted((a, b) => (a.start < b.start ? -1 : 1))
+  const bounds = held.map(({ range }) => boundsOf(range)).toSorted((a, b) => (a.start < b.start ? -1 : 1))
   const starts = [earliest]
   const ends = [earliest]
   let furthest = earliest

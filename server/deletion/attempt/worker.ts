@@ -8,6 +8,7 @@ import type { Actor } from '../../core/actor.ts'
 import { AppError, storageRetrySeconds } from '../../core/app-error.ts'
 import { compareStarts } from '../../core/time-range.ts'
 import { onBehalfOf, withGrowingTimeouts } from '../../telemetry/engine.ts'
+import { underLease } from '../../worker/lease.ts'
 import { queuesOf } from '../requests/queue.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { includesSelection } from '../requests/selection.ts'
@@ -24,7 +25,10 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, R
    * the time to cancel.
    */
   readonly trustedNowMs: () => Promise<number | null>
-  /** How many requests are carried out at once, each in another placement. */
+  /**
+   * How many requests are carried out at once, each in another placement. With 1 nothing else is done during
+   * an attempt either, so a test that pauses it sees one order of events.
+   */
   readonly attemptsAtOnce?: number
 }
 
@@ -87,33 +91,27 @@ export class DeletionWorker {
     }
   }
 
-  /** One pass over all requests that can move without a person. */
-  async round(signal: AbortSignal): Promise<void> {
-    const {
-      attemptsAtOnce = usualAttemptsAtOnce,
-      clock,
-      findPlace,
-      gate,
-      logger,
-      requests,
-      requestStore,
-      trustedNowMs,
-    } = this.#deps
-    // A completion without an attempt is journalled after it is stored.
-    if (await requestStore.settleDoubts()) await this.#guard.completeJournal()
-    if (gate.closedPlacements().length > 0) await this.#swapRecovery.run()
-    await this.#expireUnanswered()
-    await this.#releaseHeld()
+  /**
+   * One pass over all requests that can move without a person. `beside` is work that is repeated during the
+   * pass and needs no attempt to end.
+   */
+  async round(signal: AbortSignal, beside: readonly (() => Promise<void>)[] = []): Promise<void> {
+    const { attemptsAtOnce = usualAttemptsAtOnce, clock, findPlace, logger } = this.#deps
+    const isBeside = attemptsAtOnce > 1
+    const openClosed = () => this.#openClosed(signal)
+    if (!isBeside) {
+      await this.#moveWaiting()
+      await openClosed()
+    }
     await carryOutDue(
       {
-        queues: async () =>
-          queuesOf(
-            await requests.inStatus(['scheduled', ...workingStatuses]),
-            clock.nowMs(),
-            await trustedNowMs(),
-          ),
+        queues: async () => {
+          if (isBeside) await this.#moveWaiting()
+          return this.#due()
+        },
         placementOf: async (tenantId) => (await findPlace(tenantId))?.placement ?? null,
         workOff: (request) => this.#workOff(request, signal),
+        beside: isBeside ? [openClosed, ...beside] : [],
         woken: () => this.#asked.promise,
         clock,
         logger,
@@ -121,6 +119,40 @@ export class DeletionWorker {
       },
       signal,
     )
+    if (!isBeside) for (const work of beside) await work()
+  }
+
+  async #due(): Promise<StoredDeletion[][]> {
+    const { clock, requests, trustedNowMs } = this.#deps
+    const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
+    return queuesOf(waiting, clock.nowMs(), await trustedNowMs())
+  }
+
+  /**
+   * Moves requests that only wait for a date or for the release of a hold. Safe beside attempts: they are in
+   * states in which a request has no attempt, and each move is a compare-and-set.
+   */
+  async #moveWaiting(): Promise<void> {
+    // A completion without an attempt is journalled after it is stored.
+    if (await this.#deps.requestStore.settleDoubts()) await this.#guard.completeJournal(['completed'])
+    await this.#expireUnanswered()
+    await this.#releaseHeld()
+  }
+
+  /**
+   * Makes the promised swaps that keep placements closed: a closed placement refuses telemetry of all its
+   * organisations. Where an attempt is in progress it has closed the placement itself, or will fail on it.
+   */
+  async #openClosed(signal: AbortSignal): Promise<void> {
+    const { gate, locks } = this.#deps
+    for (const placement of gate.closedPlacements()) {
+      if (signal.aborted || locks.attempts.isTaken(placement)) continue
+      // Under the lock of attempts, because an attempt that begins must not find its side tables removed.
+      const open = async () => {
+        if (gate.isClosed(placement)) await this.#swapRecovery.run(placement)
+      }
+      await underLease(signal, (lease) => locks.attempts.exclusively([placement], open, lease))
+    }
   }
 
   /** Notifies a round in progress that a request was created or moved. */

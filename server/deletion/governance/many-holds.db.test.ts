@@ -11,7 +11,7 @@ import type { TimeRange } from '../../core/time-range.ts'
 import { seededUniform } from '../../detection/scoring/seeded-random.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
 import { planErasure } from '../attempt/planner.ts'
-import { readBack } from '../attempt/verifier.ts'
+import { readBack, readBackOutsideHolds } from '../attempt/verifier.ts'
 import { monday } from '../deletion-fixture.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 import { activeHoldsMax } from './active-holds.ts'
@@ -48,7 +48,14 @@ async function left(target: ErasureTarget): Promise<number> {
   return rowsLeft.otel_logs ?? -1
 }
 
-test('eraser and verifier leave exactly what holds cover, however the holds overlap', async () => {
+/** The holds that the read-back names, by position. */
+async function heldBy(ranges: readonly TimeRange[]): Promise<readonly string[]> {
+  const holds = ranges.map((range, i) => ({ holdId: `${i}`, signals: ['logs' as const], range }))
+  const request = { ...targetWith([]), tenantId: place.tenantId }
+  return (await readBackOutsideHolds(stores.engine, [], request, holds)).heldBy
+}
+
+test('eraser and verifier leave exactly what holds cover, and name those that cover a row, however they overlap', async () => {
   await insertRows(stores.engine, place, batchOf('otel_logs', times))
   for (let seed = 1; seed <= 12; seed++) {
     const random = seededUniform(seed)
@@ -67,6 +74,8 @@ test('eraser and verifier leave exactly what holds cover, however the holds over
     const expected = times.filter((ns) => !isHeld(ranges, ns)).length
     const target = targetWith(ranges)
     assert.deepEqual([await selected(target), await left(target)], [expected, expected], `seed ${seed}`)
+    const keeping = ranges.flatMap((range, i) => (times.some((ns) => isHeld([range], ns)) ? [`${i}`] : []))
+    assert.deepEqual(await heldBy(ranges), keeping, `seed ${seed}`)
   }
 })
 

@@ -95,6 +95,7 @@ const derivedStoreOfNothing: DerivedStore = {
   preview: async () => ({}),
   remove: async () => 0,
   count: async () => 0,
+  keepers: async () => new Set(),
 }
 
 /** Ids at rest, oldest first. */

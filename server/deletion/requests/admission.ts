@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
-import { type RequestRow, readSignals } from './request.ts'
+import { type RequestRow, type StoredDeletion, toStored } from './request.ts'
 import type { DeletionSelection } from './selection.ts'
 import { openRequestsMax, openStatuses } from './states.ts'
 
@@ -69,19 +69,23 @@ export async function refuseDuringFullErasure(
 ): Promise<void> {
   const running = await trx
     .selectFrom('deletion_requests')
-    .select(['request_id', 'signals'])
+    .selectAll()
     .where('tenant_id', '=', tenantId)
     .where('scope', '=', 'all')
     .where('status', 'in', ['running', 'verifying'])
     .execute()
-  const conflict = running.find(({ signals }) =>
-    readSignals(signals).some((signal) => draft.signals.includes(signal)),
-  )
+  const conflict = running.map(toStored).find((request) => refusesBeside(request, draft))
   if (conflict !== undefined) {
     throw new AppError('deletion_conflict', {
-      sentence: `The full erasure ${conflict.request_id} is running; nothing is left to select until it ends.`,
+      sentence: `The full erasure ${conflict.requestId} is running; nothing is left to select until it ends.`,
     })
   }
+}
+
+/** Whether a request is a full erasure in progress beside which nothing of the same signals is accepted. */
+export function refusesBeside({ scope, signals, status }: StoredDeletion, draft: DeletionSelection): boolean {
+  const isInProgress = status === 'running' || status === 'verifying'
+  return scope === 'all' && isInProgress && signals.some((signal) => draft.signals.includes(signal))
 }
 
 /**

@@ -8,8 +8,20 @@ import { readChain } from '../../audit/log.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
-import { monday, type Scene, sceneOf, times, weekNs } from '../deletion-fixture.ts'
+import {
+  all,
+  between,
+  hourNs,
+  monday,
+  type Scene,
+  type SceneOptions,
+  sceneOf,
+  times,
+  weekNs,
+} from '../deletion-fixture.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
+import { FailingEngine } from '../governed-fixture.ts'
+import { openRequestsMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
@@ -25,24 +37,27 @@ const mondayMs = Number(monday / 1_000_000n)
 const signal = new AbortController().signal
 
 /** A scene whose day is three weeks after its first row, and retention over it. */
-async function retained() {
+async function retained(options: SceneOptions = {}) {
   const clock = new ManualClock(mondayMs + 21 * msPerDay + 3_600_000)
-  const scene = await sceneOf(stores, { clock })
+  const scene = await sceneOf(stores, { ...options, clock })
+  const engine = new FailingEngine(stores.engine)
+  const errors: unknown[] = []
   const store = new RetentionStore(stores.control, clock, findRelated)
   const newWorker = () =>
     new RetentionWorker({
       store,
+      requests: scene.requests,
       requestStore: scene.requestStore,
-      engine: stores.engine,
+      engine,
       trustedNowMs: async () => clock.nowMs(),
-      logger: silent,
+      logger: { error: (...facts: unknown[]) => errors.push(facts) },
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
       ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
       activeHolds: (tenantId) => scene.holds.active(tenantId),
       nudge: () => {},
     })
-  return { clock, scene, store, retention: newWorker(), newWorker }
+  return { clock, engine, errors, scene, store, retention: newWorker(), newWorker }
 }
 
 const requestsOf = ({ own, requests }: Scene) =>
@@ -171,11 +186,77 @@ test('where every deletion needs two people, retention needs none but delays by 
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
 })
 
+/** Places holds of an hour each, four hours apart. */
+async function holdHours({ holds, own }: Scene, count: number, startNs: bigint): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const range_start = startNs + BigInt(4 * i + 2) * hourNs
+    const body = { case_ref: `case ${i}`, range_start, range_end: range_start + hourNs }
+    await holds.place(own.tenantId, body, tokenNamed('owner'))
+  }
+}
+
+test('retention between many holds has at most half of the open requests at once, and continues as they end', async () => {
+  const { errors, retention, scene, store } = await retained({ tables: ['otel_logs'] })
+  await holdHours(scene, 11, monday)
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  for (const _ of ['asked for', 'no room']) await retention.round(signal)
+  assert.equal((await requestsOf(scene)).length, openRequestsMax / 2)
+  const person = between(monday + weekNs, monday + weekNs + hourNs)
+  assert.ok((await scene.request(person)).isNew, 'people still have the other half')
+  await scene.round()
+  await retention.round(signal)
+  await scene.round()
+  assert.deepEqual(errors, [])
+  const ended = await requestsOf(scene)
+  assert.equal(ended.length, 12 + 1)
+  assert.ok(ended.every(({ status }) => status === 'completed'))
+  const left = 11 + times.length / 2 - 1
+  assert.equal(await scene.count(scene.own, 'otel_logs'), left, 'what is held, and the week that is kept')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
+test('an organisation with many holds is looked at by turns, so that others need not wait for all of it', async () => {
+  const { engine, retention, scene, store } = await retained({ tables: ['otel_logs'] })
+  // Without telemetry between them: what costs is to find that out.
+  await holdHours(scene, 30, monday - weekNs)
+  for (const { tenantId } of [scene.own, scene.neighbour])
+    await store.set(tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  const plans = [0, 0, 0]
+  for (const [round, before] of plans.entries()) {
+    let found = before
+    engine.before = async () => {
+      found++
+    }
+    await retention.round(signal)
+    plans[round] = found
+  }
+  assert.deepEqual(plans, [20 + 1, 11, 0])
+  const theirs = await scene.requests.inStatus(['running'], scene.neighbour.tenantId)
+  assert.equal(theirs.length, 1)
+})
+
+test('retention waits for a full erasure without an error, and then finds nothing to request', async () => {
+  const { errors, retention, scene, store } = await retained({ tables: ['otel_logs'] })
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  const { request } = await scene.request({ ...all, signals: ['logs'] })
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+  await retention.round(signal)
+  await scene.round()
+  await retention.round(signal)
+  assert.deepEqual(
+    [errors, (await requestsOf(scene)).map(({ request_id, status }) => [request_id, status])],
+    [[], [[request.request_id, 'completed']]],
+  )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), 0)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
 test('a rule that is removed while it is applied erases nothing', async () => {
   const { clock, scene, store } = await retained()
   await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
   const retention = new RetentionWorker({
     store,
+    requests: scene.requests,
     requestStore: scene.requestStore,
     engine: stores.engine,
     trustedNowMs: async () => clock.nowMs(),

@@ -1,15 +1,20 @@
 // Requests the erasures that retention rules call for, once a day each. They are requests like any other: in
 // the ledger, read back and certified; only nobody has to approve them. Where nothing is old enough nothing
-// is requested.
+// is requested. Each range between holds is a request of its own, so an organisation with hundreds of holds
+// gets them by turns: others don't wait for it, and its people can still request deletions.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
 import { planErasure } from '../attempt/planner.ts'
+import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
+import type { RequestQueries } from '../requests/queries.ts'
+import { openRequestsMax, workingStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
@@ -17,6 +22,7 @@ import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
   readonly store: RetentionStore
+  readonly requests: RequestQueries
   readonly requestStore: RequestStore
   readonly engine: TelemetryEngine
   /** Returns the time to erase by; null while the clock is in doubt, and then nothing is requested. */
@@ -31,6 +37,18 @@ interface RetentionWorkerDeps {
 }
 
 const minutesPerDay = 1440
+
+/**
+ * How many ranges of an organisation are looked at in a round. Each is a statement of some milliseconds, and
+ * 200 holds leave up to 600 ranges for three signals; the other organisations would wait for all of them.
+ */
+const rangesInRound = 20
+
+/**
+ * How many requests of retention an organisation has in progress at most: half of all that it may have, so
+ * that retention never takes the other half from its people.
+ */
+const inProgressMax = openRequestsMax / 2
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
@@ -68,20 +86,29 @@ export class RetentionWorker {
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
-    const { activeHolds, engine, findPlace, ruleOf, store, trustedNowMs } = this.#deps
+    const { activeHolds, engine, findPlace, requests, ruleOf, store, trustedNowMs } = this.#deps
     const place = await findPlace(tenantId)
     const nowMs = await trustedNowMs()
     if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
     // Nobody has to approve, but where every deletion needs two people the second one has a day to cancel.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
-    for (const undelayed of retentionDrafts(rule, await activeHolds(tenantId), nowMs)) {
-      const draft = { ...undelayed, delayMinutes }
-      const key = retentionKey(draft, nowMs)
-      if (this.#hasSeen(tenantId, key)) continue
+    const drafts = retentionDrafts(rule, await activeHolds(tenantId), nowMs)
+      .map((draft) => ({ ...draft, delayMinutes }))
+      .filter((draft) => !this.#hasSeen(tenantId, retentionKey(draft, nowMs)))
+    if (drafts.length === 0) return
+    const inProgress = await requests.inStatus(['scheduled', ...workingStatuses], tenantId)
+    let room = inProgressMax - inProgress.filter(({ requestedBy }) => isRetention(requestedBy)).length
+    // A draft that is refused is looked at again when the full erasure that refuses it has ended.
+    const possible = drafts.filter((draft) => !inProgress.some((request) => refusesBeside(request, draft)))
+    for (const draft of possible.slice(0, rangesInRound)) {
+      if (room <= 0) return
       const plan = await planErasure(engine, place, { ...draft, held: [] }, weightless)
-      if (plan.length > 0) await this.#request(tenantId, draft, nowMs)
-      this.#seen.add(`${tenantId} ${key}`)
+      if (plan.length > 0) {
+        await this.#request(tenantId, draft, nowMs)
+        room--
+      }
+      this.#seen.add(`${tenantId} ${retentionKey(draft, nowMs)}`)
     }
   }
 
@@ -100,6 +127,10 @@ export class RetentionWorker {
     this.#day = day
     return this.#seen.has(`${tenantId} ${key}`)
   }
+}
+
+function isRetention({ id, kind }: Actor): boolean {
+  return kind === retentionRequester.kind && id === retentionRequester.id
 }
 
 /** Throws where the rule was changed since it was read. */

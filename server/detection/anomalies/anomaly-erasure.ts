@@ -4,11 +4,11 @@
 
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { TimeRange } from '../../core/time-range.ts'
-import type { HeldPart } from '../../telemetry/held-part.ts'
+import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { fateOf } from './anomaly-fate.ts'
+import { type AnomalySource, fateOf, keepersOf } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-rows.ts'
-import { removeVersions, versionsWithin } from './held-anomalies.ts'
+import { readVersionSources, removeVersions, versionsWithin } from './held-anomalies.ts'
 import { unjudgedStatuses } from './run-summary.ts'
 
 /** Rows per statement; each needs a bound variable. */
@@ -88,6 +88,23 @@ export async function countVersionsIn(
   return (await versionsWithin(control, tenantId, { signals, range, held })).length
 }
 
+/** Returns the ids of the holds that keep an anomaly, or a version of one, from the erasure. */
+export async function keepersIn(
+  control: Control,
+  tenantId: string,
+  signals: readonly Signal[],
+  range: TimeRange,
+  holds: readonly ActiveHold[],
+): Promise<ReadonlySet<string>> {
+  const keepers = new Set<string>()
+  const add = (source: AnomalySource) => {
+    for (const { holdId } of keepersOf(source, { signals, range }, holds)) keepers.add(holdId)
+  }
+  await visitSources(control, tenantId, signals, range, (_id, source) => add(source))
+  for (const source of await readVersionSources(control, tenantId)) add(source)
+  return keepers
+}
+
 /**
  * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for
  * example). Statuses that only say that nothing was judged stay: the next run needs them to find what is new.
@@ -115,6 +132,20 @@ async function fatesIn(
   held: readonly HeldPart[],
 ): Promise<{ removed: string[]; redacted: string[] }> {
   const fates = { removed: [] as string[], redacted: [] as string[], kept: [] as string[] }
+  await visitSources(control, tenantId, signals, range, (id, source) => {
+    fates[fateOf(source, { signals, range, held })].push(id)
+  })
+  return fates
+}
+
+/** Calls `visit` with every anomaly that an erasure of the range may affect. */
+async function visitSources(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  signals: readonly Signal[],
+  range: TimeRange,
+  visit: (id: string, source: AnomalySource) => void,
+): Promise<void> {
   for (let after = ''; ; ) {
     let query = control
       .selectFrom('anomalies')
@@ -125,8 +156,8 @@ async function fatesIn(
     if (range.startNs !== null) query = query.where(ns('seen_until_ns'), '>', bound(range.startNs))
     if (range.endNs !== null) query = query.where(ns('read_from_ns', 0n), '<', bound(range.endNs))
     const page = await query.orderBy('id').limit(pageSize).execute()
-    for (const row of page) fates[fateOf(sourceOf(row), { signals, range, held })].push(row.id)
-    if (page.length < pageSize) return fates
+    for (const row of page) visit(row.id, sourceOf(row))
+    if (page.length < pageSize) return
     after = page.at(-1)?.id ?? after
   }
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { allTime, overlaps, type TimeRange, without } from '../../core/time-range.ts'
 import { signals as allSignals } from '../../telemetry/schema/tables.ts'
-import { type AnomalySource, type Erasure, fateOf } from './anomaly-fate.ts'
+import { type AnomalySource, type Erasure, fateOf, keepersOf } from './anomaly-fate.ts'
 
 const range = (startNs: number | null, endNs: number | null): TimeRange => ({
   startNs: startNs === null ? null : BigInt(startNs),
@@ -122,4 +122,32 @@ test('whatever is erased and held, the result for an anomaly is that of a loop o
     }),
     { numRuns: 2000 },
   )
+})
+
+test('while the holds that keep an anomaly are in force nothing of it is erased, whichever others are released', () => {
+  fc.assert(
+    fc.property(anomalies, erasures, fc.array(fc.boolean()), (source, erasure, released) => {
+      const fateUnder = (held: Erasure['held']) => fateOf(source, { ...erasure, held })
+      const keepers = keepersOf(source, erasure, erasure.held)
+      const isKept = fateUnder([]) !== 'kept' && fateUnder(erasure.held) === 'kept'
+      assert.equal(keepers.length > 0, isKept)
+      const left = erasure.held.filter((hold, i) => keepers.includes(hold) || released[i] !== true)
+      if (isKept) assert.equal(fateUnder(left), 'kept')
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('holds about an anomaly keep it, and of others only those of erased time that it learnt from', () => {
+  const hold = (part: TimeRange, signal: 'logs' | 'traces' = 'traces') => ({ signals: [signal], range: part })
+  const [about, first, second] = [hold(range(59, 70)), hold(range(20, 25)), hold(range(25, 30))]
+  const unread = hold(range(0, 10))
+  const keepers = (erased: TimeRange, held: Erasure['held']) => keepersOf(anomaly, erase(erased), held)
+  assert.deepEqual(keepers(range(null, 55), [first, about, unread]), [about])
+  assert.deepEqual(keepers(range(20, 30), [first, about]), [about])
+  assert.deepEqual(keepers(range(20, 30), [first, second, hold(range(30, 40))]), [first, second])
+  assert.deepEqual(keepers(range(0, 30), [unread, hold(range(10, 30))]), [hold(range(10, 30))])
+  assert.deepEqual(keepers(range(20, 30), [first]), [], 'the rest of that time is erased')
+  assert.deepEqual(keepers(range(20, 30), [hold(range(20, 30), 'logs')]), [])
+  assert.deepEqual(keepers(range(60, 70), [about]), [], 'the erasure does not affect it')
 })

@@ -44,6 +44,34 @@ export function fateOf(anomaly: AnomalySource, erasure: Erasure): AnomalyFate {
   return isLearntThere ? 'redacted' : 'kept'
 }
 
+/**
+ * Returns the holds because of which the erasure keeps the anomaly as it is: those about its own time, or, if
+ * there are none, those that cover erased time that it learnt from. Empty where something of it is erased, or
+ * would be kept without holds too. While all of them are in force nothing of it becomes free.
+ */
+export function keepersOf<Hold extends HeldPart>(
+  anomaly: AnomalySource,
+  { range, signals }: Omit<Erasure, 'held'>,
+  holds: readonly Hold[],
+): Hold[] {
+  const isKeptBy = (held: readonly HeldPart[]) => fateOf(anomaly, { signals, range, held }) === 'kept'
+  if (isKeptBy([]) || !isKeptBy(holds)) return []
+  const about = holds.filter((hold) => isHeldBy(hold, anomaly))
+  if (about.length > 0) return about
+  const learnt = anomaly.read.filter((stretch) => overlaps(stretch, range))
+  return holds.filter(
+    (hold) =>
+      hold.signals.some((signal) => signals.includes(signal) && anomaly.signals.includes(signal)) &&
+      // Outside the range there is nothing to keep.
+      learnt.some((stretch) => shareInstant(stretch, range, hold.range)),
+  )
+}
+
+/** Whether an instant is in all three ranges. Any two of them share one exactly where all three do. */
+function shareInstant(a: TimeRange, b: TimeRange, c: TimeRange): boolean {
+  return overlaps(a, b) && overlaps(b, c) && overlaps(a, c)
+}
+
 /** Whether the anomaly is about a part of what the hold covers. */
 export function isHeldBy(part: HeldPart, anomaly: AnomalySource): boolean {
   return (

@@ -4,8 +4,14 @@ import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { DerivedStore, ErasedPart } from '../../telemetry/derived-store.ts'
-import type { HeldPart } from '../../telemetry/held-part.ts'
-import { countAnomaliesIn, countVersionsIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
+import {
+  countAnomaliesIn,
+  countVersionsIn,
+  keepersIn,
+  redactAnomaliesIn,
+  removeAnomaliesIn,
+} from './anomaly-erasure.ts'
 import type { ReadHolds } from './held-anomalies.ts'
 
 export class DerivedAnomalies implements DerivedStore {
@@ -37,5 +43,9 @@ export class DerivedAnomalies implements DerivedStore {
   async count(tenantId: string, { range, signals }: ErasedPart, held: readonly HeldPart[]): Promise<number> {
     const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, signals, range, held)
     return inRange + learntFrom + (await countVersionsIn(this.#control, tenantId, signals, range, held))
+  }
+
+  keepers(tenantId: string, { range, signals }: ErasedPart, holds: readonly ActiveHold[]) {
+    return keepersIn(this.#control, tenantId, signals, range, holds)
   }
 }

@@ -152,6 +152,13 @@ export async function versionsWithin(
   return versionsWhere(control, tenantId, (source) => fateOf(source, erasure) !== 'kept')
 }
 
+/** Returns what each version of an anomaly of the organisation is derived from. */
+export async function readVersionSources(control: Control, tenantId: string): Promise<AnomalySource[]> {
+  const sources: AnomalySource[] = []
+  await visitVersions(control, tenantId, (_key, source) => sources.push(source))
+  return sources
+}
+
 /** Removes every version that no active hold covers. */
 export async function forgetReleasedVersions(
   trx: ControlTransaction,
@@ -190,6 +197,18 @@ async function versionsWhere(
   matches: (source: AnomalySource) => boolean,
 ): Promise<VersionKey[]> {
   const found: VersionKey[] = []
+  await visitVersions(control, tenantId, (key, source) => {
+    if (matches(source)) found.push(key)
+  })
+  return found
+}
+
+/** Calls `visit` with every version of the organisation. */
+async function visitVersions(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  visit: (key: VersionKey, source: AnomalySource) => void,
+): Promise<void> {
   for (let after: VersionKey = { anomaly_id: '', version: 0 }; ; ) {
     const { anomaly_id: id, version } = after
     const page = await control
@@ -207,12 +226,10 @@ async function versionsWhere(
       .limit(pageSize)
       .execute()
     for (const row of page) {
-      if (matches(sourceOf(JSON.parse(row.record)))) {
-        found.push({ anomaly_id: row.anomaly_id, version: row.version })
-      }
+      visit({ anomaly_id: row.anomaly_id, version: row.version }, sourceOf(JSON.parse(row.record)))
     }
     const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return found
+    if (last === undefined || page.length < pageSize) return
     after = last
   }
 }

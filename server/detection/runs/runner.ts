@@ -187,7 +187,7 @@ export class DetectorRunner {
           : await this.#evaluate(ready)
       if (result instanceof AppError) {
         batch.failures.set(detector.id, result)
-        continue
+        return
       }
       const { found, summary } = result
       const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
