@@ -36,6 +36,11 @@ export const errorCatalogue = {
     sentence:
       'A request with a session cookie must come from a page of this service; programs send an access token.',
   },
+  other_token: {
+    status: 409,
+    sentence:
+      'This browser is signed in with another access token than the page shows. Nothing was done; reload the page.',
+  },
   role_not_permitted: { status: 403, sentence: 'Your role does not permit this operation.' },
   token_line_expired: {
     status: 403,

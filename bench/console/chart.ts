@@ -35,6 +35,7 @@ type Usage = z.output<typeof StorageUsage>
 const me = {
   tenant_id: 'acme',
   organisation_name: 'acme',
+  token_id: 'tok_1',
   requester: 'token:bench (tok_1)',
   role: 'owner',
 } as unknown as Me

@@ -19,6 +19,7 @@ export const meExample: Me = {
   tenant_id: tenantId,
   organisation_name: 'Acme Shop',
   role: 'owner',
+  token_id: adaTokenId,
   requester: ada,
 }
 

@@ -38,14 +38,16 @@ const guarded: readonly ErrorCode[] = [
  * Returns the codes of all refusals that the operation may return, each once, without those of invalid input.
  */
 function refusalCodesOf(operation: Operation): readonly ErrorCode[] {
-  const { access, isUnmetered, method, protocol, refusals = [] } = operation
+  const { access, isUnmetered, method, protocol, refusals = [], takesBasic, takesSignInCode } = operation
   const isGuarded = access !== 'public'
+  const takesCookie = isGuarded && takesBasic !== true && takesSignInCode !== true
   const mayWrite = method !== 'GET'
   return [
     ...new Set<ErrorCode>([
       ...always,
       ...(mayWrite ? withBody : []),
       ...(isGuarded ? guarded : []),
+      ...(takesCookie ? (['other_token'] as const) : []),
       ...(isUnmetered === true ? [] : (['too_many_requests'] as const)),
       // Exporters drop data after a 507, so the protocols of telemetry return a 503.
       ...(isGuarded && mayWrite && protocol === undefined

@@ -16,6 +16,13 @@ export const signInCodePrefix = 'lethe_code_'
 /** Cookies of a session: the first one over TLS, where the browser sends it only to this host. */
 export const sessionCookies = { secure: '__Host-lethe_session', plain: 'lethe_session' } as const
 
+/**
+ * The request header in which a page of a session names the access token that it shows, by its id. All
+ * windows of a browser share the cookie, so a sign-in in one of them would make the others act for a token
+ * that they do not show.
+ */
+export const shownTokenHeader = 'lethe-token-id'
+
 /** Headers in which a browser names the page that sends a request. */
 export const SessionHeaders = z.object({
   origin: z.string().optional().describe('Sent by browsers. With `https`, the cookie is sent over TLS only.'),

@@ -18,6 +18,11 @@ export const Me = z
     tenant_id: z.string().describe('Your organisation; type it as `confirm`.'),
     organisation_name: z.string(),
     role: Role,
+    token_id: z
+      .string()
+      .describe(
+        'The id of your access token, also where a session of the console stands for it. A page of a session sends it with each request, as `Lethe-Token-Id`; the session of another token is refused with `other_token`.',
+      ),
     requester: z.string().describe('The name under which your actions are recorded.'),
   })
   .describe('Who you are to this service.')

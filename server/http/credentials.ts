@@ -6,7 +6,7 @@ import { signInCodePrefix } from '../../contract/organisation/session.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Authenticate, byAccessToken, type RequestHead } from './authentication.ts'
-import { refuseOtherPages, requireOwnPage, sessionSecret } from './session-cookie.ts'
+import { refuseOtherPages, requireOwnPage, requireShownToken, sessionSecret } from './session-cookie.ts'
 
 /**
  * Each returns null for an unknown secret, and throws `token_expired` or `token_revoked` for an ended token.
@@ -33,6 +33,7 @@ export function byCredential({ ofSession, ofSignInCode, ofToken }: CallerSources
     requireOwnPage(head)
     const caller = await ofSession(secret)
     if (caller === null) throw new AppError('session_ended')
+    requireShownToken(head, caller)
     return caller
   }
 }

@@ -1,8 +1,10 @@
 // The cookie of a session of the console, and which pages may use it. A browser adds a cookie to requests by
-// itself, so a request with one counts only where the browser says that a page of this service sent it.
+// itself, so a request with one counts only where the browser says that a page of this service sent it, and
+// changes something only where that page shows the access token of the session.
 
-import { sessionCookies } from '../../contract/organisation/session.ts'
+import { sessionCookies, shownTokenHeader } from '../../contract/organisation/session.ts'
 import { AppError } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
 import type { RequestHead } from './authentication.ts'
 
 /** 256 random bits as URL-safe text. */
@@ -39,7 +41,7 @@ export function sessionCookie(secret: string, maxAgeSeconds: number, origin: str
  * Origin header that names this host.
  */
 export function requireOwnPage({ headers, method }: RequestHead): void {
-  const isSafe = method === 'GET' || method === 'HEAD'
+  const isSafe = isSafeMethod(method)
   const { host, origin, 'sec-fetch-site': site } = headers
   // No page sends the request of a typed address or a bookmark.
   const isOwn =
@@ -49,6 +51,24 @@ export function requireOwnPage({ headers, method }: RequestHead): void {
         : namesHost(origin, host)
       : site === 'same-origin' || (isSafe && site === 'none')
   if (!isOwn) throw new AppError('other_origin')
+}
+
+/**
+ * Refuses a request of a page that shows another access token than that of the session, with `other_token`:
+ * somebody signed in again in another window of the browser. A request that names no token may only read,
+ * because links and typed addresses have no headers.
+ */
+export function requireShownToken({ headers, method }: RequestHead, { requester }: Caller): void {
+  const shown = headers[shownTokenHeader]
+  if (shown === requester.id || (shown === undefined && isSafeMethod(method))) return
+  throw new AppError('other_token', shown === undefined ? { sentence: unnamed } : {})
+}
+
+const unnamed =
+  'A request with a session cookie must name the access token that its page shows, as Lethe-Token-Id. Nothing was done; reload the page.'
+
+function isSafeMethod(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
 }
 
 /**

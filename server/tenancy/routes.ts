@@ -22,6 +22,7 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
         tenant_id: caller.tenantId,
         organisation_name: caller.organisationName,
         role: caller.role,
+        token_id: caller.requester.id,
         requester: actorText(caller.requester),
       },
     }),

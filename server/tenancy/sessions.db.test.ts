@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { tenancyOperations } from '../../contract/operations/tenancy.ts'
+import { shownTokenHeader } from '../../contract/organisation/session.ts'
 import type { Role } from '../../contract/role.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
@@ -60,13 +61,15 @@ after(async () => {
 
 let organisations = 0
 let tenantId = ''
-beforeEach(async () => {
+/** Creates an organisation, to which the tokens that follow belong. */
+async function createOrganisation(): Promise<void> {
   tenantId = `acme-${++organisations}`
   await store.createOrganisation(
     { tenantId, name: tenantId, actor: operatorActor('command-line') },
     async () => {},
   )
-})
+}
+beforeEach(createOrganisation)
 
 async function tokenOf(role: Role, days: number | null = null): Promise<{ id: string; secret: string }> {
   const secret = newTokenSecret(role)
@@ -99,8 +102,11 @@ async function codeFor(secret: string): Promise<string> {
   return sessions.createCode(caller, operatorActor('first-start'))
 }
 
-const actions = async () =>
-  (await readChain(control, 'audit_entries', tenantId)).map(({ text }) => JSON.parse(text).action)
+const actions = async (of = tenantId) =>
+  (await readChain(control, 'audit_entries', of)).map(({ text }) => JSON.parse(text).action)
+
+/** Names the token that a page shows. */
+const shows = ({ id }: { readonly id: string }) => ({ [shownTokenHeader]: id })
 
 describe('a session', () => {
   test('acts as its token, under its name and role, without the token', async () => {
@@ -184,9 +190,9 @@ describe('a session', () => {
   })
 
   test('ends when its person signs out, and the token still works', async () => {
-    const { secret } = await tokenOf('owner')
+    const { id, secret } = await tokenOf('owner')
     const [cookie, other] = [await signIn(secret), await signIn(secret)]
-    const out = await ask('DELETE', '/session', { ...ownPage, cookie })
+    const out = await ask('DELETE', '/session', { ...ownPage, ...shows({ id }), cookie })
     assert.equal(out.status, 204)
     assert.match(out.cookie, /^lethe_session=; .*Max-Age=0$/)
     assert.equal((await meWith(cookie)).body.code, 'session_ended')
@@ -241,14 +247,43 @@ describe('a request with a session cookie', () => {
   })
 
   test('that may change something needs a browser that names its page', async () => {
-    const { secret } = await tokenOf('owner')
-    const cookie = await signIn(secret)
-    assert.equal((await ask('DELETE', '/session', { host, cookie })).status, 403)
+    const token = await tokenOf('owner')
+    const cookie = await signIn(token.secret)
+    const sent = { ...shows(token), cookie }
+    assert.equal((await ask('DELETE', '/session', { host, ...sent })).status, 403)
     const typed = { host, 'sec-fetch-site': 'none' }
     assert.equal((await meWith(cookie, typed)).status, 200, 'an address that a person typed')
-    assert.equal((await ask('DELETE', '/session', { ...typed, cookie })).status, 403)
+    assert.equal((await ask('DELETE', '/session', { ...typed, ...sent })).status, 403)
     const withoutTls = { host, origin: `http://${host}` }
-    assert.equal((await ask('DELETE', '/session', { ...withoutTls, cookie })).status, 204)
+    assert.equal((await ask('DELETE', '/session', { ...withoutTls, ...sent })).status, 204)
+  })
+
+  test('reads and changes nothing where the page shows another token, or names none for a change', async () => {
+    const shown = { tenantId, ...(await tokenOf('owner')) }
+    await createOrganisation()
+    const [owner, viewer] = [await tokenOf('owner'), await tokenOf('viewer')]
+    const cookie = await signIn(owner.secret)
+    const before = [await actions(shown.tenantId), await actions()]
+    const change = [
+      ['POST', '/tokens'],
+      ['DELETE', `/tokens/${viewer.id}`],
+      ['DELETE', '/session'],
+    ] as const
+    for (const page of [shows(shown), shows(viewer), shows({ id: '' }), {}]) {
+      const reads = shownTokenHeader in page ? ([['GET', '/tokens']] as const) : []
+      for (const [method, url] of [...reads, ...change]) {
+        const { body, status } = await ask(method, url, { ...ownPage, ...page, cookie })
+        const said = { code: body.code, status, items: body.items }
+        assert.deepEqual(said, { code: 'other_token', status: 409, items: undefined }, `${method} ${url}`)
+      }
+    }
+    assert.deepEqual([await actions(shown.tenantId), await actions()], before)
+    for (const { secret } of [shown, owner, viewer]) {
+      assert.equal((await ask('GET', '/me', bearer(secret))).status, 200)
+    }
+    assert.equal((await meWith(cookie)).body.token_id, owner.id, 'a link names no token')
+    const revoked = await ask('DELETE', `/tokens/${viewer.id}`, { ...ownPage, ...shows(owner), cookie })
+    assert.equal(revoked.status, 200)
   })
 
   test('never sends telemetry', async () => {

@@ -241,6 +241,7 @@ function sessionOf(
     tenant_id: tenantId,
     organisation_name: organisationName,
     role,
+    token_id: requester.id,
     requester: actorText(requester),
     created_at: instantText(nowMs),
     ends_at: instantText(endsAtMs),

@@ -1,11 +1,14 @@
 // A person signs in to the console, and sees every page of it in every state: loaded, empty, forbidden, after
 // a refusal, and while it loads from a service that can't be reached. Each is seen in both schemes, on a
-// phone and with 400 % zoom: axe finds nothing, nothing is cut off, and nothing has moved while it loaded.
+// phone and with 400 % zoom: axe finds nothing, nothing is cut off, and nothing has moved while it loaded. A
+// page reads and acts only as the token that it shows, whoever signs in to the browser meanwhile.
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Browser, Locator, Page } from 'playwright-core'
-import { type Service, startService } from '../scenario/service.ts'
+import { AccessToken } from '../../contract/organisation/tenancy.ts'
+import { pageOf } from '../../contract/values/fields.ts'
+import { type Service, startService, type Who } from '../scenario/service.ts'
 import {
   arrive,
   closeLeftOpen,
@@ -19,6 +22,8 @@ import {
   zoomedWidth,
 } from './browser.ts'
 import { fillPages, type PageCase } from './page-cases.ts'
+
+const TokenPage = pageOf(AccessToken)
 
 const [wide, narrow] = looks
 const zoomed = { scheme: 'light', width: zoomedWidth } as const
@@ -83,6 +88,83 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
     await second.page.getByText('This link was used before').waitFor()
     await second.shoot('sign-in-used-link')
     await second.leave()
+  })
+
+  /** Signs in on the page that is shown. */
+  async function signInOn(page: Page, who: Who): Promise<void> {
+    await page.getByLabel('Access token', { exact: true }).fill(service.secretOf(who))
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+
+  const tokenNames = async (who: Who) =>
+    (await service.read('/tokens', TokenPage, who)).items.map(({ name }) => name)
+
+  test('an act is refused where the browser was signed in to another organisation meanwhile, and the page shows that one', async () => {
+    const visitor = await arrive(browser, service, 'settings/tokens', { expects: /status of 409/ })
+    const { context, page } = visitor
+    await page.getByRole('button', { name: 'first owner' }).waitFor()
+    await page.getByLabel('Name').fill('by mistake')
+    /** As another program of the browser could, which tells no window. */
+    const signIn = async (who: Who) => {
+      const headers = { authorization: `Bearer ${service.secretOf(who)}`, origin: service.address }
+      const answer = await context.request.post(`${service.address}/session`, { headers })
+      assert.equal(answer.status(), 201)
+    }
+    await signIn('globex/owner')
+    await page.getByRole('button', { name: 'Create the token' }).click()
+    await page.getByText('You are signed in to globex').waitFor()
+    assert.equal(await page.locator('.organisation').textContent(), 'globex')
+    await visitor.checkAccess()
+    await visitor.shoot('signed-in-elsewhere')
+    for (const who of ['acme/owner', 'globex/owner'] as const) {
+      const names = await tokenNames(who)
+      assert.deepEqual([names.includes('first owner'), names.includes('by mistake')], [true, false], who)
+    }
+    await signIn('acme/owner')
+    await page.getByRole('button', { name: 'Signed in as owner' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('button', { name: 'first owner' }).waitFor()
+    await visitor.leave()
+  })
+
+  test('all windows of a browser show at once who signs in or out in one of them', async () => {
+    const visitor = await visit(browser, { address: service.address, expects: /status of 401/ })
+    const { context, page } = visitor
+    await page.goto(`${service.address}/console/acme/settings/danger`)
+    await signInOn(page, 'acme/owner')
+    await page.getByRole('button', { name: 'Remove acme' }).waitFor()
+    const other = await context.newPage()
+    await other.goto(page.url())
+    await other.getByRole('button', { name: 'Signed in as owner' }).click()
+    await other.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in to Lethe' }).waitFor()
+    await signInOn(other, 'acme/owner')
+    await page.getByRole('button', { name: 'Remove acme' }).waitFor()
+    await other.goto(`${service.address}/console/sign-in`)
+    await signInOn(other, 'globex/viewer')
+    await page.getByText('You are signed in to globex').waitFor()
+    await page.getByRole('button', { name: 'Signed in as viewer' }).waitFor()
+    await other.close()
+    await visitor.leave()
+  })
+
+  test('whoever signs in after a session has ended sees nothing that was read for the one before', async () => {
+    const visitor = await arrive(browser, service, 'settings/tokens', { expects: /status of (?:401|503)/ })
+    const { context, page } = visitor
+    await page.getByRole('button', { name: 'first owner' }).waitFor()
+    await context.clearCookies()
+    await page.getByLabel('Name').fill('by mistake')
+    await page.getByRole('button', { name: 'Create the token' }).click()
+    await page.getByRole('dialog', { name: 'Your session has ended' }).waitFor()
+    const json = { code: 'overloaded', detail: 'The service is busy.' }
+    await context.route('**/me', (route) => route.fulfill({ status: 503, json }))
+    await signInOn(page, 'globex/viewer')
+    await page.getByText('The console could not ask who you are').waitFor()
+    assert.equal(await page.getByText(/acme|first owner/).count(), 0)
+    await context.unroute('**/me')
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.getByText('You are signed in to globex').waitFor()
+    await visitor.leave()
   })
 
   let filled: Promise<readonly PageCase[]> | null = null

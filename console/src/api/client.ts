@@ -5,6 +5,7 @@
 import type { z } from 'zod'
 import type { ErrorCode, ValidationProblem } from '../../../contract/errors.ts'
 import { type Operation, requestPath } from '../../../contract/operation.ts'
+import { shownTokenHeaders } from './shown-token.ts'
 
 /** The service responded with an error. */
 export class Refusal extends Error {
@@ -70,7 +71,11 @@ export async function call<
   )
   const response = await send(path, {
     method: operation.method,
-    headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    headers: {
+      ...shownTokenHeaders(),
+      ...headers,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     ...(signal && { signal }),
   })

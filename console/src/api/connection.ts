@@ -1,5 +1,6 @@
 // The state that all pages need: whether the service can be reached, and whether the session has ended. Both
-// come from the responses to the HTTP requests of the pages.
+// come from the responses to the HTTP requests of the pages. Where a response says that the browser is signed
+// in as somebody else, the page starts over.
 
 import { useSyncExternalStore } from 'react'
 import { Refusal, Unreachable } from './client.ts'
@@ -25,6 +26,7 @@ export function noteFailure(error: unknown): void {
   if (error instanceof Unreachable && !current.isOffline) set({ isOffline: true })
   if (error instanceof Refusal) {
     if (current.isOffline) set({ isOffline: false })
+    if (error.code === 'other_token') startOver()
     if (error.status === 401 && !current.isSignedOut && !current.isRemoved) set({ isSignedOut: true })
   }
 }
@@ -36,6 +38,14 @@ export function noteSuccess(): void {
 
 export function noteSignIn(): void {
   set({ isSignedOut: false })
+}
+
+/**
+ * Loads the page again, so that it keeps nothing of the token that it shows and repeats no act. Not where the
+ * organisation was removed: the page shows its checkpoints once, and the service refuses everything else.
+ */
+export function startOver(): void {
+  if (!current.isRemoved) window.location.reload()
 }
 
 /** From here on a 401 is expected and does not show the sign-in. */

@@ -1,5 +1,6 @@
 // The session: who is signed in, and what that role may do. Roles come from the declarations of the
-// operations, so the console offers exactly what the service permits.
+// operations, so the console offers exactly what the service permits. A page never changes from one token to
+// another: it starts over.
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Operation } from '../../../contract/operation.ts'
@@ -8,24 +9,50 @@ import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import type { Me } from '../../../contract/organisation/tenancy.ts'
 import type { Role } from '../../../contract/role.ts'
 import { call } from './client.ts'
-import { noteSignIn } from './connection.ts'
+import { noteFailure, noteSignIn, startOver } from './connection.ts'
 import { queryClient } from './query-client.ts'
+import { showsToken, showToken } from './shown-token.ts'
 
 export const meQuery = queryOptions({
   queryKey: ['me'],
-  queryFn: ({ signal }) => call(tenancyOperations.me, { signal }),
+  queryFn: async ({ signal }) => {
+    const me = await call(tenancyOperations.me, { signal })
+    if (!showToken(me.token_id)) startOver()
+    return me
+  },
   staleTime: 60_000,
 })
 
-/** Exchanges an access token or a one-time code for a session, and reads everything again. */
+/** Tells the other windows of this browser the id of the token that signed in; null after a sign-out. */
+const windows = new BroadcastChannel('lethe-session')
+windows.onmessage = ({ data: tokenId }: MessageEvent<string | null>) => {
+  if (tokenId !== null) void continueAs(tokenId)
+  else if (showsToken()) startOver()
+}
+
+/** Exchanges an access token or a one-time code for a session. */
 export async function signIn(secret: string): Promise<void> {
-  await call(sessionOperations.signIn, { headers: { authorization: `Bearer ${secret}` } })
+  const headers = { authorization: `Bearer ${secret}` }
+  const { token_id } = await call(sessionOperations.signIn, { headers })
+  windows.postMessage(token_id)
+  await continueAs(token_id)
+}
+
+/** Reads everything again, where the page shows this token or none. */
+async function continueAs(tokenId: string): Promise<void> {
+  if (!showToken(tokenId)) return startOver()
   noteSignIn()
   await queryClient.invalidateQueries()
 }
 
+/** Does nothing where the session is another one than the page shows; then the page starts over. */
 export async function signOut(): Promise<void> {
-  await call(sessionOperations.signOut)
+  try {
+    await call(sessionOperations.signOut)
+  } catch (error) {
+    return noteFailure(error)
+  }
+  windows.postMessage(null)
   queryClient.clear()
   // All state of the page belongs to the person who signs out.
   window.location.assign('/console/')

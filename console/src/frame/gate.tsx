@@ -26,7 +26,9 @@ export function Gate({ children }: { readonly children: ReactNode }) {
           title="Your session has ended"
           centered
         >
-          <p className="muted">What you typed is still here. Sign in to continue.</p>
+          <p className="muted">
+            What you typed is still here. Sign in with the same token to continue; another one starts over.
+          </p>
           <SignInForm />
         </Modal>
       </>

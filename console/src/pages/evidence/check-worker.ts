@@ -7,6 +7,8 @@ import { type ChainCheck, type ChainExpected, checkChain } from './check-chain.t
 export interface CheckOrder extends ChainExpected {
   /** The address of the export. */
   readonly path: string
+  /** Names the token that the page shows. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export type CheckReport =
@@ -17,9 +19,9 @@ export type CheckReport =
 
 self.onmessage = ({ data }: MessageEvent<CheckOrder>) => void run(data)
 
-async function run({ path, ...expected }: CheckOrder): Promise<void> {
+async function run({ headers, path, ...expected }: CheckOrder): Promise<void> {
   try {
-    const response = await fetch(path, { credentials: 'same-origin', redirect: 'error' })
+    const response = await fetch(path, { headers, credentials: 'same-origin', redirect: 'error' })
     if (!response.ok || response.body === null) {
       return report({ kind: 'failed', sentence: `The service responded with ${response.status}.` })
     }

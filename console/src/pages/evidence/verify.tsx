@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from 'react'
 import { auditOperations } from '../../../../contract/operations/audit.ts'
 import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
+import { shownTokenHeaders } from '../../api/shown-token.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { countOf, countText } from '../../ui/units.ts'
 import type { ChainCheck } from './check-chain.ts'
@@ -34,7 +35,8 @@ export function Verify({ chain, total }: { readonly chain: ChainName; readonly t
     setState({ kind: 'working', entries: 0 })
     try {
       const { keys } = await call(auditOperations.signingKeys)
-      worker.current = startWorker({ chain, tenantId, keys, path: exportOf[chain].path }, setState)
+      const { path } = exportOf[chain]
+      worker.current = startWorker({ chain, tenantId, keys, path, headers: shownTokenHeaders() }, setState)
     } catch (error) {
       setState({ kind: 'failed', sentence: error instanceof Error ? error.message : '' })
     }

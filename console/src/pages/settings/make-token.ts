@@ -44,8 +44,3 @@ export function lifetimeProblem(error: Error | null): string | null {
   if (!(error instanceof Refusal)) return null
   return error.problems.find(({ loc }) => loc.at(-1) === 'expires_in_days')?.msg ?? null
 }
-
-/** The id of the token that the reader acts as; the name before it is free text. */
-export function ownTokenId(requester: string): string | null {
-  return /\((tok_[0-9a-z]+)\)$/.exec(requester)?.[1] ?? null
-}

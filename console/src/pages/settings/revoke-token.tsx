@@ -12,7 +12,6 @@ import { useMe } from '../../api/session.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { Failure, Loading } from '../../ui/states.tsx'
 import { countOf } from '../../ui/units.ts'
-import { ownTokenId } from './make-token.ts'
 
 export function RevokeToken({ token }: { readonly token: AccessToken }) {
   const { role } = useMe()
@@ -39,7 +38,7 @@ interface ConfirmProps {
 }
 
 function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
-  const { requester, role } = useMe()
+  const { role, token_id: ownId } = useMe()
   const [withBelow, setWithBelow] = useState(false)
   const below = useQuery(descendantsQuery(token.id))
   const revoking = useRevoke(token, withBelow, onEnded)
@@ -56,7 +55,7 @@ function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
   }
   const made = below.data.items
   const hasMore = below.data.next_cursor !== null
-  const isOwn = [token, ...(withBelow ? made : [])].some(({ id }) => id === ownTokenId(requester))
+  const isOwn = [token, ...(withBelow ? made : [])].some(({ id }) => id === ownId)
   const mayEndAll = role === 'owner' || made.every((one) => one.role !== 'owner')
   const count = 1 + (withBelow ? made.length : 0)
   return (
@@ -85,8 +84,8 @@ function Confirm({ onCancel, onEnded, token }: ConfirmProps) {
       )}
       {isOwn && (
         <p>
-          <strong>You are signed in with {token.id === ownTokenId(requester) ? 'it' : 'one of them'}:</strong>{' '}
-          your session ends too.
+          <strong>You are signed in with {token.id === ownId ? 'it' : 'one of them'}:</strong> your session
+          ends too.
         </p>
       )}
       <div className="row">

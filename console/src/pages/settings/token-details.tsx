@@ -5,7 +5,7 @@ import type { AccessToken } from '../../../../contract/organisation/tenancy.ts'
 import { useMe } from '../../api/session.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { countOf } from '../../ui/units.ts'
-import { type NewToken, ownTokenId } from './make-token.ts'
+import type { NewToken } from './make-token.ts'
 import { RevokeToken } from './revoke-token.tsx'
 import { roleTexts } from './role-texts.ts'
 import { RotateToken } from './rotate-token.tsx'
@@ -18,11 +18,11 @@ interface TokenDetailsProps {
 }
 
 export function TokenDetails({ onDescendants, onMade, token }: TokenDetailsProps) {
-  const { requester } = useMe()
+  const { token_id: ownId } = useMe()
   const { created_at, created_by, id, live_descendants, made_with, role } = token
   return (
     <div className="entry-details">
-      {id === ownTokenId(requester) && <p>You are signed in with this token.</p>}
+      {id === ownId && <p>You are signed in with this token.</p>}
       <dl className="facts">
         <dt>Id</dt>
         <dd>
