@@ -3,7 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify'
 import { Backups } from '../backup/backups.ts'
-import { ErasureJournal } from '../backup/journal.ts'
+import type { ErasureJournal } from '../backup/journal.ts'
 import type { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -12,6 +12,7 @@ import { copyToFile } from '../control/file-copy.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { sideTables } from '../deletion/attempt/side-tables.ts'
+import type { DiskCalls } from '../disk/disk-calls.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import type { ErasureLocks } from '../telemetry/placement-locks.ts'
@@ -30,16 +31,17 @@ interface BackupNeeds {
   readonly locks: ErasureLocks
   readonly register: BackupRegister
   readonly folderSecret: string
-  readonly journalSeal: string
+  readonly journal: ErasureJournal
+  readonly backupDisk: DiskCalls
   readonly serviceVersion: string
 }
 
 export function wireBackups(needs: BackupNeeds): Backups {
-  const { config, control, engine, journalSeal, locks } = needs
+  const { config, control, engine, locks } = needs
   const everywhere = Array.from({ length: placementCount }, (_, placement) => placement)
   return new Backups({
     ...needs,
-    journal: new ErasureJournal(config.backupDir, journalSeal),
+    disk: needs.backupDisk,
     backupDir: config.backupDir,
     migration: migrationNames.at(-1) ?? '',
     controlBytes: () => dialectOf(control).sizeBytes(control),

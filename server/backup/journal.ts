@@ -4,22 +4,14 @@
 // be verified stops the start: somebody changed what must be erased.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { mkdir, open, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
+import type { DiskCalls } from '../disk/disk-calls.ts'
 import { signals } from '../telemetry/schema/tables.ts'
+import { isMissing, syncPath } from './files.ts'
 
 /** Name of the journal beside the backups. */
 export const journalFile = 'erasures.ndjson'
@@ -90,37 +82,50 @@ const start: Known = { entries: new Map(), lastMac: '', sizeBytes: 0 }
 export class ErasureJournal {
   readonly path: string
   readonly #seal: string
+  /** One call at a time: two that read the end of the file and write there would lose a line. */
+  readonly #calls: DiskCalls
   #left: Left | null = null
 
-  /** `seal` is the key of the seals; a backup contains the secret from which it is derived. */
-  constructor(backupDir: string, seal: string) {
+  /**
+   * `seal` is the key of the seals; a backup contains the secret from which it is derived. All journals of
+   * the same file in this process must have the same `calls`.
+   */
+  constructor(backupDir: string, seal: string, calls: DiskCalls) {
     this.path = join(backupDir, journalFile)
     this.#seal = seal
+    this.#calls = calls
   }
 
   /**
    * Returns every erasure that began, oldest first; none where there is no file. Throws JournalError naming
    * the first wrong line.
    */
-  read(): JournalEntry[] {
-    return [...this.#load().entries.values()]
+  async read(): Promise<JournalEntry[]> {
+    const { entries } = await this.#calls.run(() => this.#load())
+    return [...entries.values()]
   }
 
   /**
    * Creates an empty journal where there is none, so that a missing journal beside a backup means a lost one.
    */
-  ensure(): void {
-    if (!existsSync(this.path)) this.#write(Buffer.alloc(0), 0)
+  async ensure(): Promise<void> {
+    await this.#calls.run(async () => {
+      if ((await stampOf(this.path)) === null) await this.#write(Buffer.alloc(0), 0)
+    })
   }
 
   /**
    * Returns after the entry is on the disk, so that the erasure may act. Does nothing where the entry exists
    * already. Throws JournalError where the same request exists with another selection, and any error of the
-   * file system: then the erasure must not act.
+   * file system, also where it does not answer: then the erasure must not act.
    */
-  append(entry: JournalEntry): void {
+  async append(entry: JournalEntry): Promise<void> {
     const text = textOf(JournalEntry.parse(entry))
-    const end: End = this.#endAsWeLeftIt(entry.request_id) ?? this.#load()
+    await this.#calls.run(() => this.#append(entry, text))
+  }
+
+  async #append(entry: JournalEntry, text: string): Promise<void> {
+    const end: End = (await this.#endAsWeLeftIt(entry.request_id)) ?? (await this.#load())
     const found = end.entries?.get(entry.request_id)
     if (found !== undefined && isSameErasure(found, entry)) return
     if (found !== undefined) {
@@ -130,9 +135,10 @@ export class ErasureJournal {
     const line = Buffer.from(`${JSON.stringify({ entry, mac })}\n`)
     const ids = end.ids ?? new Set(end.entries?.keys())
     this.#left = null
-    this.#write(line, end.sizeBytes)
+    await this.#write(line, end.sizeBytes)
     ids.add(entry.request_id)
-    this.#left = { ids, lastMac: mac, sizeBytes: end.sizeBytes + line.length, stamp: stampOf(this.path) }
+    const stamp = await stampOf(this.path)
+    this.#left = { ids, lastMac: mac, sizeBytes: end.sizeBytes + line.length, stamp }
   }
 
   /**
@@ -140,35 +146,36 @@ export class ErasureJournal {
    * proportion to all erasures, on the event loop. Null where the file isn't as this process left it, or may
    * contain the request already.
    */
-  #endAsWeLeftIt(requestId: string): End | null {
+  async #endAsWeLeftIt(requestId: string): Promise<End | null> {
     const left = this.#left
-    if (left === null || left.ids.has(requestId) || stampOf(this.path) !== left.stamp) return null
+    if (left === null || left.ids.has(requestId) || (await stampOf(this.path)) !== left.stamp) return null
     return { lastMac: left.lastMac, sizeBytes: left.sizeBytes, ids: left.ids }
   }
 
   /** Writes after the complete lines and syncs, also the file's name in its folder. */
-  #write(line: Buffer, atByte: number): void {
+  async #write(line: Buffer, atByte: number): Promise<void> {
     const folder = dirname(this.path)
-    const isNew = !existsSync(this.path)
-    if (isNew) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const file = openSync(this.path, isNew ? 'wx+' : 'r+', 0o600)
+    const isNew = (await stampOf(this.path)) === null
+    if (isNew) await mkdir(folder, { recursive: true, mode: 0o700 })
+    const file = await open(this.path, isNew ? 'wx+' : 'r+', 0o600)
     try {
-      ftruncateSync(file, atByte)
+      await file.truncate(atByte)
       for (let written = 0; written < line.length; ) {
-        written += writeSync(file, line, written, line.length - written, atByte + written)
+        const { bytesWritten } = await file.write(line, written, line.length - written, atByte + written)
+        written += bytesWritten
       }
-      fsyncSync(file)
+      await file.sync()
     } finally {
-      closeSync(file)
+      await file.close()
     }
-    if (isNew) syncFolder(folder)
+    if (isNew) await syncPath(folder)
   }
 
-  #load(): Known {
-    if (!existsSync(this.path)) return start
+  async #load(): Promise<Known> {
+    if ((await stampOf(this.path)) === null) return start
     // The file on the disk is what counts.
-    assertRegular(this.path)
-    const bytes = readFileSync(this.path)
+    await assertRegular(this.path)
+    const bytes = await readFile(this.path)
     const sizeBytes = bytes.lastIndexOf(0x0a) + 1
     const entries = new Map<string, JournalEntry>()
     let lastMac = ''
@@ -227,24 +234,17 @@ function isSame(mac: string, expected: string): boolean {
 }
 
 /** Identifies a file and its last change; null where it doesn't exist. */
-function stampOf(path: string): string | null {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined
-    ? null
-    : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
-}
-
-function assertRegular(path: string): void {
-  if (!statSync(path).isFile())
-    throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
-}
-
-/** A new name in a folder is on the disk only after the folder is synced. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
+async function stampOf(path: string): Promise<string | null> {
   try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
+    const found = await stat(path, { bigint: true })
+    return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
   }
+}
+
+async function assertRegular(path: string): Promise<void> {
+  if (!(await stat(path)).isFile())
+    throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
 }
