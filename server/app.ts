@@ -9,7 +9,7 @@ import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
 import { foundOrganisation } from './app/found-organisation.ts'
 import { assertSameFolder, endLeasesOfOlderVersion, readFolderSecret } from './app/instance.ts'
-import { wireBackups } from './app/wire-backups.ts'
+import { removeLeftCopy, wireBackups } from './app/wire-backups.ts'
 import { wireCertificates } from './app/wire-certificates.ts'
 import { type ErasingOptions, type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
 import { startError, type WiredDisk, wireDisk } from './app/wire-disk.ts'
@@ -151,6 +151,7 @@ async function openApp(options: AppOptions, wired: WiredDisk): Promise<App> {
     command: options.command ?? null,
     beforeOpen: async () => {
       await wired.disk.prepareStart()
+      await removeLeftCopy(config)
       await settleRestore(config)
     },
   })
