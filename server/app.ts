@@ -9,10 +9,10 @@ import { inTurn, onlyOnce, orClose } from './app/closing.ts'
 import { createDeletionLoop } from './app/deletion-loop.ts'
 import { foundOrganisation } from './app/found-organisation.ts'
 import { assertSameFolder, endLeasesOfOlderVersion, readFolderSecret } from './app/instance.ts'
-import { wireBackups } from './app/wire-backups.ts'
+import { removeLeftCopy, wireBackups } from './app/wire-backups.ts'
 import { wireCertificates } from './app/wire-certificates.ts'
 import { type ErasingOptions, type WiredDeletion, wireDeletion } from './app/wire-deletion.ts'
-import { startError, wireDisk } from './app/wire-disk.ts'
+import { startError, type WiredDisk, wireDisk } from './app/wire-disk.ts'
 import { type WiredHttp, wireClients, wireHttp } from './app/wire-http.ts'
 import { type WiredIngest, wireIngest } from './app/wire-ingest.ts'
 import { wireRemoval } from './app/wire-removal.ts'
@@ -20,6 +20,7 @@ import { weighingForAnswers } from './app/wire-row-weights.ts'
 import { addAuditRoutes } from './audit/routes.ts'
 import { prepareSeal } from './audit/sealed-keys.ts'
 import { SigningKeys } from './audit/signing.ts'
+import { ErasureJournal } from './backup/journal.ts'
 import { settleRestore } from './backup/restore.ts'
 import type { Config } from './config.ts'
 import { asking, ControlWatch } from './control/control-watch.ts'
@@ -129,16 +130,16 @@ const nsPerDay = 86_400_000_000_000n
 /** Opens the stores and wires them together. Nothing is served before {@link App.start}. */
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, logger } = options
-  const disk = wireDisk(options)
+  const wired = wireDisk(options)
   try {
-    return await openApp(options, disk)
+    return await openApp(options, wired)
   } catch (error) {
     logger.error({ err: error }, 'the service could not start')
-    throw await startError(disk, config, error)
+    throw await startError(wired.disk, config, error)
   }
 }
 
-async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
+async function openApp(options: AppOptions, wired: WiredDisk): Promise<App> {
   const { config, logger } = options
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const engine = await (options.openEngine ?? openChdb)({
@@ -149,7 +150,8 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
     logger,
     command: options.command ?? null,
     beforeOpen: async () => {
-      disk.prepareStart()
+      await wired.disk.prepareStart()
+      await removeLeftCopy(config)
       await settleRestore(config)
     },
   })
@@ -162,7 +164,7 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
         await assertSameFolder(control, folderSecret)
         await endLeasesOfOlderVersion(control, folderSecret)
         const keys = new SigningKeys(control, options.clock, await prepareSeal(control, config.keySource))
-        return wireRooms(options, { engine, control, disk, keys })
+        return wireRooms(options, { engine, control, ...wired, keys })
       },
     )
   } catch (error) {
@@ -174,7 +176,7 @@ async function openApp(options: AppOptions, disk: DiskWatch): Promise<App> {
 /** Opens what the rooms share. A clock that is wrong from the start is noticed here, before it is used. */
 async function openShared(
   { config, clock, logger, erasing = {}, failpoint = async () => {} }: AppOptions,
-  { control, disk, engine, keys }: OpenStores,
+  { backupDisk, control, disk, engine, keys }: OpenStores,
 ) {
   const watch = new ClockWatch({ control, clock, logger })
   const trustedNowMs = () => watch.now()
@@ -186,7 +188,20 @@ async function openShared(
   const clocks = { clock, watch, trustedNowMs }
   const fencing = { gate, fences: new ProcessFences(gate), locks: memoryLocks() }
   const controlWatch = new ControlWatch({ ask: asking(control), clock, elapsedMs })
-  const rooms = { disk, engine, files: engine.files, control, controlWatch, keys, tenancy, sessions }
+  const instance = instanceOf(folderSecret)
+  const journal = new ErasureJournal(config.backupDir, instance.journalSeal, backupDisk)
+  const rooms = {
+    disk,
+    backupDisk,
+    journal,
+    engine,
+    files: engine.files,
+    control,
+    controlWatch,
+    keys,
+    tenancy,
+    sessions,
+  }
   return {
     config,
     ...clocks,
@@ -196,14 +211,13 @@ async function openShared(
     ...fencing,
     ...rooms,
     folderSecret,
-    ...instanceOf(folderSecret),
+    ...instance,
   }
 }
 
-interface OpenStores {
+interface OpenStores extends WiredDisk {
   readonly engine: LocalEngine
   readonly control: Control
-  readonly disk: DiskWatch
   readonly keys: SigningKeys
 }
 

@@ -430,6 +430,7 @@ describe('the rules of words', () => {
       'const { random: chance } = Math',
       'const date = Date(5)',
       'this.#control.transaction().execute(work)',
+      "import { statSync } from 'node:fs'",
     ]) {
       assert.equal(calls('server/query/logs.ts', code), 1, code)
     }

@@ -2,7 +2,7 @@
 // and the register of backups. The rooms don't know each other.
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { ErasureJournal, type JournalEntry } from '../backup/journal.ts'
+import type { ErasureJournal, JournalEntry } from '../backup/journal.ts'
 import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
@@ -62,7 +62,7 @@ interface DeletionNeeds {
   readonly fences: Fences
   readonly locks: ErasureLocks
   readonly tenancy: TenancyStore
-  readonly journalSeal: string
+  readonly journal: ErasureJournal
 }
 
 export interface WiredDeletion {
@@ -182,7 +182,6 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
 function createWorker(
   {
     clock,
-    config,
     control,
     disk,
     engine,
@@ -191,7 +190,7 @@ function createWorker(
     fences,
     files,
     gate,
-    journalSeal,
+    journal,
     locks,
     logger,
     tenancy,
@@ -204,7 +203,6 @@ function createWorker(
     readonly visibility: Visibility
   },
 ): DeletionWorker {
-  const journal = new ErasureJournal(config.backupDir, journalSeal)
   return new DeletionWorker({
     ...rooms,
     steps: new StepStore(control),
@@ -225,7 +223,7 @@ function createWorker(
     activeHolds: (tenantId) => rooms.holds.active(tenantId),
     journal: async (request, { placement }) =>
       journal.append(entryOf(request, placement, await tenancy.foundingHash(request.tenantId))),
-    journalled: async () => journal.read().map(erasureOf),
+    journalled: async () => (await journal.read()).map(erasureOf),
     derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
     flushControl: () => erasedFlushOf(control).flush(derivedTables),

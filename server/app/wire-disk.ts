@@ -9,6 +9,7 @@ import type { Config } from '../config.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { faultyPathOf } from '../core/storage-fault.ts'
+import { DiskCalls } from '../disk/disk-calls.ts'
 import { DiskWatch, type WatchedDisk } from '../disk/disk-watch.ts'
 import { Reserve } from '../disk/reserve.ts'
 
@@ -29,7 +30,13 @@ interface DiskNeeds {
   readonly logger: FastifyBaseLogger
 }
 
-export function wireDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
+export interface WiredDisk {
+  readonly disk: DiskWatch
+  /** Calls of the file system of the backups. */
+  readonly backupDisk: DiskCalls
+}
+
+export function wireDisk({ config, clock, logger }: DiskNeeds): WiredDisk {
   const { backupDir, control, dataDir, reserveBytes } = config
   const controlBytes = Math.min(reserveBytes, controlReserveBytes)
   const wanted = [
@@ -42,9 +49,11 @@ export function wireDisk({ config, clock, logger }: DiskNeeds): DiskWatch {
   const disks = new Map<number, WatchedDisk>()
   for (const { folder, bytes, isNeeded } of wanted) {
     const device = deviceOf(folder)
-    if (!disks.has(device)) disks.set(device, { reserve: new Reserve(folder, bytes), isNeeded })
+    if (disks.has(device)) continue
+    disks.set(device, { reserve: new Reserve(new DiskCalls(folder), bytes), isNeeded })
   }
-  return new DiskWatch({ disks: [...disks.values()], clock, logger })
+  const backupDisk = disks.get(deviceOf(backupDir))?.reserve.calls ?? new DiskCalls(backupDir)
+  return { disk: new DiskWatch({ disks: [...disks.values()], clock, logger }), backupDisk }
 }
 
 /** Returns the file system of a folder, also of one that does not exist yet. */
@@ -61,6 +70,6 @@ export async function startError(disk: DiskWatch, { dataDir }: Config, cause: un
   const sentence =
     fault === 'full'
       ? `The service can't start, because the disk of ${place} is full and the reserve is used up. Free some megabytes there and start it again.`
-      : `The service can't start, because the disk of ${place} refuses writes: it is read-only or returns errors. The system's log names the cause.`
+      : `The service can't start, because the disk of ${place} refuses writes: it is read-only, returns errors or does not answer. The system's log names the cause.`
   return new AppError(fault === 'full' ? 'storage_full' : 'storage_unavailable', { sentence, cause })
 }

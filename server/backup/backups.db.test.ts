@@ -23,6 +23,8 @@ import { dialectOf } from '../control/dialect.ts'
 import { copyToFile } from '../control/file-copy.ts'
 import { operatorActor } from '../core/actor.ts'
 import { systemClock } from '../core/clock.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { DiskCalls, DiskNotAnswering } from '../disk/disk-calls.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { EngineFolder, type LocalEngine } from '../telemetry/engine-files.ts'
@@ -79,9 +81,11 @@ after(async () => {
 })
 
 function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
+  const disk = changes.disk ?? new DiskCalls(backupDir)
   return new Backups({
     register: register(),
-    journal: new ErasureJournal(backupDir, folderSecret),
+    disk,
+    journal: new ErasureJournal(backupDir, folderSecret, disk),
     engine,
     files: engine.files,
     clock,
@@ -366,7 +370,9 @@ test('after a crash at any point a backup is ready and complete, or failed and r
       standing.resolve()
       await new Promise(() => {})
     }
-    void round(newBackups({ failpoint }))
+    // Nobody ends its work, and no timer of it may keep this process.
+    const disk = new DiskCalls(backupDir, new ManualClock(0))
+    void round(newBackups({ failpoint, disk }))
     await standing.promise
     assert.equal((await register().find(backupId))?.status, 'running', point)
     assert.equal((await register().containing()).all.length, 1, 'it counts while it is under way')
@@ -376,6 +382,52 @@ test('after a crash at any point a backup is ready and complete, or failed and r
     if (status === 'ready') assert.deepEqual(namesThere(), [backupId, 'erasures.ndjson'])
     else await assertFailed(row, /^The process ended/)
   }
+})
+
+test('a copy on a disk that stops answering lets erasures go on, and counts as running until it is removed', async () => {
+  const time = new ManualClock(0)
+  const disk = new DiskCalls(backupDir, time)
+  const [copying, stuck] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let holders = 0
+  const hanging = newBackups({
+    disk,
+    whileNothingErases: async (_signal, work) => {
+      holders++
+      return work().finally(() => holders--)
+    },
+    copyControl: async () => {
+      copying.resolve()
+      await stuck.promise
+    },
+  })
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const rounds = round(hanging)
+  await copying.promise
+  assert.equal(holders, 1)
+  const call = assert.rejects(
+    disk.run(() => stuck.promise),
+    DiskNotAnswering,
+  )
+  while (time.waiting !== 2) await new Promise(setImmediate)
+  await time.advance(35_000)
+  await Promise.all([call, rounds])
+  assert.equal(holders, 0)
+  const statusOf = async (id: string) => (await register().find(id))?.status
+  assert.equal(await statusOf(backupId), 'running')
+  assert.equal((await register().containing()).all.length, 1, 'it may contain telemetry')
+
+  const nextId = await register().request(backupDir, 30, operatorActor('command-line'))
+  await round(hanging)
+  const next = (await register().find(nextId)) ?? assert.fail()
+  assert.deepEqual([next.status, next.error], ['failed', `The file system of ${backupDir} does not answer.`])
+
+  stuck.resolve()
+  await new Promise(setImmediate)
+  assert.equal(await statusOf((await taken({ disk })).backup_id), 'ready')
+  assert.ok(namesThere().includes(`${backupId}.taking`))
+  await newBackups().settle()
+  assert.equal(await statusOf(backupId), 'failed')
+  assert.ok(!namesThere().some((name) => name.startsWith(backupId)))
 })
 
 test('a partly removed folder is removed at the start', async () => {

@@ -3,12 +3,14 @@
 // completely from before an erasure or completely from after it. Hashing the copy and syncing it come
 // afterwards, beside the loop, because the content of the copy no longer changes and an erasure need not wait
 // for it. A folder gets its final name only when it is complete, and a backup is recorded as failed only when
-// nothing of it is on disk.
+// nothing of it is on disk. Where the disk does not answer, what runs is given up, so that erasures go on;
+// the backup then counts as running, because its copy may still grow.
 
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
+import type { DiskCalls } from '../disk/disk-calls.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import { LeaseLost } from '../worker/lease.ts'
@@ -40,6 +42,8 @@ export interface BackupsDeps {
   readonly trustedNowMs: () => Promise<number | null>
   readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
   readonly backupDir: string
+  /** The file system of `backupDir`. */
+  readonly disk: DiskCalls
   /**
    * The data folder's secret: a copy is restored only into the same folder, or with the secret into an empty
    * one.
@@ -108,7 +112,7 @@ export class Backups {
    * it; then removes expired ones. `signal` ends the sealing too. Throws only errors of the control plane.
    */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, logger, register, trustedNowMs } = this.#deps
+    const { clock, disk, logger, register, trustedNowMs } = this.#deps
     const [next] = await register.inStatus('requested')
     if (signal.aborted) return
     if (next !== undefined && this.#sealing === null) await this.#take(next, signal)
@@ -118,7 +122,7 @@ export class Backups {
       if (nowMs === null) return
       if (row.expires_at_ms > nowMs) continue
       try {
-        await this.#removeExpired(row)
+        await disk.during(() => this.#removeExpired(row))
         logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
       } catch (err) {
         logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
@@ -153,10 +157,11 @@ export class Backups {
   }
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
-    await this.#deps.register.begin(row.backup_id)
-    const { whileNothingErases } = this.#deps
+    const { disk, register, whileNothingErases } = this.#deps
+    await register.begin(row.backup_id)
+    if (!(await this.#isDiskAnswering(row))) return
     const moment = await this.#orFail(row, signal, () =>
-      whileNothingErases(signal, () => this.#copy(row, signal)),
+      whileNothingErases(signal, () => disk.during(() => this.#copy(row, signal))),
     )
     if (moment === null) return
     this.#sealing = this.#finish(row, moment, signal).finally(() => {
@@ -164,10 +169,24 @@ export class Backups {
     })
   }
 
-  async #finish(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<void> {
-    const { logger, register } = this.#deps
+  /** Where the disk does not answer, the backup has failed without having written anything. */
+  async #isDiskAnswering(row: BackupRow): Promise<boolean> {
+    const { disk, logger, register } = this.#deps
     try {
-      const taken = await this.#orFail(row, signal, () => this.#seal(row, moment, signal))
+      await disk.check()
+      return true
+    } catch (err) {
+      logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
+      await register.fail(row.backup_id, err instanceof Error ? err.message : String(err))
+      return false
+    }
+  }
+
+  async #finish(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<void> {
+    const { disk, logger, register } = this.#deps
+    try {
+      const seal = () => disk.during(() => this.#seal(row, moment, signal))
+      const taken = await this.#orFail(row, signal, seal)
       if (taken === null) return
       await register.succeed(row.backup_id, taken)
       const { bytes, takenAtMs } = taken
@@ -195,9 +214,9 @@ export class Backups {
    * next start removes it.
    */
   async #fail(row: BackupRow, cause: unknown): Promise<void> {
-    const { logger, register } = this.#deps
+    const { disk, logger, register } = this.#deps
     try {
-      await removeFolder(`${row.folder}${takingSuffix}`)
+      await disk.during(() => removeFolder(`${row.folder}${takingSuffix}`))
       await register.fail(row.backup_id, cause instanceof Error ? cause.message : String(cause))
     } catch (err) {
       logger.error({ err, backupId: row.backup_id }, 'a failed backup could not be removed')
@@ -250,7 +269,7 @@ export class Backups {
       throw new BackupError('An erasure was interrupted; take the backup when it has completed.')
     }
     await mkdir(backupDir, { recursive: true, mode: 0o700 })
-    journal.ensure()
+    await journal.ensure()
     const neededBytes = (await engineBytes(engine)) + (await controlBytes())
     const lack = await findLackOfSpace(backupDir, neededBytes)
     if (lack !== null) throw new BackupError(lack)

@@ -4,23 +4,15 @@
 // be verified stops the start: somebody changed what must be erased.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { mkdir, open, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { hashOf } from '../audit/chain.ts'
 import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
+import type { DiskCalls } from '../disk/disk-calls.ts'
 import { signals } from '../telemetry/schema/tables.ts'
+import { isMissing, syncPath } from './files.ts'
 
 /** Name of the journal beside the backups. */
 export const journalFile = 'erasures.ndjson'
@@ -78,43 +70,56 @@ interface Left {
 export class ErasureJournal {
   readonly path: string
   readonly #seal: string
+  /** One call at a time: two that read the end of the file and write there would lose a line. */
+  readonly #calls: DiskCalls
   #left: Left | null = null
 
-  /** `seal` is the key of the seals; a backup contains the secret from which it is derived. */
-  constructor(backupDir: string, seal: string) {
+  /**
+   * `seal` is the key of the seals; a backup contains the secret from which it is derived. All journals of
+   * the same file in this process must have the same `calls`.
+   */
+  constructor(backupDir: string, seal: string, calls: DiskCalls) {
     this.path = join(backupDir, journalFile)
     this.#seal = seal
+    this.#calls = calls
   }
 
   /**
    * Returns every erasure that began, oldest first; none where there is no file. Throws JournalError naming
    * the first wrong line.
    */
-  read(): JournalEntry[] {
-    return [...this.#load().entries.values()]
+  async read(): Promise<JournalEntry[]> {
+    const { entries } = await this.#calls.run(() => this.#load())
+    return [...entries.values()]
   }
 
   /**
    * Creates an empty journal where there is none, so that a missing journal beside a backup means a lost one.
    */
-  ensure(): void {
-    if (!existsSync(this.path)) this.#write(Buffer.alloc(0), 0)
+  async ensure(): Promise<void> {
+    await this.#calls.run(async () => {
+      if ((await stampOf(this.path)) === null) await this.#write(Buffer.alloc(0), 0)
+    })
   }
 
   /**
    * Returns after the entry is on the disk, so that the erasure may act. Does nothing where the entry exists
    * already. Throws JournalError where the same request exists with another selection, and any error of the
-   * file system: then the erasure must not act.
+   * file system, also where it does not answer: then the erasure must not act.
    */
-  append(entry: JournalEntry): void {
-    const { request_id } = entry
+  async append(entry: JournalEntry): Promise<void> {
     const text = textOf(JournalEntry.parse(entry))
+    await this.#calls.run(() => this.#append(entry, text))
+  }
+
+  async #append(entry: JournalEntry, text: string): Promise<void> {
+    const { request_id } = entry
     const hash = hashOf(text)
-    let left = this.#asWeLeftIt()
+    let left = await this.#asWeLeftIt()
     if (left?.hashes.get(request_id) === hash) return
     // Another text of the same request is either the same erasure in a line of an earlier version, or wrong.
     if (left === null || left.hashes.has(request_id)) {
-      const read = this.#load()
+      const read = await this.#load()
       left = read.left
       const found = read.entries.get(request_id)
       if (found !== undefined && !isSameErasure(found, entry)) {
@@ -125,49 +130,47 @@ export class ErasureJournal {
     const mac = this.#mac(left.lastMac, text)
     const line = Buffer.from(`${JSON.stringify({ entry, mac })}\n`)
     this.#left = null
-    this.#write(line, left.sizeBytes)
-    left.hashes.set(request_id, hash)
-    this.#left = {
-      hashes: left.hashes,
-      lastMac: mac,
-      sizeBytes: left.sizeBytes + line.length,
-      stamp: stampOf(this.path),
-    }
+    await this.#write(line, left.sizeBytes)
+    const { hashes, sizeBytes } = left
+    hashes.set(request_id, hash)
+    const stamp = await stampOf(this.path)
+    this.#left = { hashes, lastMac: mac, sizeBytes: sizeBytes + line.length, stamp }
   }
 
   /**
    * Returns what is known of the file without reading it: checking every seal takes time in proportion to all
    * erasures, on the event loop, and each attempt asks. Null where the file isn't as this process left it.
    */
-  #asWeLeftIt(): Left | null {
-    return this.#left !== null && stampOf(this.path) === this.#left.stamp ? this.#left : null
+  async #asWeLeftIt(): Promise<Left | null> {
+    return this.#left !== null && (await stampOf(this.path)) === this.#left.stamp ? this.#left : null
   }
 
   /** Writes after the complete lines and syncs, also the file's name in its folder. */
-  #write(line: Buffer, atByte: number): void {
+  async #write(line: Buffer, atByte: number): Promise<void> {
     const folder = dirname(this.path)
-    const isNew = !existsSync(this.path)
-    if (isNew) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const file = openSync(this.path, isNew ? 'wx+' : 'r+', 0o600)
+    const isNew = (await stampOf(this.path)) === null
+    if (isNew) await mkdir(folder, { recursive: true, mode: 0o700 })
+    const file = await open(this.path, isNew ? 'wx+' : 'r+', 0o600)
     try {
-      ftruncateSync(file, atByte)
+      await file.truncate(atByte)
       for (let written = 0; written < line.length; ) {
-        written += writeSync(file, line, written, line.length - written, atByte + written)
+        const { bytesWritten } = await file.write(line, written, line.length - written, atByte + written)
+        written += bytesWritten
       }
-      fsyncSync(file)
+      await file.sync()
     } finally {
-      closeSync(file)
+      await file.close()
     }
-    if (isNew) syncFolder(folder)
+    if (isNew) await syncPath(folder)
   }
 
   /** Reads and verifies every line of the file on the disk, which is what counts. */
-  #load(): { readonly entries: ReadonlyMap<string, JournalEntry>; readonly left: Left } {
+  async #load(): Promise<{ readonly entries: ReadonlyMap<string, JournalEntry>; readonly left: Left }> {
     this.#left = null
     // Before the file is read, so that a change meanwhile is noticed the next time.
-    const stamp = stampOf(this.path)
-    if (stamp !== null) assertRegular(this.path)
-    const bytes = stamp === null ? Buffer.alloc(0) : readFileSync(this.path)
+    const stamp = await stampOf(this.path)
+    if (stamp !== null) await assertRegular(this.path)
+    const bytes = stamp === null ? Buffer.alloc(0) : await readFile(this.path)
     const sizeBytes = bytes.lastIndexOf(0x0a) + 1
     const entries = new Map<string, JournalEntry>()
     const hashes = new Map<string, string>()
@@ -231,24 +234,17 @@ function isSame(mac: string, expected: string): boolean {
 }
 
 /** Identifies a file and its last change; null where it doesn't exist. */
-function stampOf(path: string): string | null {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined
-    ? null
-    : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
-}
-
-function assertRegular(path: string): void {
-  if (!statSync(path).isFile())
-    throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
-}
-
-/** A new name in a folder is on the disk only after the folder is synced. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
+async function stampOf(path: string): Promise<string | null> {
   try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
+    const found = await stat(path, { bigint: true })
+    return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
   }
+}
+
+async function assertRegular(path: string): Promise<void> {
+  if (!(await stat(path)).isFile())
+    throw new JournalError(`${path} is not a file; the erasure journal has that name.`)
 }

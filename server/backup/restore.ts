@@ -14,6 +14,7 @@ import type { Control } from '../control/database.ts'
 import { migrationNames } from '../control/migrate.ts'
 import { logsOf } from '../control/sqlite/sqlite.ts'
 import { instanceOf } from '../core/process/instance.ts'
+import { DiskCalls } from '../disk/disk-calls.ts'
 import { openChdb } from '../telemetry/chdb.ts'
 import { lockFolder } from '../telemetry/folder-lock.ts'
 import { restoreEngine } from './engine-copy.ts'
@@ -96,7 +97,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       throw new BackupError(`The backup ${backup} ${difference}; it can't be restored.`)
     const lack = await findLackOfSpace(dataDir, bytesOf(manifest.files))
     if (lack !== null) throw new BackupError(lack)
-    const journalled = bringJournal(options, folderSecret, isControlKept)
+    const journalled = await bringJournal(options, folderSecret, isControlKept)
     const control = await build(options, isControlKept).catch(async (error: unknown) => {
       await rm(paths.building, { recursive: true, force: true })
       throw error
@@ -224,19 +225,27 @@ async function assertControlOf(address: ControlAddress, folderSecret: string): P
  * knows what was erased since; one from the backup doesn't, so that without a journal erased telemetry would
  * be readable again. Returns the number of entries.
  */
-function bringJournal(options: RestoreOptions, folderSecret: string, isControlKept: boolean): number {
+async function bringJournal(
+  options: RestoreOptions,
+  folderSecret: string,
+  isControlKept: boolean,
+): Promise<number> {
   const { journalSeal } = instanceOf(folderSecret)
-  const beside = new ErasureJournal(dirname(options.backup), journalSeal)
-  const journal = new ErasureJournal(options.backupDir, journalSeal)
+  const beside = journalIn(dirname(options.backup), journalSeal)
+  const journal = journalIn(options.backupDir, journalSeal)
   const isLost = !existsSync(beside.path) && !existsSync(journal.path)
   if (isLost && !isControlKept && !options.isJournalLost) {
     throw new BackupError(
       `There is no ${beside.path}: with the backup's control plane nothing records what was erased since, and it would be readable again. Put the journal beside the backup, or accept that with --without-journal.`,
     )
   }
-  journal.ensure()
-  if (beside.path !== journal.path) for (const entry of beside.read()) journal.append(entry)
-  return journal.read().length
+  await journal.ensure()
+  if (beside.path !== journal.path) for (const entry of await beside.read()) await journal.append(entry)
+  return (await journal.read()).length
+}
+
+function journalIn(folder: string, journalSeal: string): ErasureJournal {
+  return new ErasureJournal(folder, journalSeal, new DiskCalls(folder))
 }
 
 /** Writes everything to swap in, synced, into the folder `building`. */

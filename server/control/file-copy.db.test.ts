@@ -2,7 +2,7 @@
 // whatever database it comes from.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../tests/fixtures.ts'
 import { controlTables, digestTable } from './copy.ts'
 import type { Control } from './database.ts'
 import { dialectOf } from './dialect.ts'
-import { copyToFile } from './file-copy.ts'
+import { copyThrough, copyToFile } from './file-copy.ts'
 import { migrationNames } from './migrate.ts'
 import { migrationsIn } from './migration-history.ts'
 
@@ -118,4 +118,15 @@ test('the size that is asked for before a copy has room for it', async () => {
   await copyToFile(control, join(folder, 'sized'))
   const taken = readFileSync(join(folder, 'sized')).length
   assert.ok(taken <= bytes, `${taken} of ${bytes}`)
+})
+
+test('a copy that is written elsewhere first is the same, and nothing stays there, whatever happens', async () => {
+  const scratch = join(folder, 'scratch.db')
+  writeFileSync(scratch, 'left by a crash')
+  await copyThrough(scratch, control, join(folder, 'through.db'))
+  assert.equal(existsSync(scratch), false)
+  await withCopy('through.db', async (copy) => assert.deepEqual(await digests(copy), await digests(control)))
+  await assert.rejects(copyThrough(scratch, control, join(folder, 'no', 'through.db')), { code: 'ENOENT' })
+  await assert.rejects(copyThrough(scratch, control, join(folder, 'through.db')), { code: 'EEXIST' })
+  assert.equal(existsSync(scratch), false)
 })

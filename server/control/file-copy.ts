@@ -1,7 +1,9 @@
 // Copies a control plane into a file of SQLite, whatever database it is on, so that a backup has one format
 // and can be restored into either. The copy is as of one moment.
 
-import { existsSync } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
+import { open, rm } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
 import { controlTables, copyTable } from './copy.ts'
 import type { Control } from './database.ts'
 import { dialectOf } from './dialect.ts'
@@ -29,4 +31,17 @@ export async function copyToFile(control: Control, path: string): Promise<void> 
   } finally {
     await file.destroy()
   }
+}
+
+/**
+ * The same for a `path` on a disk that may not answer: SQLite writes on the event loop, so it writes to the
+ * file `scratch` on the service's own disk. That file has no name any more when its bytes are brought to
+ * `path`, however long that takes: an erasure may go on in the meantime.
+ */
+export async function copyThrough(scratch: string, control: Control, path: string): Promise<void> {
+  await rm(scratch, { force: true })
+  const file = await copyToFile(control, scratch)
+    .then(() => open(scratch, 'r'))
+    .finally(() => rm(scratch, { force: true }))
+  await pipeline(file.createReadStream(), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
 }

@@ -2,8 +2,11 @@
 // file system each have codes for a disk that is full or refuses writes; this module maps them to two values.
 // It uses codes, never texts, and returns nothing for an error without such a code.
 
-/** `full`: there is no space. `failing`: the disk is read-only or returns errors. */
+/** `full`: there is no space. `failing`: the disk is read-only, returns errors or does not answer. */
 export type StorageFault = 'full' | 'failing'
+
+/** The code of an error of ours: a file system did not answer in time (disk/disk-calls.ts). */
+export const diskNotAnswering = 'DISK_NOT_ANSWERING'
 
 /**
  * Codes of the system, as text, and of the engine, as numbers: NOT_ENOUGH_SPACE. A file that can't grow
@@ -15,6 +18,7 @@ const codes: ReadonlyMap<unknown, StorageFault> = new Map<unknown, StorageFault>
   ['EFBIG', 'full'],
   ['EROFS', 'failing'],
   ['EIO', 'failing'],
+  [diskNotAnswering, 'failing'],
   [243, 'full'],
 ])
 

@@ -3,14 +3,14 @@
 // reserve (reserve.ts). The check writes, because no number from a file system shows whether the next write
 // succeeds. The state recovers by itself when there is space for the whole reserve and more.
 
-import { mkdirSync, rmSync, statfsSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError, storageRetrySeconds } from '../core/app-error.ts'
 import type { Clock } from '../core/clock.ts'
 import { type StorageFault, storageFaultOf } from '../core/storage-fault.ts'
-import type { Reserve } from './reserve.ts'
+import { DiskNotAnswering } from './disk-calls.ts'
+import { freeIn, type Reserve } from './reserve.ts'
 
 /** A file system that the service writes to. */
 export interface WatchedDisk {
@@ -39,12 +39,14 @@ const engineNeedsBytes = 1024 * 1024
 
 const sentences: Readonly<Record<StorageFault, string>> = {
   full: 'The disk is full: telemetry is refused until space is free. Deletions and legal holds are accepted as long as the reserve lasts.',
-  failing: 'The disk refuses writes: it is read-only or returns errors. The log names the cause.',
+  failing:
+    'The disk refuses writes: it is read-only, returns errors or does not answer. The log names the cause.',
 }
 
 export class DiskWatch {
   readonly #options: DiskWatchOptions
   #fault: StorageFault | null = null
+  #freeBytes = Number.NaN
   /**
    * Number of operations that may use the reserve now; while there are any, the reserve is built only where
    * there is space for both.
@@ -67,9 +69,12 @@ export class DiskWatch {
     return this.#fault === null ? null : sentences[this.#fault]
   }
 
-  /** Bytes that may still be written, on the fullest disk that is needed. */
+  /**
+   * Bytes that could still be written at the last check, on the fullest disk that is needed; NaN before the
+   * first one.
+   */
   get freeBytes(): number {
-    return Math.min(...this.#needed.map(({ reserve }) => freeBytes(reserve.folder)))
+    return this.#freeBytes
   }
 
   /** Throws `storage_unavailable` while the disk is full or failing; senders retry. */
@@ -83,11 +88,12 @@ export class DiskWatch {
 
   /**
    * Returns the fault of the disk that an error proves, and remembers it. Where the error itself does not
-   * show it, as with most errors of the engine, the disk is checked.
+   * show it, as with most errors of the engine, the disk is checked. That a disk with only backups does not
+   * answer is not remembered.
    */
   async faultBehind(error: unknown): Promise<StorageFault | null> {
     const fault = storageFaultOf(error) ?? (error instanceof AppError ? null : await this.#probe())
-    if (fault !== null) this.#enter(fault, error)
+    if (fault !== null && !this.#isBesideNeeded(error)) this.#enter(fault, error)
     return fault
   }
 
@@ -102,7 +108,7 @@ export class DiskWatch {
     } catch (error) {
       if (storageFaultOf(error) !== 'full') throw error
       this.#enter('full', error)
-      if (!this.#release(() => true)) throw error
+      if (!(await this.#release(async () => true))) throw error
       return await work()
     } finally {
       this.#users--
@@ -116,7 +122,7 @@ export class DiskWatch {
   async withReserveReady<T>(isNeeded: () => Promise<boolean>, work: () => Promise<T>): Promise<T> {
     this.#users++
     try {
-      if (this.#options.disks.some(isShort) && (await isNeeded())) this.#release(isShort)
+      if ((await anyIs(this.#options.disks, isShort)) && (await isNeeded())) await this.#release(isShort)
       return await work()
     } finally {
       this.#users--
@@ -126,8 +132,8 @@ export class DiskWatch {
   /**
    * Call it before anything is opened: a start needs space too. The caller has the data folder for itself.
    */
-  prepareStart(): void {
-    this.#release(isShort)
+  async prepareStart(): Promise<void> {
+    await this.#release(isShort)
   }
 
   /** Checks once: notices a fault, and its end. Never throws. */
@@ -135,8 +141,10 @@ export class DiskWatch {
     const fault = await this.#probe()
     const isWhole = await this.#build()
     if (fault !== null) this.#enter(fault, null)
-    else if (!isWhole || this.#needed.some(isShort)) this.#enter('full', null)
+    else if (!isWhole || (await anyIs(this.#needed, isShort))) this.#enter('full', null)
     else this.#leave()
+    const free = await Promise.all(this.#needed.map(freeBytes))
+    if (!free.includes(unknownBytes)) this.#freeBytes = Math.min(...free)
   }
 
   start(): void {
@@ -160,27 +168,32 @@ export class DiskWatch {
     }
   }
 
-  /** On a disk with only backups the reserve is built where possible, and its faults are not reported. */
+  /**
+   * On a disk with only backups the reserve is built where possible, and its faults are not reported. One
+   * disk does not wait for another, which may not answer.
+   */
   async #build(): Promise<boolean> {
-    let isWhole = true
-    for (const { isNeeded, reserve } of this.#options.disks) {
-      // Long erasures must not keep telemetry from a disk that has space for both.
-      const isAmple = hasRoomTwice(reserve)
-      if (this.#users > 0 && !isAmple) isWhole &&= reserve.isWhole || !isNeeded
-      else {
-        const isBuilt = await reserve.build().catch(() => false)
-        isWhole &&= isBuilt || !isNeeded
-        // Work that began meanwhile may have found a full disk.
-        if (this.#users > 0 && this.#fault !== null && !isAmple) reserve.release()
-      }
-    }
-    return isWhole
+    const built = await Promise.all(
+      this.#options.disks.map(async (disk) => (await this.#buildOn(disk)) || !disk.isNeeded),
+    )
+    return built.every((isBuilt) => isBuilt)
+  }
+
+  async #buildOn(disk: WatchedDisk): Promise<boolean> {
+    const { reserve } = disk
+    // Long erasures must not keep telemetry from a disk that has space for both.
+    const isAmple = await hasRoomTwice(disk)
+    if (this.#users > 0 && !isAmple) return reserve.isWhole()
+    const isBuilt = await reserve.build().catch(() => false)
+    // Work that began meanwhile may have found a full disk.
+    if (this.#users > 0 && this.#fault !== null && !isAmple) await reserve.release()
+    return isBuilt
   }
 
   async #probe(): Promise<StorageFault | null> {
-    for (const { reserve } of this.#needed) {
+    for (const { calls } of this.#needed.map(({ reserve }) => reserve)) {
       try {
-        await probe(reserve.folder)
+        await calls.run(() => probe(calls.folder))
       } catch (error) {
         return storageFaultOf(error) ?? 'failing'
       }
@@ -188,10 +201,22 @@ export class DiskWatch {
     return null
   }
 
-  #release(isMeant: (disk: WatchedDisk) => boolean): boolean {
-    const released = this.#options.disks.filter((disk) => isMeant(disk) && disk.reserve.release())
-    if (released.length === 0) return false
-    const folders = released.map(({ reserve }) => reserve.folder)
+  /** Whether the error says that a disk with only backups does not answer. */
+  #isBesideNeeded(error: unknown): boolean {
+    return (
+      error instanceof DiskNotAnswering &&
+      this.#needed.every(({ reserve }) => reserve.calls.folder !== error.path)
+    )
+  }
+
+  async #release(isMeant: (disk: WatchedDisk) => Promise<boolean>): Promise<boolean> {
+    const folders: string[] = []
+    await Promise.all(
+      this.#options.disks.map(async (disk) => {
+        if ((await isMeant(disk)) && (await disk.reserve.release())) folders.push(disk.reserve.calls.folder)
+      }),
+    )
+    if (folders.length === 0) return false
     this.#options.logger.info({ folders }, 'the disk is full; the reserve was released')
     return true
   }
@@ -209,32 +234,36 @@ export class DiskWatch {
   }
 }
 
+async function anyIs(
+  disks: readonly WatchedDisk[],
+  test: (disk: WatchedDisk) => Promise<boolean>,
+): Promise<boolean> {
+  return (await Promise.all(disks.map(test))).some((is) => is)
+}
+
 /**
  * Whether too little is free for anything to begin: less than a quarter of the reserve, or than the engine
  * needs.
  */
-function isShort({ reserve }: WatchedDisk): boolean {
-  return freeBytes(reserve.folder) < Math.max(engineNeedsBytes, reserve.bytes / 4)
+async function isShort(disk: WatchedDisk): Promise<boolean> {
+  return (await freeBytes(disk)) < Math.max(engineNeedsBytes, disk.reserve.bytes / 4)
 }
 
 /** Whether there is space for the whole reserve and as much again for the work that uses it. */
-function hasRoomTwice({ bytes, folder, keptBytes }: Reserve): boolean {
-  return freeBytes(folder) + keptBytes >= 2 * bytes
+async function hasRoomTwice(disk: WatchedDisk): Promise<boolean> {
+  return (await freeBytes(disk)) + (await disk.reserve.keptBytes()) >= 2 * disk.reserve.bytes
 }
 
-function freeBytes(folder: string): number {
-  try {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize
-  } catch {
-    // A folder that doesn't exist is empty.
-    return Number.MAX_SAFE_INTEGER
-  }
+/** A folder that doesn't exist is empty, and one that does not answer must not count as full. */
+const unknownBytes = Number.MAX_SAFE_INTEGER
+
+function freeBytes({ reserve: { calls } }: WatchedDisk): Promise<number> {
+  return calls.run(() => freeIn(calls.folder)).catch(() => unknownBytes)
 }
 
 /** Writes, and waits for the disk. */
 async function probe(folder: string): Promise<void> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  await mkdir(folder, { recursive: true, mode: 0o700 })
   const path = join(folder, probeName)
   try {
     const file = await open(path, 'w', 0o600)
@@ -245,6 +274,6 @@ async function probe(folder: string): Promise<void> {
       await file.close()
     }
   } finally {
-    rmSync(path, { force: true })
+    await rm(path, { force: true })
   }
 }

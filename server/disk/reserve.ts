@@ -5,11 +5,11 @@
 
 import { execFile } from 'node:child_process'
 import { randomFillSync } from 'node:crypto'
-import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { mkdir, open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import type { DiskCalls } from './disk-calls.ts'
 
 const fileName = 'reserve'
 
@@ -25,40 +25,41 @@ const environment = {
 }
 
 export class Reserve {
-  readonly folder: string
+  readonly calls: DiskCalls
   /** Size of the whole reserve; 0 where none is configured. */
   readonly bytes: number
   readonly #path: string
 
-  /** @param folder a folder on the file system; created by the first {@link build} where absent */
-  constructor(folder: string, bytes: number) {
-    this.folder = folder
+  /** @param calls of a folder on the file system; {@link build} creates the folder where it is absent */
+  constructor(calls: DiskCalls, bytes: number) {
+    this.calls = calls
     this.bytes = bytes
-    this.#path = join(folder, fileName)
+    this.#path = join(calls.folder, fileName)
   }
 
-  /** Bytes that are reserved now; 0 where the disk does not answer. */
-  get keptBytes(): number {
-    try {
-      return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0
-    } catch {
-      return 0
-    }
+  /** Returns the bytes that are reserved now; 0 where the disk does not answer. */
+  async keptBytes(): Promise<number> {
+    return this.calls
+      .run(() => stat(this.#path))
+      .then(
+        ({ size }) => size,
+        () => 0,
+      )
   }
 
-  get isWhole(): boolean {
-    return this.keptBytes === this.bytes
+  async isWhole(): Promise<boolean> {
+    return (await this.keptBytes()) === this.bytes
   }
 
   /** Releases the space. Returns false where nothing was reserved, or where the disk does not answer. */
-  release(): boolean {
-    const wasKept = this.keptBytes > 0
-    try {
-      rmSync(this.#path, { force: true })
-    } catch {
-      return false
-    }
-    return wasKept
+  async release(): Promise<boolean> {
+    const wasKept = (await this.keptBytes()) > 0
+    return this.calls
+      .run(() => rm(this.#path, { force: true }))
+      .then(
+        () => wasKept,
+        () => false,
+      )
   }
 
   /**
@@ -66,31 +67,39 @@ export class Reserve {
    * file system fails for another reason than lack of space.
    */
   async build(): Promise<boolean> {
-    if (this.bytes === 0 && !this.release()) return true
-    if (this.isWhole) return true
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 })
-    const { bavail, bsize } = statfsSync(this.folder)
+    if (this.bytes === 0 && !(await this.release())) return true
+    if (await this.isWhole()) return true
+    const freeBytes = await this.calls.run(async () => {
+      await mkdir(this.calls.folder, { recursive: true, mode: 0o700 })
+      return freeIn(this.calls.folder)
+    })
     const eighth = Math.ceil(this.bytes / eighths)
-    const most = Math.min(eighths, Math.floor((bavail * bsize + this.keptBytes) / eighth))
+    const most = Math.min(eighths, Math.floor((freeBytes + (await this.keptBytes())) / eighth))
     for (let part = most; part > 0; part--) {
       const bytes = Math.min(this.bytes, part * eighth)
-      if (this.keptBytes === bytes) break
-      this.release()
+      if ((await this.keptBytes()) === bytes) break
+      await this.release()
       if (await this.#take(bytes)) break
     }
-    return this.isWhole
+    return this.isWhole()
   }
 
   async #take(bytes: number): Promise<boolean> {
     try {
-      await allocate(this.#path, bytes)
+      await this.calls.during(() => allocate(this.#path, bytes))
       return true
     } catch (error) {
-      this.release()
+      await this.release()
       if (storageFaultOf(error) === 'full') return false
       throw error
     }
   }
+}
+
+/** Returns the bytes that this process may still write to the folder's file system. */
+export async function freeIn(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
 }
 
 /**

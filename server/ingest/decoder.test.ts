@@ -8,6 +8,7 @@ import { encodeProto, logsOfLongResource } from '../../tests/otlp/otlp-messages.
 import { compress, encodeRequest } from '../../tests/prometheus/remote-write-messages.ts'
 import { AppError } from '../core/app-error.ts'
 import { elapsedMs } from '../core/clock.ts'
+import { ManualClock } from '../core/manual-clock.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodeJob, runDecode } from './decode-job.ts'
@@ -18,11 +19,12 @@ import type { Coding } from './uncompress.ts'
 const place = { tenantId: 'acme', placement: 3 }
 const megabyte = 1024 * 1024
 
-const newDecoder = (nowMs = elapsedMs) =>
+const newDecoder = (nowMs = elapsedMs, thread: { readonly clock?: ManualClock; readonly entry?: URL } = {}) =>
   new Decoder({
     loop: new LoopTurns({ nowMs: elapsedMs }),
     thread: new ThreadTurns({ nowMs: elapsedMs }),
     nowMs,
+    ...thread,
   })
 
 const decoder = newDecoder()
@@ -233,4 +235,38 @@ test('a decoder that is closed refuses what it had, to be retried elsewhere', as
   await assert.rejects(under, { code: 'not_ready' })
   const late = closing.decode('acme', { bodyBytes: 2 * megabyte, job, release: () => {} })
   await assert.rejects(late, { code: 'not_ready' })
+})
+
+/** The usual thread, which does not end with bodies of `stuck`. */
+function threadStuckWith(stuck: string): URL {
+  const usual = new URL('./decode-thread.ts', import.meta.url)
+  const program = `import { parentPort } from 'node:worker_threads'
+    parentPort.on('message', ({ place }) => { if (place.tenantId === '${stuck}') for (;;); })
+    await import('${usual}')`
+  return new URL(`data:text/javascript,${encodeURIComponent(program)}`)
+}
+
+test('a body whose decoding does not end is refused after a minute, and the next ones are decoded', async () => {
+  const clock = new ManualClock(0)
+  const limited = newDecoder(elapsedMs, { clock, entry: threadStuckWith('spin') })
+  const send = (tenantId: string) => {
+    const job = () => ({ ...(jobs.JSON ?? assert.fail())(), place: { ...place, tenantId } })
+    return limited.decode(tenantId, { bodyBytes: 2 * megabyte, job, release: () => {} })
+  }
+  const first = await send('acme')
+  assert.equal(clock.waiting, 0, 'nothing is left of a body that was decoded')
+  const stuck = assert.rejects(send('spin'), { code: 'body_too_large', message: /takes longer than allowed/ })
+  let next: unknown = null
+  const waiting = send('acme').then((decoded) => {
+    next = decoded
+  })
+  while (clock.waiting === 0) await new Promise(setImmediate)
+  await clock.advance(59_999)
+  assert.equal(next, null)
+  await clock.advance(1)
+  await stuck
+  await waiting
+  assert.deepEqual(next, first)
+  await limited.close()
+  assert.equal(clock.waiting, 0)
 })

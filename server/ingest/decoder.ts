@@ -4,11 +4,12 @@
 // has a dozen steps that each wait for the loop. A compressed body that claims to be small and is not, and
 // a small one whose rows are large, go to the thread as soon as that is known; for a while so do the next
 // ones of its organisation. The thread is started when it is first needed and keeps no data. If it ends
-// without a result, for example because memory ran out, only its current body is refused; the next body
-// starts another thread.
+// without a result, for example because memory ran out, or takes too long, only its current body is refused;
+// the next body starts another thread.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/app-error.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { type DecodedBody, type DecodeJob, runDecodeWithin } from './decode-job.ts'
@@ -41,6 +42,12 @@ const jsonFactor = 2
 /** Decoding 16 MB of JSON takes 150 MB, and settings allow bodies of 256 MB. */
 const threadMemoryMb = 1024
 
+/**
+ * Longest time for a body, milliseconds: 256 MB of JSON take a fifth of it on an idle core. A body for which
+ * the decoder does not end would otherwise keep all later ones waiting.
+ */
+const threadLimitMs = 60_000
+
 /** A body that waits for its turn. */
 export interface Undecoded {
   /** What the body claims to have uncompressed, bytes. */
@@ -62,6 +69,10 @@ interface DecoderOptions {
   readonly thread: ThreadTurns
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
+  /** Measures the time limit of a body. Default: the system clock, whatever clock the service uses. */
+  readonly clock?: Pick<Clock, 'sleep'>
+  /** The program of the thread. */
+  readonly entry?: URL
 }
 
 /** A body that claimed to be small and was not, or whose rows were large. */
@@ -149,6 +160,7 @@ export class Decoder {
       answered.signal.addEventListener('abort', () =>
         worker.off('message', resolve).off('error', fail).off('exit', fail),
       )
+      void this.#stopLate(worker, answered.signal, reject)
       worker.ref()
       worker.postMessage(job)
     }).finally(() => {
@@ -156,6 +168,21 @@ export class Decoder {
       // An idle thread must not keep the process running.
       worker.unref()
     })
+  }
+
+  /**
+   * Stops the thread where the body takes too long, and fails the body. Its memory is not used again: the
+   * thread may still be reading it.
+   */
+  async #stopLate(worker: Worker, answered: AbortSignal, fail: (error: AppError) => void): Promise<void> {
+    const { clock = systemClock } = this.#options
+    await clock.sleep(threadLimitMs, answered)
+    if (answered.aborted) return
+    if (this.#worker === worker) this.#worker = null
+    this.#memory = new SharedArrayBuffer(0)
+    worker.terminate().catch(() => undefined)
+    const sentence = 'Reading the body takes longer than allowed; send smaller bodies.'
+    fail(new AppError('body_too_large', { sentence }))
   }
 
   /** Returns the error for the body with which the thread ended. */
@@ -168,7 +195,7 @@ export class Decoder {
   }
 
   #start(): Worker {
-    const entry = new URL('./decode-thread.ts', import.meta.url)
+    const entry = this.#options.entry ?? new URL('./decode-thread.ts', import.meta.url)
     const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb } })
     this.#worker = worker
     // The job that waits receives the error; without a listener it would end the process.

@@ -81,12 +81,14 @@ class Blocks {
 
   /** Returns one buffer of the pool that begins with the body; keeps nothing here. */
   take(): Buffer {
-    const blocks = this.#blocks.splice(0)
-    const [only] = blocks
-    if (only !== undefined && blocks.length === 1) return only
+    const [only] = this.#blocks
+    if (only !== undefined && this.#blocks.length === 1) {
+      this.#blocks.pop()
+      return only
+    }
     const whole = pool.lend(this.#length)
     let at = 0
-    for (const block of blocks) {
+    for (const block of this.#blocks.splice(0)) {
       at += block.copy(whole, at, 0, this.#length - at)
       pool.giveBack(block)
     }
@@ -191,9 +193,14 @@ export function readBody(
     payload.on('data', onData)
     payload.once('end', () => {
       if (isOver) return
-      end()
       reservation.isWhole()
-      whole = new IngestBody(blocks.take(), blocks.length, reservation)
+      try {
+        whole = new IngestBody(blocks.take(), blocks.length, reservation)
+      } catch (error) {
+        // There may be no memory for it; here an error would end the process.
+        return refuse(new AppError('overloaded', { cause: error, retryAfterSeconds: 1 }))
+      }
+      end()
       resolve(whole)
     })
     // Also where the sender disconnects.

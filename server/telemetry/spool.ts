@@ -5,7 +5,7 @@
 // empty files stay, until the spool is closed or the folder is opened again.
 
 import { mkdirSync, rmSync } from 'node:fs'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { type FileHandle, open, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Whether a descriptor can be opened again by its path after the name is removed. */
@@ -88,7 +88,7 @@ export class Spool {
 /** The descriptor was the last reference to the bytes, so they are freed even where closing fails. */
 async function discard({ handle, path }: SpoolFile): Promise<void> {
   await handle.close().catch(() => undefined)
-  if (!hasNamelessFiles) rmSync(path, { force: true })
+  if (!hasNamelessFiles) await rm(path, { force: true })
 }
 
 /** Writes into an empty file. The system may write less than it was given. */

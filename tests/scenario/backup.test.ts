@@ -5,7 +5,16 @@
 
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { restoreBackup, settleRestore } from '../../server/backup/restore.ts'
@@ -266,10 +275,13 @@ describe('a backup', () => {
       const command = startLethe(dirs, /^The service has stopped/, 'backup', 'create')
       await service.standing
       await service.kill()
+      const left = join(dirs.dataDir, 'control-copy.db')
+      writeFileSync(left, 'a copy of the control plane that was not complete')
       // The command leaves the folder to the restarted service.
       await command.saying
       const again = await serveInChild(dirs, { standStill: next })
       await again.ready
+      assert.equal(existsSync(left), false)
       const { code, err } = await command.ended
       assert.equal(code, status === 'ready' ? 0 : 1, err)
       if (status === 'failed') assert.match(err, /The process ended while the backup was taken\.$/m)

@@ -17,6 +17,27 @@ interface CallRule {
 const isTime = (path: string) =>
   isTest(path) || path === 'server/core/clock.ts' || path === 'console/src/clock.ts'
 
+/** Files that use them at the start and at the end only, or for files of the machine and of the program. */
+const synchronousFiles: readonly string[] = [
+  'server/app.ts',
+  'server/app/instance.ts',
+  'server/app/wire-disk.ts',
+  'server/audit/key-seal.ts',
+  'server/backup/restore.ts',
+  'server/config/settings.ts',
+  'server/control/control-address.ts',
+  'server/control/file-copy.ts',
+  'server/control/postgres/url.ts',
+  'server/core/clock.ts',
+  'server/core/process/thread-priority.ts',
+  'server/http/console/console-build.ts',
+  'server/telemetry/chdb.ts',
+  'server/telemetry/disk-sync.ts',
+  'server/telemetry/folder-lock.ts',
+  'server/telemetry/server-settings.ts',
+  'server/telemetry/spool.ts',
+]
+
 const callRules: readonly CallRule[] = [
   {
     use: /\bprocess\.env$/,
@@ -42,6 +63,15 @@ const callRules: readonly CallRule[] = [
     use: /\bconsole\.[^.]+$/,
     except: (path) => /^(?:tests|bench|scripts)\//.test(path),
     reason: 'the service logs through its logger, the command line writes to standard output',
+  },
+  {
+    use: /^fs\.\w+Sync$/,
+    except: (path) =>
+      !path.startsWith('server/') ||
+      isTest(path) ||
+      /^server\/(?:cli|demo)\//.test(path) ||
+      synchronousFiles.includes(path),
+    reason: 'a disk that hangs would stop the event loop; use node:fs/promises, and disk/disk-calls.ts',
   },
   {
     use: /\.(?:transaction|startTransaction)$/,

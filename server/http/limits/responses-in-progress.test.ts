@@ -77,6 +77,14 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
       ),
     ),
   )
+  serve(http, testOperation({ path: '/gone', result: text }), {
+    handle: async ({ caller }) => {
+      worked.push(caller.tenantId)
+      await Promise.all(sockets.map((socket) => socket.destroyed || once(socket, 'close')))
+      worked.push('gone')
+      return { body: { text: 'x'.repeat(largeBytes) } }
+    },
+  })
   const sockets: Socket[] = []
   http.server.on('connection', (socket) => sockets.push(socket))
   const address = await http.listen({ host: '127.0.0.1', port: 0 })
@@ -210,5 +218,16 @@ test('a response that is read leaves nothing', async () => {
   assert.equal(statusCode, 200)
   assert.ok(Number(headers['content-length']) > largeBytes)
   assert.equal(scene.clock.waiting, 0)
+  assert.equal(scene.answers.unreadBytes, 0)
+})
+
+test('a response whose client was gone before it is not counted as unread', async () => {
+  const scene = await sceneOf()
+  const client = connect(scene.port, '127.0.0.1')
+  client.write('GET /gone HTTP/1.1\r\nhost: x\r\nauthorization: Bearer acme\r\n\r\n')
+  while (scene.worked.length === 0) await new Promise(setImmediate)
+  client.destroy()
+  while (scene.worked.length === 1) await new Promise(setImmediate)
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
   assert.equal(scene.answers.unreadBytes, 0)
 })

@@ -123,6 +123,8 @@ export class ResponsesInProgress {
     // Passed to the system completely, or given up.
     reply.raw.once('finish', end)
     reply.raw.once('close', end)
+    // Where the client was gone before, neither comes any more.
+    if (reply.raw.destroyed || reply.request.raw.socket.destroyed) end()
     this.#makeRoom()
     // Most have ended by then.
     setImmediate(() => void this.#watchEnd(answer))
