@@ -100,7 +100,7 @@ export const deletionOperations = {
         example: runningDeletionExample,
       },
     },
-    refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive'],
+    refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive', 'erasing'],
     refusalBodies: { preview_stale: StalePreview },
   }),
   list: operation({
@@ -141,7 +141,7 @@ export const deletionOperations = {
     body: PreviewDeletion,
     bodyExample: previewDeletionExample,
     results: { 200: { body: DeletionPreview, example: deletionPreviewExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
     rate: previewRate,
   }),
   cancel: decision('cancel', {
