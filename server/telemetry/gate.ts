@@ -100,8 +100,8 @@ export class TelemetryGate {
   }
 
   /**
-   * Returns a number that changes with what is hidden: also where a cancelled deletion makes something visible
-   * again. What was read at another number may be incomplete.
+   * Returns a number that changes with what is hidden: also where a cancelled deletion makes something
+   * visible again. What was read at another number may be incomplete.
    */
   visibility(tenantId: string): number {
     return this.hidings(tenantId) + (this.#unhidings.get(tenantId) ?? 0)
