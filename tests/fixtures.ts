@@ -14,6 +14,7 @@ import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/r
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
 import { type TableName, type TableSpec, tables } from '../server/telemetry/schema/tables.ts'
+import { render } from '../server/telemetry/sql.ts'
 import type { SharedTestControl } from './control-plane.ts'
 import { openSharedControlPlane } from './control-planes.ts'
 
@@ -82,6 +83,24 @@ export async function withEngine<T>(folder: string, work: (engine: LocalEngine) 
 /** The port of an engine as single calls, so that a test can replace one of them. */
 export function delegate(engine: TelemetryEngine): TelemetryEngine {
   return delegateTo(async () => engine)
+}
+
+/** The engine with a callback that gets the text of each statement before it is read. */
+export function watchedEngine(
+  engine: TelemetryEngine,
+  beforeRead: (statement: string) => void,
+): TelemetryEngine {
+  return {
+    ...delegate(engine),
+    select(statement, ...given) {
+      beforeRead(render(statement))
+      return engine.select(statement, ...given)
+    },
+    bytes(statement, ...given) {
+      beforeRead(render(statement))
+      return engine.bytes(statement, ...given)
+    },
+  }
 }
 
 function delegateTo(engineOf: () => Promise<TelemetryEngine>): TelemetryEngine {

@@ -29,6 +29,7 @@ export const anomalyOperations = {
     results: {
       200: { body: pageOf(ListedAnomaly), example: { items: [listedAnomalyExample], next_cursor: null } },
     },
+    refusals: ['erasing'],
   }),
   get: operation({
     id: 'getAnomaliesByAnomalyId',
@@ -39,7 +40,7 @@ export const anomalyOperations = {
     summary: 'An anomaly and its context',
     params: AnomalyParams,
     results: { 200: { body: AnomalyWithContext, example: anomalyWithContextExample } },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'erasing'],
   }),
   listVersions: operation({
     id: 'getAnomaliesByAnomalyIdVersions',
@@ -52,7 +53,7 @@ export const anomalyOperations = {
     results: {
       200: { body: pageOf(AnomalyVersion), example: { items: [anomalyVersionExample], next_cursor: null } },
     },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'erasing'],
   }),
   giveFeedback: operation({
     id: 'postAnomaliesByAnomalyIdFeedback',
@@ -65,7 +66,7 @@ export const anomalyOperations = {
     body: GiveFeedback,
     bodyExample: giveFeedbackExample,
     results: { 200: { body: Anomaly, example: judgedAnomalyExample } },
-    refusals: ['not_found', 'held'],
+    refusals: ['not_found', 'held', 'erasing'],
   }),
   listMutes: operation({
     id: 'getAnomaliesMutes',

@@ -106,7 +106,7 @@ export const deletionOperations = {
         example: runningDeletionExample,
       },
     },
-    refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive'],
+    refusals: ['deletion_conflict', 'preview_stale', 'query_too_expensive', 'erasing'],
     refusalBodies: { preview_stale: StalePreview },
     rate: createRate,
   }),
@@ -148,7 +148,7 @@ export const deletionOperations = {
     body: PreviewDeletion,
     bodyExample: previewDeletionExample,
     results: { 200: { body: DeletionPreview, example: deletionPreviewExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
     rate: previewRate,
   }),
   cancel: decision('cancel', {

@@ -124,7 +124,7 @@ export const detectorOperations = {
     body: PreviewDetector,
     bodyExample: previewDetectorExample,
     results: { 200: { body: DetectorPreview, example: detectorPreviewExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
     rate: previewRate,
   }),
   suggest: operation({
@@ -136,7 +136,7 @@ export const detectorOperations = {
     summary: 'Suggest window, schedule and method for a metric',
     query: SuggestQuery,
     results: { 200: { body: DetectorSuggestion, example: suggestionExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
     rate: suggestRate,
   }),
   listMethods: operation({
@@ -161,6 +161,6 @@ export const detectorOperations = {
     results: {
       200: { body: pageOf(MetricChoice), example: { items: metricChoicesExample, next_cursor: null } },
     },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
 } as const

@@ -18,6 +18,7 @@ export const incidentOperations = {
     summary: 'Incidents of your organisation, latest start first',
     query: IncidentListQuery,
     results: { 200: { body: pageOf(Incident), example: { items: [listed], next_cursor: null } } },
+    refusals: ['erasing'],
   }),
   get: operation({
     id: 'getIncidentsByIncidentId',
@@ -28,6 +29,6 @@ export const incidentOperations = {
     summary: 'An incident, its anomalies, where it may have begun, and what happened when',
     params: IncidentParams,
     results: { 200: { body: IncidentWithMembers, example: incidentExample } },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'erasing'],
   }),
 } as const

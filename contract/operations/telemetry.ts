@@ -44,7 +44,7 @@ export const telemetryOperations = {
     summary: 'A metric or a built-in series over time, a point per step',
     query: SeriesQuery,
     results: { 200: { body: SeriesAnswer, example: seriesExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   logs: operation({
     ...shared,
@@ -53,7 +53,7 @@ export const telemetryOperations = {
     summary: 'Log records in the order of time, newest first where nothing else is asked for',
     query: LogQuery,
     results: { 200: { body: LogPage, example: logPageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   logCounts: operation({
     ...shared,
@@ -62,7 +62,7 @@ export const telemetryOperations = {
     summary: 'How many log records match, by severity and time',
     query: LogCountQuery,
     results: { 200: { body: LogCounts, example: logCountsExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   spans: operation({
     ...shared,
@@ -71,7 +71,7 @@ export const telemetryOperations = {
     summary: 'Spans, newest first',
     query: SpanQuery,
     results: { 200: { body: SpanPage, example: spanPageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   trace: operation({
     ...shared,
@@ -81,7 +81,7 @@ export const telemetryOperations = {
     params: TraceParams,
     query: TraceQuery,
     results: { 200: { body: Trace, example: traceExample } },
-    refusals: ['not_found', 'query_too_expensive'],
+    refusals: ['not_found', 'query_too_expensive', 'erasing'],
   }),
   services: operation({
     ...shared,
@@ -90,7 +90,7 @@ export const telemetryOperations = {
     summary: 'Services with telemetry in a time range, by name',
     query: CatalogueQuery,
     results: { 200: { body: ServicePage, example: servicePageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   metrics: operation({
     ...shared,
@@ -99,7 +99,7 @@ export const telemetryOperations = {
     summary: 'Metric names with points in a time range, by name',
     query: CatalogueQuery,
     results: { 200: { body: MetricPage, example: metricPageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   attributes: operation({
     ...shared,
@@ -108,7 +108,7 @@ export const telemetryOperations = {
     summary: 'Names of attributes, or values of one of them, in the newest rows of a time range',
     query: AttributeQuery,
     results: { 200: { body: AttributeNames, example: attributeNamesExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   deploys: operation({
     ...shared,
@@ -119,6 +119,6 @@ export const telemetryOperations = {
       'A deploy is the time from which the telemetry of a service has another `service.version` than just before, in one `deployment.environment.name`. Several versions at once, as in a rolling deploy, are one deploy; going back to an older version is also one. A log event named `deployment` is a deploy as well: it has `service.name`, `service.version` and `deployment.environment.name` in its attributes, or else in its resource. An event with the `deployment.status` `failed` is not a deploy. The previous version is read from the six hours before the range. Computed from the telemetry on request and not stored.',
     query: DeployQuery,
     results: { 200: { body: DeployPage, example: deployPageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
 } as const

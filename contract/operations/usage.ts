@@ -31,7 +31,7 @@ export const usageOperations = {
     tag: 'Usage',
     summary: 'Rows and bytes your organisation stores, per signal and UTC day',
     results: { 200: { body: StorageUsage, example: storageUsageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
   }),
   byService: operation({
     id: 'getUsageStorageServices',
@@ -42,7 +42,7 @@ export const usageOperations = {
     summary: 'Rows and bytes your organisation stores, per service, signal and UTC day',
     query: ServiceStorageQuery,
     results: { 200: { body: ServiceStorage, example: serviceStorageExample } },
-    refusals: ['query_too_expensive'],
+    refusals: ['query_too_expensive', 'erasing'],
     rate: byServiceRate,
   }),
   erased: operation({

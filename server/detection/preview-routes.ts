@@ -26,6 +26,8 @@ interface PreviewRouteOptions {
 
 /** Previews at the same time, over all organisations: each keeps its range in memory. */
 const places = [null, null]
+/** Repeats of a preview during which something was hidden: it takes up to twenty seconds each time. */
+const never = 0
 const rule = { atOnceByOwner: 1, atOnce: places.length, weight: 1, waitingByOwner: 1 }
 
 export function addDetectorPreviewRoutes(
@@ -33,9 +35,10 @@ export function addDetectorPreviewRoutes(
   { clock, evaluations, readerOf }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
-    handle: async ({ caller, query }) => ({
-      body: await suggest(readerOf(caller), query, { clock, evaluations }),
-    }),
+    handle: ({ caller, query }) => {
+      const reader = readerOf(caller)
+      return reader.answer(() => suggest(reader, query, { clock, evaluations }), never)
+    },
   })
 
   const busy = new Set<string>()
@@ -63,8 +66,8 @@ export function addDetectorPreviewRoutes(
             endNs: instantOf(body.range_end, nowNs),
           }
           const reader = readerOf(caller)
-          const preview = await backtest(reader, definition, range, { clock, evaluations })
-          return { body: await previewWithDeploys(reader, definition, preview) }
+          const replay = () => backtest(reader, definition, range, { clock, evaluations })
+          return reader.answer(async () => previewWithDeploys(reader, definition, await replay()), never)
         })
       } finally {
         busy.delete(caller.tenantId)

@@ -126,39 +126,40 @@ function addAnomalyRoutes(http: FastifyInstance, options: DetectionRoutesOptions
       const instant = (moment: Moment | undefined) =>
         moment === undefined ? undefined : instantOf(moment, nowNs)
       const filter = { ...own, range_start: instant(range_start), range_end: instant(range_end) }
-      const rows = await store.listAnomalies(caller.tenantId, {
-        limit: limit + 1,
-        filter,
-        before: readPosition(cursor),
-      })
+      const page = { limit: limit + 1, filter, before: readPosition(cursor) }
       const positionOf = (row: Anomaly) => [row.started_at, row.id]
-      const shown = rows.slice(0, limit)
-      const related = await relatedIdsOf(store, caller.tenantId, shown)
       const reader = readerOf(caller)
-      const deploys = await deploysWith(store, reader, shown)
-      const incidentIds = await incidents.idsOf(reader, shown, nowNs)
-      const listed = (row: Anomaly) => ({
-        ...row,
-        ...deploys.get(row.id),
-        deploy: deploys.get(row.id)?.deploy ?? null,
-        related_ids: related.get(row.id) ?? [],
-        incident_id: incidentIds.get(row.id) ?? null,
+      return reader.answer(async () => {
+        const rows = await store.listAnomalies(caller.tenantId, page)
+        const shown = rows.slice(0, limit)
+        const related = await relatedIdsOf(store, caller.tenantId, shown)
+        const deploys = await deploysWith(store, reader, shown)
+        const incidentIds = await incidents.idsOf(reader, shown, nowNs)
+        const listed = (row: Anomaly) => ({
+          ...row,
+          ...deploys.get(row.id),
+          deploy: deploys.get(row.id)?.deploy ?? null,
+          related_ids: related.get(row.id) ?? [],
+          incident_id: incidentIds.get(row.id) ?? null,
+        })
+        return pageOfRows(rows, limit, positionOf, listed)
       })
-      return { body: pageOfRows(rows, limit, positionOf, listed) }
     },
   })
 
   serve(http, anomalyOperations.get, {
     handle: async ({ caller, params }) => {
-      const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)
-      if (anomaly === null) throw new AppError('not_found')
-      const reader = readerOf(caller)
-      const context = await contextOf(store, reader, anomaly)
-      const deploy = (await deploysWith(store, reader, [anomaly])).get(anomaly.id)
-      const related_ids = context.related.anomalies.map(({ id }) => id)
-      const incident_id = (await incidents.idsOf(reader, [anomaly], clock.nowNs())).get(anomaly.id) ?? null
-      const shown = { ...anomaly, ...deploy, deploy: deploy?.deploy ?? null, related_ids, incident_id }
-      return { body: { ...shown, context } }
+      const [reader, nowNs] = [readerOf(caller), clock.nowNs()]
+      return reader.answer(async () => {
+        const anomaly = await store.findAnomaly(caller.tenantId, params.anomaly_id)
+        if (anomaly === null) throw new AppError('not_found')
+        const context = await contextOf(store, reader, anomaly)
+        const deploy = (await deploysWith(store, reader, [anomaly])).get(anomaly.id)
+        const related_ids = context.related.anomalies.map(({ id }) => id)
+        const incident_id = (await incidents.idsOf(reader, [anomaly], nowNs)).get(anomaly.id) ?? null
+        const shown = { ...anomaly, ...deploy, deploy: deploy?.deploy ?? null, related_ids, incident_id }
+        return { ...shown, context }
+      })
     },
   })
 }

@@ -43,6 +43,8 @@ export interface Answer<Body> {
   readonly status?: number
   readonly headers?: Readonly<Partial<Record<ResponseHeader | 'content-security-policy', string>>>
   readonly body: Body
+  /** Called before the response is sent, when its JSON is written. Throws where it may no longer be sent. */
+  readonly requireCurrent?: () => void
   /** A page that is sent in place of the body, where the operation declares one. */
   readonly html?: string
   /** A body that is not JSON, sent while it is produced. */
@@ -163,7 +165,7 @@ function sender({ id, results }: Operation): Send {
     ]),
   )
   const [only] = declared.size === 1 ? declared.keys() : []
-  return async (reply, { body, headers = {}, html, status = only, stream }, turn) => {
+  return async (reply, { body, headers = {}, html, requireCurrent, status = only, stream }, turn) => {
     const form = status === undefined ? undefined : declared.get(status)
     if (status === undefined || form === undefined)
       throw new Error(`${id} does not declare this status: ${status}.`)
@@ -172,7 +174,9 @@ function sender({ id, results }: Operation): Send {
     if (stream !== undefined) return reply.type(form.type).send(stream)
     if (html !== undefined) return reply.type('text/html; charset=utf-8').send(html)
     if (body === undefined) return reply.send()
-    return reply.type('application/json; charset=utf-8').send(await form.write(body, turn))
+    const written = await form.write(body, turn)
+    requireCurrent?.()
+    return reply.type('application/json; charset=utf-8').send(written)
   }
 }
 

@@ -93,6 +93,12 @@ function addRoutes(): void {
       return { body: { name: JSON.stringify([query, body]) } }
     },
   })
+  const lateAnswer = {
+    body: { name: 'no longer to be seen' },
+    requireCurrent: () => {
+      throw new AppError('erasing', { retryAfterSeconds: 1 })
+    },
+  }
   const failures: Record<string, () => unknown> = {
     plain: () => new Error(innerMessage),
     typed: () => Object.assign(new TypeError(innerMessage), { statusCode: 500 }),
@@ -109,6 +115,7 @@ function addRoutes(): void {
     handle: async ({ params }) => {
       const thrown = failures[params.kind]?.()
       if (params.kind === 'shape') return { body: thrown as z.output<typeof Thing> }
+      if (params.kind === 'late') return lateAnswer
       throw thrown
     },
   })
@@ -397,6 +404,9 @@ describe('failures', () => {
     assert.equal(overloaded.headers['retry-after'], '7')
     assert.doesNotMatch(overloaded.body, /control\.internal/)
     assert.equal((await ask({ url: '/failures/worded' })).json().detail, 'There is no such thing.')
+    const late = await ask({ url: '/failures/late' })
+    assert.deepEqual([late.statusCode, late.json().code, late.headers['retry-after']], [503, 'erasing', '1'])
+    assert.ok(!late.body.includes('no longer to be seen'), 'what was written is not sent')
   })
 })
 

@@ -7,13 +7,13 @@ import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { Role } from '../../contract/role.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
-import { engineOfFile } from '../../tests/fixtures.ts'
+import { engineOfFile, watchedEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import type { StatementLimits } from '../telemetry/engine.ts'
+import type { StatementLimits, TelemetryEngine } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { signals, type TableName, tables } from '../telemetry/schema/tables.ts'
@@ -40,14 +40,14 @@ async function findCaller(secret: string): Promise<Caller | null> {
   }
 }
 
-function open(limits?: StatementLimits): FastifyInstance {
+function open(limits?: StatementLimits, from: TelemetryEngine = engine): FastifyInstance {
   const made = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
     authenticate: byAccessToken(findCaller),
     isReady: () => true,
   })
-  addQueryRoutes(made, (caller) => new TenantReader(engine, caller, gate), clock, limits)
+  addQueryRoutes(made, (caller) => new TenantReader(from, caller, gate), clock, limits)
   return made
 }
 
@@ -1110,5 +1110,31 @@ test('every table is covered by the rows above', async () => {
       from(name),
     )
     assert.ok(rows.length > 0, name)
+  }
+})
+
+test('a series has no value that is hidden while its names are looked up', async () => {
+  const point = { MetricName: 'in.flight', TimeUnix: at(30), Value: 4711 }
+  await insertForBoth('otel_metrics_gauge', [point])
+  const hide = { id: 'del_8', signals, range: { startNs: null, endNs: null } }
+  let lookups = 0
+  const watched = open(
+    undefined,
+    watchedEngine(engine, (statement) => {
+      if (statement.includes('AS known') && ++lookups === 2) gate.hide('acme', hide)
+    }),
+  )
+  const read = async (secret = 'acme.viewer') =>
+    (await ask('/telemetry/series', { metric_key: 'in.flight', group_by: 'nobody' }, secret, watched)).text
+  try {
+    assert.match(await read(), /4711/)
+    const during = await read()
+    assert.ok(lookups > 2, 'it was read again')
+    assert.doesNotMatch(during, /4711/)
+    assert.match(during, /Nothing in this range is named/)
+    assert.match(await read('zeta.viewer'), /4711/)
+  } finally {
+    gate.unhide('acme', 'del_8')
+    await watched.close()
   }
 })

@@ -15,72 +15,50 @@ import { interactiveLimits, type ReadLimits } from './search.ts'
 import { answerSeries } from './series-answer.ts'
 import { listSpans, readTrace } from './traces.ts'
 
+/** Reads for one request. */
+type Read<T> = (reader: TenantReader, nowNs: bigint, limits: ReadLimits) => Promise<T>
+
 export function addQueryRoutes(
   http: FastifyInstance,
   readerOf: (caller: Caller) => TenantReader,
   clock: Clock,
   limits: ReadLimits = interactiveLimits,
 ): void {
+  const answer = <T>(caller: Caller, read: Read<T>) => {
+    const [reader, nowNs, own] = [readerOf(caller), clock.nowNs(), timed(limits, clock)]
+    return reader.answer(() => read(reader, nowNs, own))
+  }
+
   serve(http, telemetryOperations.series, {
-    handle: async ({ caller, query }) => ({
-      body: await answerSeries(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) =>
+      answer(caller, (reader, ...given) => answerSeries(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.logs, {
-    handle: async ({ caller, query }) => ({
-      body: await listLogs(readerOf(caller), query, clock.nowNs(), timed(limits, clock)),
-    }),
+    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listLogs(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.logCounts, {
-    handle: async ({ caller, query }) => ({
-      body: await countLogs(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) => answer(caller, (reader, ...given) => countLogs(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.spans, {
-    handle: async ({ caller, query }) => ({
-      body: await listSpans(readerOf(caller), query, clock.nowNs(), timed(limits, clock)),
-    }),
+    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listSpans(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.trace, {
-    handle: async ({ caller, params, query }) => ({
-      body: await readTrace(readerOf(caller), params.trace_id, query, timed(limits, clock)),
-    }),
+    handle: ({ caller, params, query }) =>
+      answer(caller, (reader, _, own) => readTrace(reader, params.trace_id, query, own)),
   })
-  addCatalogueRoutes(http, readerOf, clock, limits)
-}
-
-function addCatalogueRoutes(
-  http: FastifyInstance,
-  readerOf: (caller: Caller) => TenantReader,
-  clock: Clock,
-  limits: ReadLimits,
-): void {
   serve(http, telemetryOperations.services, {
-    handle: async ({ caller, query }) => ({
-      body: await listServices(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) =>
+      answer(caller, (reader, ...given) => listServices(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.metrics, {
-    handle: async ({ caller, query }) => ({
-      body: await listMetrics(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listMetrics(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.attributes, {
-    handle: async ({ caller, query }) => ({
-      body: await listAttributes(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) =>
+      answer(caller, (reader, ...given) => listAttributes(reader, query, ...given)),
   })
-
   serve(http, telemetryOperations.deploys, {
-    handle: async ({ caller, query }) => ({
-      body: await listDeploys(readerOf(caller), query, clock.nowNs(), limits),
-    }),
+    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listDeploys(reader, query, ...given)),
   })
 }
 

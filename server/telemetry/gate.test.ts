@@ -130,6 +130,40 @@ describe('what is hidden and unknown', () => {
     assert.deepEqual(gate.hidden('own'), [])
   })
 
+  test('the number of what is visible changes with each hiding and each showing, of its organisation', () => {
+    const gate = new TelemetryGate()
+    const seen = [gate.visibility('own')]
+    for (const id of ['del_1', 'del_2']) {
+      gate.hide('own', selection(id, allTime))
+      seen.push(gate.visibility('own'))
+      gate.unhide('own', id)
+      seen.push(gate.visibility('own'))
+    }
+    assert.equal(new Set(seen).size, 5)
+    assert.equal(gate.visibility('neighbour'), seen[0])
+  })
+
+  test('reads during which something is hidden are repeated, and refused after some repeats', async () => {
+    const gate = new TelemetryGate()
+    let reads = 0
+    const hidingIn = (times: number) => async () => {
+      if (reads++ < times) gate.hide('own', selection('del_1', allTime))
+      return gate.hidden('own').length
+    }
+    assert.equal(await gate.together('own', hidingIn(5)), 1)
+    assert.equal(reads, 6)
+    reads = 0
+    const refusal = { code: 'erasing', retryAfterSeconds: 1 }
+    await assert.rejects(gate.together('own', hidingIn(6)), refusal)
+    assert.equal(reads, 6)
+    reads = 0
+    await assert.rejects(gate.together('own', hidingIn(1), 0), refusal)
+    assert.equal(reads, 1, 'not repeated where the caller says so')
+    reads = 0
+    assert.equal(await gate.together('neighbour', hidingIn(9)), 1)
+    assert.equal(reads, 1)
+  })
+
   test('erased time stays unknown after it is no longer hidden, by signal and by organisation', () => {
     const gate = new TelemetryGate()
     const asked = between(0n, 100n)

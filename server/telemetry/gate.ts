@@ -4,6 +4,7 @@
 // (fences.ts), each with an epoch; readers, the writer and the detectors ask the gate and never change it. It
 // is kept in memory, and loaded from the control plane before the service is ready.
 
+import { AppError } from '../core/app-error.ts'
 import { OutermostRanges } from '../core/outermost-ranges.ts'
 import { overlaps, type TimeRange, touches } from '../core/time-range.ts'
 import type { TenantPlace } from './engine.ts'
@@ -27,11 +28,18 @@ export type FenceChange =
   | { readonly kind: FenceKind; readonly tenantId: string; readonly end: Selection['id'] }
   | { readonly kind: 'closed'; readonly placement: number; readonly isClosed: boolean }
 
+/**
+ * How often reads are repeated. Each takes as long as the first, so an organisation that erases without a
+ * pause would use the engine for ever and never get an answer.
+ */
+const repeatsUsually = 5
+
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
   readonly #hidden = new Map<string, Selection[]>()
   readonly #hidings = new Map<string, number>()
+  readonly #unhidings = new Map<string, number>()
   readonly #onHide: ((tenantId: string) => void)[] = []
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, ErasedSelections>()
@@ -89,6 +97,29 @@ export class TelemetryGate {
 
   unhide(tenantId: string, id: string): void {
     take(this.#hidden, tenantId, id)
+    this.#unhidings.set(tenantId, (this.#unhidings.get(tenantId) ?? 0) + 1)
+  }
+
+  /**
+   * Returns a number that changes with what is hidden: also where a cancelled deletion makes something
+   * visible again. What was read at another number may be incomplete.
+   */
+  visibility(tenantId: string): number {
+    return this.hidings(tenantId) + (this.#unhidings.get(tenantId) ?? 0)
+  }
+
+  /**
+   * Runs reads whose results are combined, again where something was hidden before the last one ended: so the
+   * result never contains what was hidden before it is returned. Throws `erasing` where that happens more
+   * than `repeatsMax` times.
+   */
+  async together<T>(tenantId: string, read: () => Promise<T>, repeatsMax = repeatsUsually): Promise<T> {
+    for (let repeats = 0; repeats <= repeatsMax; repeats++) {
+      const hidings = this.hidings(tenantId)
+      const result = await read()
+      if (this.hidings(tenantId) === hidings) return result
+    }
+    throw hiddenMeanwhile()
   }
 
   hidden(tenantId: string): readonly Selection[] {
@@ -259,6 +290,14 @@ class ErasedSelections {
 
 function includesAll(wide: readonly Signal[], narrow: readonly Signal[]): boolean {
   return narrow.every((signal) => wide.includes(signal))
+}
+
+/** The refusal where telemetry was hidden while an answer with it was computed. */
+export function hiddenMeanwhile(): AppError {
+  return new AppError('erasing', {
+    sentence: 'Telemetry was erased while it was read; repeat after Retry-After.',
+    retryAfterSeconds: 1,
+  })
 }
 
 const setterOf = { hidden: 'hide', fenced: 'fence', erased: 'markErased', late: 'refuseLate' } as const

@@ -291,3 +291,44 @@ test('hiding something of a neighbour repeats no read', async () => {
   assert.equal(await count(readerOf(own, gate, engine)), times.length)
   assert.equal(reads(), 1)
 })
+
+test('reads of an organisation that erases without a pause end with a refusal, also inside one another', async () => {
+  const gate = new TelemetryGate()
+  const { engine, reads } = interrupted(() => gate.hide('own', selection({ startNs, endNs: startNs + 1n })))
+  const reader = readerOf(own, gate, engine)
+  await assert.rejects(
+    reader.together(() => reader.together(() => count(reader))),
+    { code: 'erasing', retryAfterSeconds: 1 },
+  )
+  assert.equal(reads(), 6)
+  assert.equal(await count(readerOf(neighbour, gate, engine)), times.length)
+})
+
+test('a body that was read before something was hidden is refused when it is sent', async () => {
+  const gate = new TelemetryGate()
+  const [mine, theirs] = [readerOf(own, gate), readerOf(neighbour, gate)]
+  const answers = await Promise.all([mine, theirs].map((reader) => reader.answer(() => count(reader))))
+  for (const { body, requireCurrent } of answers) {
+    assert.equal(body, times.length)
+    requireCurrent()
+  }
+  gate.hide('own', selection({ startNs: null, endNs: null }))
+  assert.throws(() => answers[0]?.requireCurrent(), { code: 'erasing' })
+  answers[1]?.requireCurrent()
+  const again = await mine.answer(() => count(mine))
+  again.requireCurrent()
+  assert.equal(again.body, 0)
+})
+
+test('reads of an answer are repeated where something is hidden while it waits for something else', async () => {
+  const gate = new TelemetryGate()
+  const reader = readerOf(own, gate)
+  const seen: number[] = []
+  const { body } = await reader.answer(async () => {
+    seen.push(await count(reader))
+    await Promise.resolve()
+    if (seen.length === 1) gate.hide('own', selection({ startNs: null, endNs: startNs + 20n * secondNs }))
+    return seen.at(-1)
+  })
+  assert.deepEqual([body, seen], [40, [60, 40]])
+})

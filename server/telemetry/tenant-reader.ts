@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
-import type { TelemetryGate } from './gate.ts'
+import { hiddenMeanwhile, type TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
 
@@ -31,6 +31,13 @@ export interface TableSelect {
    * chooses an order by the sizes of columns, which takes longer than reading a window.
    */
   readonly isOrdered?: boolean
+}
+
+/** The body of a response. */
+interface TenantAnswer<Body> {
+  readonly body: Body
+  /** Called when the body is written. */
+  readonly requireCurrent: () => void
 }
 
 /** Table names, other databases, and functions that read from elsewhere. */
@@ -82,7 +89,8 @@ export class TenantReader {
   /**
    * Returns the rows of a statement. Use `from(table, ...conditions)` in place of a table. Conditions given
    * there reach the sort key, so put the time range there. A read that was running when something was hidden
-   * is repeated, so a result never contains what was hidden before it is returned.
+   * is repeated, so a result never contains what was hidden before it is returned. Whoever reads or waits for
+   * something else afterwards does both in {@link together} or {@link answer}.
    */
   rows<T>(build: (from: From) => Sql, limits?: StatementLimits): Promise<T[]> {
     return this.#visible(build, (statement) => this.#engine.select<T>(statement, limits, this.share))
@@ -93,16 +101,23 @@ export class TenantReader {
     return this.#visible(build, (statement) => this.#engine.bytes(statement, limits, this.share))
   }
 
+  /** Runs several reads whose results are combined; see {@link TelemetryGate.together}. */
+  together<T>(read: () => Promise<T>, repeatsMax?: number): Promise<T> {
+    return this.gate.together(this.place.tenantId, read, repeatsMax)
+  }
+
   /**
-   * Runs several reads whose results are combined: repeats all of them where something was hidden before the
-   * last one ended.
+   * Runs all reads of an HTTP response together. Writing a large body takes time as well, so `requireCurrent`
+   * throws `erasing` where something was hidden after the reads.
    */
-  async together<T>(read: () => Promise<T>): Promise<T> {
-    for (;;) {
-      const hidings = this.gate.hidings(this.place.tenantId)
-      const answer = await read()
-      if (this.gate.hidings(this.place.tenantId) === hidings) return answer
+  async answer<T>(read: () => Promise<T>, repeatsMax?: number): Promise<TenantAnswer<T>> {
+    const { tenantId } = this.place
+    const readAt = async () => ({ body: await read(), hidings: this.gate.hidings(tenantId) })
+    const { body, hidings } = await this.together(readAt, repeatsMax)
+    const requireCurrent = () => {
+      if (this.gate.hidings(tenantId) !== hidings) throw hiddenMeanwhile()
     }
+    return { body, requireCurrent }
   }
 
   #visible<T>(build: (from: From) => Sql, read: (statement: Sql) => Promise<T>): Promise<T> {

@@ -32,13 +32,15 @@ export function addUsageRoutes(http: FastifyInstance, deps: UsageDeps): void {
     handle: async ({ caller }) => {
       const nowMs = clock.nowMs()
       const kept = await keptFor(caller.tenantId, nowMs)
-      return { body: await readStorage(readerOf(caller), weighRows, { keptFor: kept, nowMs }) }
+      const reader = readerOf(caller)
+      return reader.answer(() => readStorage(reader, weighRows, { keptFor: kept, nowMs }))
     },
   })
   serve(http, usageOperations.byService, {
-    handle: async ({ caller, query }) => ({
-      body: await readServiceStorage(readerOf(caller), weighRows, query, clock.nowMs()),
-    }),
+    handle: async ({ caller, query }) => {
+      const [reader, nowMs] = [readerOf(caller), clock.nowMs()]
+      return reader.answer(() => readServiceStorage(reader, weighRows, query, nowMs))
+    },
   })
   serve(http, usageOperations.erased, {
     handle: async ({ caller, query }) => ({

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { DeletionPreview } from '../../../contract/deletion/requests.ts'
-import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { openStores, type Stores, watchedEngine } from '../../../tests/fixtures.ts'
 import { derivedStores } from '../../app/derived-stores.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
@@ -208,6 +208,52 @@ test('what another deletion has hidden is neither counted nor named, nor part of
   assert.deepEqual([preview.rows, preview.work.partitions_dropped], [5, 1])
   assert.ok(!JSON.stringify(preview).includes('secret project'))
   assert.equal(preview.signals[1]?.first, '2026-01-12T00:00:00Z')
+})
+
+test('what another deletion hides during a preview is neither counted nor named', async () => {
+  for (const place of [own, neighbour]) {
+    await insert(place, 'otel_logs', monday, 10, 'secret project')
+    await insert(place, 'otel_logs', monday + weekNs, 5)
+  }
+  const hidden = { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: monday + weekNs } } as const
+  const before = await previewsWith().create(own, all)
+  assert.deepEqual([before.rows, before.signals[1]?.services], [15, ['secret project', 'shop']])
+  let isNamed = false
+  const engine = watchedEngine(stores.engine, (statement) => {
+    if (statement.includes('AS services') && !isNamed) gate.hide('own', hidden)
+    isNamed ||= statement.includes('AS services')
+  })
+  const counted = await previewsWith({ engine }).create(own, all)
+  assert.deepEqual([counted.rows, counted.signals[1]?.services], [5, ['shop']])
+
+  gate.unhide('own', 'del_1')
+  const late: DerivedStore = {
+    ...derivedStoreOfNothing,
+    preview: async () => {
+      gate.hide('own', hidden)
+      late.preview = async () => ({})
+      return {}
+    },
+  }
+  const answered = await previewsWith({ derivedStores: [late] }).create(own, all)
+  assert.deepEqual([answered.rows, answered.signals[1]?.services], [5, ['shop']])
+  assert.equal((await previewsWith().create(neighbour, all)).rows, 15)
+})
+
+test('a stale preview says nothing of what another deletion hides during the comparison', async () => {
+  await insertForBoth('otel_logs', monday, 5000)
+  const { preview_id } = await previewsWith().create(own, all)
+  await insertForBoth('otel_logs', monday + weekNs, 2000)
+  const hidden = { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: monday + weekNs } } as const
+  const late: DerivedStore = {
+    ...derivedStoreOfNothing,
+    preview: async () => {
+      if (gate.hidden('own').length === 0) gate.hide('own', hidden)
+      return {}
+    },
+  }
+  const previews = previewsWith({ derivedStores: [late] })
+  await assert.rejects(previews.check(own, preview_id, all), /has 2000 now/)
 })
 
 test('the hundred busiest services are named over all tables of a signal, and all are counted', async () => {

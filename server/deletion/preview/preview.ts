@@ -64,12 +64,18 @@ export class Previews {
   }
 
   /** Counts the selection and stores the counts. Also removes expired previews of every organisation. */
-  async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
+  create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
+    const reader = this.#reader(place)
+    // A preview that is counted again leaves the first counts behind until they expire.
+    return reader.together(() => this.#create(place, selection, reader))
+  }
+
+  async #create(place: PreviewAsker, selection: DeletionSelection, reader: TenantReader): Promise<Preview> {
     const { activeHolds, approvalCause, clock, control, derivedStores, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
     const weights = await weighRows(place)
-    const counted = await countSelection(this.#reader(place), { ...selection, held }, weights)
+    const counted = await countSelection(reader, { ...selection, held }, weights)
     const derived = { ...nothingDerived }
     for (const store of derivedStores) Object.assign(derived, await store.preview(tenantId, selection))
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
@@ -132,10 +138,14 @@ export class Previews {
     }
     if (row.selection_hash !== hashOf(selectionText(selection))) throw ofAnotherSelection(previewId)
     const before: RowCounts = JSON.parse(row.row_counts)
-    const now = await countRows(this.#reader(place), selection)
-    if (differenceOf(before, now) <= toleranceOf(totalOf(before))) return
-    const moved = `The selection had ${totalOf(before)} rows when it was previewed and has ${totalOf(now)} now`
-    throw await this.#stale(place, selection, moved)
+    const reader = this.#reader(place)
+    const stale = await reader.together(async () => {
+      const now = await countRows(reader, selection)
+      if (differenceOf(before, now) <= toleranceOf(totalOf(before))) return null
+      const moved = `The selection had ${totalOf(before)} rows when it was previewed and has ${totalOf(now)} now`
+      return this.#stale(place, selection, moved)
+    })
+    if (stale !== null) throw stale
   }
 
   async #stale(place: PreviewAsker, selection: DeletionSelection, what: string): Promise<AppError> {

@@ -154,6 +154,25 @@ test('a verdict that replaces another leaves the first one readable until the ho
   assert.deepEqual(await versions(), [])
 })
 
+test('a version that is hidden while it is read is not returned, and a neighbour’s is', async () => {
+  const gate = new TelemetryGate()
+  const watching = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
+  const ids = new Map<string, string>()
+  for (const { tenantId } of [acme, globex]) {
+    await run(await create(tenantId === 'acme' ? acme : globex), [finding(0, 10)])
+    const [anomaly] = await anomalies(tenantId)
+    ids.set(tenantId, anomaly?.id ?? '')
+    await place(undefined, undefined, tenantId)
+    const giving = [tenantId, anomaly?.id ?? ''] as const
+    await store.feedback.giveFeedback(...giving, { verdict: 'real' }, tokenNamed('ann'))
+  }
+  const read = (tenantId: string) => watching.listVersions(tenantId, ids.get(tenantId) ?? '')
+  assert.deepEqual([(await read('acme')).length, (await read('globex')).length], [1, 1])
+  const [mine, theirs] = [read('acme'), read('globex')]
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } })
+  assert.deepEqual([(await mine).length, (await theirs).length], [0, 1])
+})
+
 test('a run that updates a held anomaly keeps the version from when the hold was placed, once', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10, { value: 0.5 })])

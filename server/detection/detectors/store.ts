@@ -269,10 +269,15 @@ export class DetectionStore {
   }
 
   /**
-   * By start, latest first. An index has this order, by organisation and by detector. That of the
-   * organisation has everything that filters compare, so a row that does not match is not read.
+   * By start, latest first. Never contains what was hidden before it is returned. An index has this order, by
+   * organisation and by detector. That of the organisation has everything that filters compare, so a row that
+   * does not match is not read.
    */
-  async listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
+  listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
+    return this.#gate.together(tenantId, () => this.#listAnomalies(tenantId, page))
+  }
+
+  async #listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
     const { filter, before } = page
     const { detector_id: detectorId, range_end: endNs, range_start: startNs } = filter
     let query = this.#visibleAnomalies(tenantId, detectorId)
@@ -295,9 +300,12 @@ export class DetectionStore {
     return rows.map((row) => toAnomaly(row, this.#gate.hidden(tenantId)))
   }
 
-  async findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
-    const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
+  /** Null also where it was hidden before this returns. */
+  findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
+    return this.#gate.together(tenantId, async () => {
+      const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
+      return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
+    })
   }
 
   /**
@@ -307,8 +315,8 @@ export class DetectionStore {
     tenantId: string,
     id: string,
   ): Promise<(Omit<KeptVersion, 'row'> & { anomaly: Anomaly })[]> {
-    const hidden = this.#gate.hidden(tenantId)
     const versions = await readVersions(this.#control, tenantId, id)
+    const hidden = this.#gate.hidden(tenantId)
     return versions
       .filter(({ row }) => hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'))
       .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { IncidentWithMembers } from '../../../contract/detection/incidents.ts'
+import { watchedEngine } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -306,6 +307,52 @@ test('hidden spans are no evidence, while the anomalies of logs stay', async () 
   const why = (await found('inc_a')).origin.why.join(' ')
   assert.doesNotMatch(why, /began in payments/)
   assert.match(why, /There are no spans of that time/)
+})
+
+test('what was read while a deletion hid it is read again once that deletion is cancelled', async () => {
+  await recordFailure()
+  await fixture.control
+    .updateTable('anomalies')
+    .set({ signal: 'logs' } as object)
+    .execute()
+  const seen = await found('inc_a')
+  gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } })
+  assert.match((await found('inc_a')).origin.why.join(' '), /There are no spans of that time/)
+  gate.unhide('acme', 'del_1')
+  assert.deepEqual(await found('inc_a'), seen)
+})
+
+test('ids of incidents do not follow calls that are hidden while surroundings are read', async () => {
+  const failure = async (place: TenantPlace, prefix: string) => {
+    await insertFixture(engine, place, 'otel_traces', [...requests(-60, 0), ...requests(0, 30, true)])
+    await record(
+      place,
+      { id: `${prefix}a`, service: 'storefront', from: 0, until: 60 },
+      { id: `${prefix}b`, service: 'payments', from: 20, until: 60 },
+    )
+  }
+  await failure(acme, '')
+  await failure(globex, 'g')
+  await fixture.control
+    .updateTable('anomalies')
+    .set({ signal: 'logs' } as object)
+    .execute()
+  assert.deepEqual(await idsOf(['ano_a', 'ano_b']), ['inc_a', 'inc_a'], 'their calls are visible')
+  incidents = new Incidents(store, new SurroundingsReader(gate), () => 0)
+  const hide = { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } } as const
+  let isHidden = false
+  engine = watchedEngine(fixture.engine, (statement) => {
+    // Deploys are read after the spans.
+    if (!isHidden && statement.includes('deployment.environment')) gate.hide('acme', hide)
+    isHidden = gate.hidden('acme').length > 0
+  })
+  try {
+    assert.deepEqual(await idsOf(['ano_a', 'ano_b']), ['inc_a', 'inc_b'])
+    assert.ok(isHidden)
+    assert.deepEqual(await idsOf(['ano_ga', 'ano_gb'], globex), ['inc_ga', 'inc_ga'])
+  } finally {
+    engine = fixture.engine
+  }
 })
 
 test('another organisation finds neither the incident nor its id', async () => {

@@ -124,11 +124,12 @@ export class Incidents {
     nowNs: Ns,
   ): Promise<ReadonlyMap<string, string>> {
     const { tenantId } = reader.place
-    const probe = this.#prober(reader, nowNs, probesOfListed)
     const endNs = latest(0n, ...anomalies.map(({ seen_until }) => nsOf(seen_until))) + reachNs
-    let startNs = earliest(endNs, ...anomalies.map(({ started_at }) => nsOf(started_at))) - reachNs
-    const ids = new Map<string, string>()
+    const firstNs = earliest(endNs, ...anomalies.map(({ started_at }) => nsOf(started_at))) - reachNs
     return reader.together(async () => {
+      const probe = this.#prober(reader, nowNs, probesOfListed)
+      const ids = new Map<string, string>()
+      let startNs = firstNs
       for (
         let load = 0;
         load < loadsMax && !anomalies.every(({ id }) => ids.has(id));

@@ -29,7 +29,9 @@ export function addIncidentRoutes(
         moment === undefined ? undefined : instantOf(moment, nowNs)
       const range = { startNs: instant(range_start), endNs: instant(range_end) }
       const page = { limit, state, service, ...range, before: readPosition(cursor) }
-      const found = await incidents.list(readerOf(caller), page, nowNs)
+      const reader = readerOf(caller)
+      const answer = await reader.answer(() => incidents.list(reader, page, nowNs))
+      const found = answer.body
       const cut = pageOfRows(
         found.incidents,
         limit,
@@ -38,15 +40,18 @@ export function addIncidentRoutes(
       )
       const isWhole = cut.items.length === found.incidents.length
       const next = isWhole && found.next !== null ? encodeCursor(partsOf(found.next)) : cut.next_cursor
-      return { body: { items: cut.items, next_cursor: next } }
+      return { ...answer, body: { items: cut.items, next_cursor: next } }
     },
   })
 
   serve(http, incidentOperations.get, {
     handle: async ({ caller, params }) => {
-      const found = await incidents.find(readerOf(caller), params.incident_id, clock.nowNs())
-      if (found === null) throw new AppError('not_found')
-      return { body: found }
+      const [reader, nowNs] = [readerOf(caller), clock.nowNs()]
+      const { body, requireCurrent } = await reader.answer(() =>
+        incidents.find(reader, params.incident_id, nowNs),
+      )
+      if (body === null) throw new AppError('not_found')
+      return { body, requireCurrent }
     },
   })
 }

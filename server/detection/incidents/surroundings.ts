@@ -1,7 +1,7 @@
 // The surroundings of incidents: the evidence of spans, and deploys. Reading them takes longer than
 // everything else of an incident, so the surroundings of a time that is over are kept in memory for the next
 // reader. Nothing that is hidden is kept: when something of an organisation is hidden, all of its entries are
-// dropped.
+// dropped. What was read while something was hidden is used only as long as that is hidden.
 
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
@@ -33,7 +33,8 @@ const keptOfOne = 30
 const organisationsMax = 20
 
 interface Kept {
-  readonly hidings: number
+  /** That of the gate when it was read. */
+  readonly visibility: number
   readonly found: KnownSurroundings
 }
 
@@ -49,21 +50,21 @@ export class SurroundingsReader {
   async read(reader: TenantReader, window: EvidenceWindow, nowNs: Ns): Promise<KnownSurroundings> {
     const { tenantId } = reader.place
     const key = [window.before.startNs, window.during.startNs, window.during.endNs].join()
-    const hidings = this.#gate.hidings(tenantId)
+    const visibility = this.#gate.visibility(tenantId)
     const kept = this.#kept.get(tenantId)?.get(key)
-    if (kept !== undefined && kept.hidings === hidings) return kept.found
+    if (kept !== undefined && kept.visibility === visibility) return kept.found
     const evidence = await readTraceEvidence(reader, window)
     const found = {
       graph: evidence === null ? nothingKnown.graph : graphOf(evidence),
       clues: evidence === null ? null : cluesOf(evidence),
       deploys: await deploysAround(reader, window),
     }
-    if (window.during.endNs + latenessNs < nowNs) this.#keep(tenantId, key, { hidings, found })
+    if (window.during.endNs + latenessNs < nowNs) this.#keep(tenantId, key, { visibility, found })
     return found
   }
 
   #keep(tenantId: string, key: string, kept: Kept): void {
-    if (this.#gate.hidings(tenantId) !== kept.hidings) return
+    if (this.#gate.visibility(tenantId) !== kept.visibility) return
     const own = this.#kept.get(tenantId) ?? new Map<string, Kept>()
     dropFirst(own, keptOfOne)
     if (!this.#kept.has(tenantId)) dropFirst(this.#kept, organisationsMax)

@@ -13,7 +13,7 @@ import type {
   previewWarnings,
 } from '../../../contract/detection/preview.ts'
 import { formatInstant, type Ns, nsPerMinute, nsPerMs } from '../../../contract/values/instant.ts'
-import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
+import { InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { replaySeries, type SeriesReplay } from '../../series/series-replay.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
@@ -73,25 +73,21 @@ export async function backtest(
   const startedMs = clock.nowMs()
   const runsAtMs = scheduleOf(definition, range, startedMs)
   refuseTooLong(range, definition)
-  const hidings = reader.gate.hidings(reader.place.tenantId)
   const past = new PastSeries(reader, definition, range)
   const preview = new Preview(range, definition, past, { evaluations, reader })
-  try {
-    for (const ranAtMs of runsAtMs) {
-      if (clock.nowMs() - startedMs > longestMs) break
-      await preview.run(ranAtMs)
-      await yieldToOthers()
+  const replay = async () => {
+    try {
+      for (const ranAtMs of runsAtMs) {
+        if (clock.nowMs() - startedMs > longestMs) break
+        await preview.run(ranAtMs)
+        await yieldToOthers()
+      }
+    } finally {
+      preview.end()
     }
-  } finally {
-    preview.end()
+    return preview.answer(runsAtMs.length, clock.nowMs() - startedMs)
   }
-  if (reader.gate.hidings(reader.place.tenantId) !== hidings) {
-    throw new AppError('erasing', {
-      retryAfterSeconds: 1,
-      sentence: 'Telemetry that the preview read has just been erased. Send the request again.',
-    })
-  }
-  return preview.answer(runsAtMs.length, clock.nowMs() - startedMs)
+  return reader.together(replay, 0)
 }
 
 /**

@@ -1,0 +1,190 @@
+// Answers of detection during which something is hidden: it is in none of them. Every read is of a real
+// control plane and engine. Two organisations have the same spans and anomalies.
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import { silent, watchedEngine } from '../../tests/fixtures.ts'
+import { tokenNamed } from '../core/actor-fixture.ts'
+import type { Caller } from '../core/caller.ts'
+import { ManualClock } from '../core/manual-clock.ts'
+import { readActiveHolds } from '../deletion/governance/active-holds.ts'
+import { byAccessToken } from '../http/authentication.ts'
+import { createHttp } from '../http/server.ts'
+import { TelemetryGate } from '../telemetry/gate.ts'
+import { raw } from '../telemetry/sql.ts'
+import { TenantReader } from '../telemetry/tenant-reader.ts'
+import {
+  acme,
+  atNs,
+  createErrorsDetector,
+  errorsDraft,
+  findingOf,
+  globex,
+  insertSpans,
+  noonMs,
+  openControlAndEngine,
+  removeDetectors,
+  runRecordOf,
+  type StoresFixture,
+  traffic,
+} from './detection-fixture.ts'
+import { DetectionStore } from './detectors/store.ts'
+import { Incidents } from './incidents/incidents.ts'
+import { SurroundingsReader } from './incidents/surroundings.ts'
+import { addDetectorPreviewRoutes } from './preview-routes.ts'
+import { addDetectionRoutes } from './routes.ts'
+import { EvaluationsHere } from './runs/evaluation-pool.ts'
+import { DetectorRunner } from './runs/runner.ts'
+
+const nowMs = noonMs + 10 * 60_000
+const everything = { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } } as const
+
+/** A clock that a test can let do something each time it is asked. */
+class WatchedClock extends ManualClock {
+  onAsked: (() => void) | null = null
+
+  override nowMs(): number {
+    this.onAsked?.()
+    return super.nowMs()
+  }
+}
+
+let fixture: StoresFixture
+let http: FastifyInstance
+let gate: TelemetryGate
+let store: DetectionStore
+let clock: WatchedClock
+let onRead: ((statement: string) => void) | null = null
+const anomalies = new Map<string, string>()
+
+before(async () => {
+  fixture = await openControlAndEngine()
+})
+after(() => fixture.close())
+afterEach(() => http.close())
+beforeEach(async () => {
+  await fixture.engine.command(raw('TRUNCATE TABLE otel_traces'))
+  await removeDetectors(fixture)
+  onRead = null
+  gate = new TelemetryGate()
+  clock = new WatchedClock(nowMs)
+  store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
+  const engine = watchedEngine(fixture.engine, (statement) => onRead?.(statement))
+  http = createHttp({
+    clock,
+    logger: silent,
+    authenticate: byAccessToken(async (secret): Promise<Caller | null> => {
+      const place = [acme, globex].find(({ tenantId }) => tenantId === secret)
+      if (place === undefined) return null
+      return { ...place, organisationName: secret, role: 'member', requester: tokenNamed(secret) }
+    }),
+    isReady: () => true,
+  })
+  const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
+  addDetectionRoutes(http, {
+    store,
+    runner: new DetectorRunner({ store, engine, gate, clock, logger: silent }),
+    incidents: new Incidents(store, new SurroundingsReader(gate)),
+    metricKeysOf: async () => [],
+    readerOf,
+    clock,
+  })
+  addDetectorPreviewRoutes(http, { readerOf, clock, evaluations: new EvaluationsHere() })
+  await http.ready()
+  for (const place of [acme, globex]) {
+    await insertSpans(fixture.engine, place, [...traffic(-120, 0), ...traffic(0, 5, 6)])
+    const detector = await createErrorsDetector(store, place)
+    await store.recordRun(runRecordOf(detector, nowMs, [findingOf(atNs(0), atNs(5))]))
+    const page = { limit: 1, filter: {}, before: null }
+    const [recorded] = await store.listAnomalies(place.tenantId, page)
+    anomalies.set(place.tenantId, recorded?.id ?? '')
+  }
+})
+
+const get = (url: string, as = 'acme') => http.inject({ url, headers: { authorization: `Bearer ${as}` } })
+
+const preview = (as = 'acme') =>
+  http.inject({
+    method: 'POST',
+    url: '/anomalies/detectors/preview',
+    headers: { authorization: `Bearer ${as}` },
+    payload: {
+      ...errorsDraft,
+      range_start: new Date(noonMs - 60 * 60_000).toISOString(),
+      range_end: new Date(noonMs + 5 * 60_000).toISOString(),
+    },
+  })
+
+/** Hides all spans of `acme` when deploys are read, which is after everything that they are told with. */
+function hideWhenDeploysAreRead(): void {
+  onRead = (statement) => {
+    if (!statement.includes('deployment.environment')) return
+    onRead = null
+    gate.hide('acme', everything)
+  }
+}
+
+test('a list has no anomaly whose telemetry is hidden while deploys are read', async () => {
+  const list = async (as?: string) => (await get('/anomalies', as)).json().items
+  assert.deepEqual(
+    (await list()).map(({ id }: { id: string }) => id),
+    [anomalies.get('acme')],
+  )
+  hideWhenDeploysAreRead()
+  assert.deepEqual(await list(), [])
+  assert.equal(onRead, null, 'it was hidden meanwhile')
+  assert.equal((await list('globex')).length, 1)
+})
+
+test('an anomaly whose telemetry is hidden while its context is read is not found', async () => {
+  const url = (as: string) => `/anomalies/${anomalies.get(as)}`
+  assert.match((await get(url('acme'))).body, /spans.error_ratio of checkout 0.600/)
+  hideWhenDeploysAreRead()
+  const during = await get(url('acme'))
+  assert.deepEqual([during.statusCode, onRead], [404, null])
+  assert.doesNotMatch(during.body, /checkout/)
+  assert.equal((await get(url('globex'), 'globex')).statusCode, 200)
+})
+
+test('the store returns no anomaly that is hidden while it is read', async () => {
+  const [mine, theirs] = [anomalies.get('acme') ?? '', anomalies.get('globex') ?? '']
+  const page = { limit: 9, filter: {}, before: null }
+  assert.equal((await store.findAnomaly('acme', mine))?.id, mine)
+  const found = store.findAnomaly('acme', mine)
+  const [listed, neighbours] = [store.listAnomalies('acme', page), store.findAnomaly('globex', theirs)]
+  gate.hide('acme', everything)
+  assert.deepEqual([await found, await listed], [null, []])
+  assert.equal((await neighbours)?.id, theirs)
+})
+
+test('a preview is refused where what it shows is hidden while deploys are read', async () => {
+  assert.match((await preview()).body, /"value":0.6/)
+  hideWhenDeploysAreRead()
+  const during = await preview()
+  assert.deepEqual([during.statusCode, onRead], [503, null])
+  assert.deepEqual([during.json().code, during.headers['retry-after']], ['erasing', '1'])
+  const again = await preview()
+  assert.equal(again.statusCode, 200)
+  assert.doesNotMatch(again.body, /"value":0/)
+  assert.match((await preview('globex')).body, /"value":0.6/)
+})
+
+test('a suggestion is refused where what it was made from is hidden between two of its steps', async () => {
+  const suggested = (as?: string) => get('/anomalies/suggest?metric_key=spans.rate', as)
+  const before = await suggested()
+  assert.ok(before.json().filled[0].share > 0.9, before.body)
+  onRead = () => {
+    onRead = null
+    // The next one to ask is the trial of a method, before it reads.
+    clock.onAsked = () => {
+      clock.onAsked = null
+      gate.hide('acme', everything)
+    }
+  }
+  const during = await suggested()
+  assert.deepEqual([during.statusCode, clock.onAsked], [503, null], during.body)
+  assert.deepEqual([during.json().code, during.headers['retry-after']], ['erasing', '1'])
+  assert.deepEqual((await suggested()).json().reasons, ['There was no data in the last seven days.'])
+  assert.deepEqual((await suggested('globex')).json().filled, before.json().filled)
+})
