@@ -334,17 +334,19 @@ async function aRetentionChange(org: Organisation): Promise<string> {
   return pending?.[0]?.id ?? 'none'
 }
 
-/** In turn everything until now, and the time right beside the held time. */
-const deletionOf = ({ erasures, held: { range }, place }: Organisation, delay_minutes = 0) => ({
-  scope: 'range',
-  confirm: place.tenantId,
-  range_end: wire(systemClock.nowNs()),
-  ...(erasures % 2 === 0 && range.startNs !== null && { range_end: wire(range.startNs) }),
-  ...(erasures % 2 === 0 &&
-    range.startNs === null &&
-    range.endNs !== null && { range_start: wire(range.endNs) }),
-  ...(delay_minutes > 0 && { delay_minutes }),
-})
+/** In turn everything until now, and the time right beside the held time, unless that has not come yet. */
+function deletionOf({ erasures, held: { range }, place }: Organisation, delay_minutes = 0) {
+  const nowNs = systemClock.nowNs()
+  const isBeside = erasures % 2 === 0
+  const isAfter = isBeside && range.startNs === null && range.endNs !== null && range.endNs < nowNs
+  return {
+    scope: 'range',
+    confirm: place.tenantId,
+    range_end: wire(isBeside && range.startNs !== null ? range.startNs : nowNs),
+    ...(isAfter && range.endNs !== null && { range_start: wire(range.endNs) }),
+    ...(delay_minutes > 0 && { delay_minutes }),
+  }
+}
 
 const detectorBody = {
   name: 'Any log',
