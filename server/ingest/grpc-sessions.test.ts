@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientHttp2Session, connect, createServer, type Http2Session } from 'node:http2'
-import { connect as connectSocket } from 'node:net'
+import { connect as connectSocket, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -12,18 +13,31 @@ import { GrpcSessions, resetsMax } from './grpc-sessions.ts'
 interface Pair {
   readonly client: ClientHttp2Session
   readonly server: Http2Session
+  /** Of the server's side. */
+  readonly socket: Socket
 }
 
-/** A server without handlers, and what its clients see. */
+/** More than the system keeps for a peer that does not read. */
+const muchBytes = 32 * 1024 * 1024
+
+/** A server that answers every call with many bytes, and what its clients see. */
 async function scene(test: TestContext, limits: { readonly known?: number; readonly unknown?: number } = {}) {
   const clock = new ManualClock(1_000_000)
   const sessions = new GrpcSessions(clock, limits)
   const server = createServer()
   const clients: ClientHttp2Session[] = []
   const waiting: ((session: Http2Session) => void)[] = []
+  const sockets: Socket[] = []
+  server.prependListener('connection', (socket: Socket) => sockets.push(socket))
+  server.on('stream', (stream) => {
+    stream.on('error', () => {})
+    stream.respond({ ':status': 200 })
+    stream.end(Buffer.alloc(muchBytes))
+  })
   server.on('session', (session) => {
     session.on('error', () => {})
-    sessions.add(session, session.socket.remoteAddress ?? '')
+    const socket = sockets.at(-1) ?? assert.fail()
+    sessions.add(session, socket.remoteAddress ?? '', socket)
     waiting.shift()?.(session)
   })
   server.listen(0, '127.0.0.1')
@@ -44,8 +58,52 @@ async function scene(test: TestContext, limits: { readonly known?: number; reado
       const client = connect(`http://127.0.0.1:${port}`, { createConnection })
       client.on('error', () => {})
       clients.push(client)
-      return { client, server: await arrived }
+      return { client, server: await arrived, socket: sockets.at(-1) ?? assert.fail() }
     },
+    /** Opens a connection whose client makes a call and reads nothing of the answer. */
+    async openUnread(): Promise<Pair> {
+      const arrived = new Promise<Http2Session>((resolve) => waiting.push(resolve))
+      const [line, stopReading] = stoppable(port)
+      const settings = { initialWindowSize: 2 * muchBytes }
+      const client = connect(`http://127.0.0.1:${port}`, { createConnection: () => line, settings })
+      client.on('error', () => {})
+      clients.push(client)
+      await once(client, 'remoteSettings')
+      client.setLocalWindowSize(2 * muchBytes)
+      stopReading()
+      const [server, socket] = [await arrived, sockets.at(-1) ?? assert.fail()]
+      const called = once(server, 'stream')
+      client.request({ ':path': '/' }).on('error', () => {})
+      await called
+      await full(socket)
+      return { client, server, socket }
+    },
+  }
+}
+
+/** A connection to the port, and a function after which its client reads no more. */
+function stoppable(port: number): [Duplex, () => void] {
+  const socket = connectSocket({ port, host: '127.0.0.1' })
+  const line = new Duplex({
+    read() {},
+    write: (chunk, _encoding, done) => void socket.write(chunk, done),
+    destroy(error, done) {
+      socket.destroy()
+      done(error)
+    },
+  })
+  socket.on('data', (chunk) => line.push(chunk)).on('close', () => line.destroy())
+  socket.on('error', () => {})
+  return [line, () => socket.pause()]
+}
+
+/** Resolves when the system accepts no more bytes for the peer: it would, in each of these turns. */
+async function full(socket: Socket): Promise<void> {
+  let [written, turns] = [0, 0]
+  while (written === 0 || turns < 50) {
+    await turn()
+    turns = socket.bytesWritten === written ? turns + 1 : 0
+    written = socket.bytesWritten
   }
 }
 
@@ -139,4 +197,28 @@ test('an address whose connections are reset again and again waits before its ne
   assert.ok(isOpen(await abuse()))
   const again = await open('127.0.0.2')
   await once(again.client, 'close')
+})
+
+test('an ended connection whose client does not read keeps its socket for a few seconds only', async (t) => {
+  const { clock, openUnread, sessions } = await scene(t)
+  const [abusive, known] = [await openUnread(), await openUnread()]
+  sessions.isKnown(known.server, 'acme')
+  for (let call = 0; call < 1001; call++) sessions.strike(abusive.server)
+  assert.ok(abusive.server.destroyed && !known.server.destroyed)
+  await pass(clock, 5)
+  assert.ok(!abusive.socket.destroyed, 'its client may still read why')
+  await pass(clock, 10)
+  assert.deepEqual([abusive.socket.destroyed, known.socket.destroyed], [true, false])
+  await pass(clock, 320)
+  assert.ok(known.socket.destroyed, 'it was idle')
+})
+
+test('the socket of an ended connection whose client does not read is closed where its place is needed', async (t) => {
+  const { open, openUnread } = await scene(t, { unknown: 2 })
+  const unread = [await openUnread(), await openUnread(), await openUnread()]
+  const closed = () => unread.map(({ socket }) => socket.destroyed)
+  assert.deepEqual(closed(), [false, false, false])
+  const calm = [await open('127.0.0.2'), await open('127.0.0.3')]
+  assert.deepEqual(closed(), [true, true, false])
+  assert.ok(calm.every(isOpen))
 })

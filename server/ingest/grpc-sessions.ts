@@ -6,6 +6,7 @@
 // docs/decisions/0033 has what each limit prevents, and the measurements.
 
 import { constants, type Http2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { Clock } from '../core/clock.ts'
 import { FairShares, type Share } from '../core/turns/fair-shares.ts'
 import { loopOwner } from '../core/turns/loop-owner.ts'
@@ -58,6 +59,12 @@ const abusive = { burst: 20, perSecond: 0.2, keysMax: 20_000 }
 /** Interval of the checks for expired connections, milliseconds. */
 const lookMs = 5_000
 
+/**
+ * How long the peer of an ended connection may take to read the reason. One that reads does so within its
+ * round trip; one that doesn't would keep the socket, and what is queued for it, for as long as it likes.
+ */
+const endMs = 10_000
+
 interface Connection {
   readonly session: Http2Session
   readonly address: string
@@ -68,6 +75,10 @@ interface Connection {
   controlFrames: number
   strikes: number
   resets: number
+  /** When it was ended, although its peer may not have read that; null before. */
+  endedMs: number | null
+  /** Closes the socket at once, whatever is queued for the peer. */
+  readonly cut: () => void
 }
 
 export class GrpcSessions {
@@ -77,6 +88,8 @@ export class GrpcSessions {
   /** Oldest first. */
   readonly #connections = new Map<Http2Session, Connection>()
   readonly #unknown = new Set<Connection>()
+  /** Connections that were ended and whose socket is still open, oldest first. */
+  readonly #ending = new Set<Connection>()
   /** Also closed ones: their last calls may still wait for their turn. */
   readonly #all = new WeakMap<Http2Session, Connection>()
   readonly #abusive: RateLimit
@@ -92,9 +105,12 @@ export class GrpcSessions {
 
   /**
    * Adds a connection, or ends it where too many of its address passed a limit. Where there are too many
-   * unknown ones, ends the oldest of the address that has the most.
+   * unknown ones, cuts those that were ended and are still open, and ends the oldest unknown one of the
+   * address that has the most.
+   *
+   * @param socket of the session, which gives no access to it once it is destroyed
    */
-  add(session: Http2Session, address: string): void {
+  add(session: Http2Session, address: string, socket: Socket): void {
     const connection: Connection = {
       session,
       address,
@@ -104,24 +120,21 @@ export class GrpcSessions {
       controlFrames: 0,
       strikes: 0,
       resets: 0,
+      endedMs: null,
+      cut: () => void socket.destroy(),
     }
+    session.on('close', () => this.#remove(connection))
     if (this.#abusive.isOver(address)) {
-      end(connection)
+      this.#end(connection)
+      this.#makePlace()
       return
     }
     this.#connections.set(session, connection)
     this.#all.set(session, connection)
     this.#unknown.add(connection)
-    session.on('close', () => this.#remove(connection))
     session.on('ping', () => this.#countControl(connection))
     session.on('remoteSettings', () => this.#countControl(connection))
-    if (this.#unknown.size > this.#unknownMax) {
-      const oldest = this.#oldestUnknown()
-      // Its session closes only later, or never where its peer does not read: the next one must end another.
-      if (oldest !== undefined) this.#unknown.delete(oldest)
-      end(oldest)
-    }
-    this.#loop ??= this.#look()
+    this.#makePlace()
   }
 
   /**
@@ -151,15 +164,15 @@ export class GrpcSessions {
    */
   isKnown(session: Http2Session | undefined, tenantId: string): void {
     const connection = this.#of(session)
-    if (connection === undefined) return
+    if (connection === undefined || connection.endedMs !== null) return
     connection.controlFrames = 0
     connection.strikes = 0
     if (connection.owner?.tenantId === tenantId) return
     connection.owner?.share.release()
     this.#unknown.delete(connection)
-    const share = this.#shares.open(tenantId, () => end(connection))
+    const share = this.#shares.open(tenantId, () => this.#end(connection))
     connection.owner = { tenantId, share }
-    if (!share.grow(1)) end(connection)
+    if (!share.grow(1)) this.#end(connection)
   }
 
   /** Counts a call that was refused because its caller is unknown or its method doesn't exist. */
@@ -186,7 +199,10 @@ export class GrpcSessions {
     const done = new AbortController()
     await Promise.race([Promise.all(ended), this.#clock.sleep(graceMs, done.signal)])
     done.abort()
-    for (const session of [...this.#connections.keys()]) session.destroy()
+    for (const connection of [...this.#connections.values(), ...this.#ending]) {
+      connection.session.destroy()
+      connection.cut()
+    }
     this.#closing.abort()
     await this.#loop
   }
@@ -198,6 +214,7 @@ export class GrpcSessions {
   #remove(connection: Connection): void {
     this.#connections.delete(connection.session)
     this.#unknown.delete(connection)
+    this.#ending.delete(connection)
     connection.owner?.share.release()
   }
 
@@ -207,7 +224,33 @@ export class GrpcSessions {
 
   #endAbusive(connection: Connection): void {
     this.#abusive.take(connection.address)
-    end(connection)
+    this.#end(connection)
+  }
+
+  /**
+   * Destroys the session. Its socket closes when the peer has read what is queued for it; where it doesn't,
+   * the socket is cut later.
+   */
+  #end(connection: Connection): void {
+    if (connection.endedMs !== null) return
+    connection.endedMs = this.#clock.nowMs()
+    this.#unknown.delete(connection)
+    this.#ending.add(connection)
+    connection.session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    this.#loop ??= this.#look()
+  }
+
+  /** Sockets of unknown and of ended connections share the places. */
+  #makePlace(): void {
+    this.#loop ??= this.#look()
+    let over = this.#unknown.size + this.#ending.size - this.#unknownMax
+    for (const connection of [...this.#ending].slice(0, Math.max(0, over))) {
+      connection.cut()
+      this.#ending.delete(connection)
+      over--
+    }
+    const oldest = over > 0 ? this.#oldestUnknown() : undefined
+    if (oldest !== undefined) this.#end(oldest)
   }
 
   /** Returns the oldest one of the address that has the most, which need not be the address that connects. */
@@ -220,10 +263,12 @@ export class GrpcSessions {
 
   async #look(): Promise<void> {
     const { signal } = this.#closing
-    while (this.#connections.size > 0 && !signal.aborted) {
+    while (this.#connections.size + this.#ending.size > 0 && !signal.aborted) {
       await this.#clock.sleep(lookMs, signal)
       const nowMs = this.#clock.nowMs()
-      for (const connection of [...this.#connections.values()]) this.#lookAt(connection, nowMs)
+      for (const connection of [...this.#connections.values(), ...this.#ending]) {
+        this.#lookAt(connection, nowMs)
+      }
     }
     this.#loop = null
   }
@@ -231,13 +276,14 @@ export class GrpcSessions {
   #lookAt(connection: Connection, nowMs: number): void {
     // A clock that went back must not keep a connection longer.
     connection.lastCallMs = Math.min(connection.lastCallMs, nowMs)
+    if (connection.endedMs !== null) {
+      connection.endedMs = Math.min(connection.endedMs, nowMs)
+      if (nowMs - connection.endedMs >= endMs) connection.cut()
+      return
+    }
     const restMs = nowMs - connection.lastCallMs
-    if (connection.owner === null && restMs >= unknownMs) end(connection)
+    if (connection.owner === null && restMs >= unknownMs) this.#end(connection)
+    else if (connection.calls === 0 && restMs >= idleMs + endMs) this.#end(connection)
     else if (connection.calls === 0 && restMs >= idleMs) connection.session.close()
   }
-}
-
-/** Destroys it at once: the peer may not be reading. */
-function end(connection: Connection | undefined): void {
-  connection?.session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
 }

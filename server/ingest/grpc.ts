@@ -15,6 +15,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { senders } from '../../contract/role.ts'
 import { AppError } from '../core/app-error.ts'
@@ -88,10 +89,17 @@ export class GrpcIngest {
     this.#options = options
     this.#sessions = new GrpcSessions(options.clock)
     this.#server = createServer(http2Bounds)
+    // A session begins while its connection is announced.
+    let connected: Socket | null = null
+    this.#server.prependListener('connection', (socket: Socket) => {
+      connected = socket
+    })
     this.#server.on('session', (session: ServerHttp2Session) => {
       // What a client does to its connection is not an error of the service.
       session.on('error', () => {})
-      this.#sessions.add(session, options.clients.addressOf({ socket: session.socket, headers: {} }))
+      assert(connected !== null)
+      const address = options.clients.addressOf({ socket: connected, headers: {} })
+      this.#sessions.add(session, address, connected)
     })
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       stream.on('error', () => {})
