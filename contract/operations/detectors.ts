@@ -111,7 +111,7 @@ export const detectorOperations = {
     summary: 'Run a detector now, also one that is not enabled',
     params: DetectorParams,
     results: { 200: { body: Detector, headers: ['etag'], example: detectorExample } },
-    refusals: ['not_found', 'detector_running', 'query_too_expensive'],
+    refusals: ['not_found', 'detector_running', 'query_too_expensive', 'erasing'],
     rate: runRate,
   }),
   preview: operation({

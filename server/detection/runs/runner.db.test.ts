@@ -8,7 +8,7 @@ import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { EngineError, type TelemetryEngine, type TenantPlace } from '../../telemetry/engine.ts'
-import { TelemetryGate } from '../../telemetry/gate.ts'
+import { hiddenMeanwhile, TelemetryGate } from '../../telemetry/gate.ts'
 import { longReads } from '../../telemetry/sessions/long-reads.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
@@ -320,13 +320,13 @@ const refusingEngine = (refusal: Error): TelemetryEngine => ({
   bytes: () => Promise.reject(refusal),
 })
 
-test('a read that ends or finds no place because of others leaves the detector as it was, and due', async () => {
+test('a read that ends or finds no place because of others, or of erasures, leaves the detector as it was, and due', async () => {
   const detector = await createDetector()
   await insertSpans(engine, acme, traffic(-120, 1, 0))
   const before = await run(detector)
   assert.equal(before.lastStatus, 'ok')
   await clock.advance(minuteMs)
-  for (const refusal of [longReads.refusal(), new AppError('too_many_requests')]) {
+  for (const refusal of [longReads.refusal(), new AppError('too_many_requests'), hiddenMeanwhile()]) {
     const crowded = new DetectorRunner({
       store,
       engine: refusingEngine(refusal),

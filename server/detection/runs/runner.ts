@@ -238,7 +238,7 @@ export class DetectorRunner {
       if (prepared === null) throw error
       return evaluateRun(run, await this.#courses.judge(prepared, set))
     } catch (err) {
-      if (isBecauseOfOthers(err)) return err
+      if (isNoFault(err)) return err
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
       if (isKnown) return failed(err.message)
@@ -249,6 +249,11 @@ export class DetectorRunner {
       return failed(`${what}; the next run tries again.`)
     }
   }
+}
+
+/** Whether an error says nothing about the detector: others read, or its organisation erases meanwhile. */
+function isNoFault(error: unknown): error is AppError {
+  return isBecauseOfOthers(error) || (error instanceof AppError && error.code === 'erasing')
 }
 
 /** A run whose width of buckets is known, or why it is not. */

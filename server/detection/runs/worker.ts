@@ -165,6 +165,7 @@ class TurnQueue {
 const expected: ReadonlySet<string> = new Set<ErrorCode>([
   'not_found',
   'detector_running',
+  'erasing',
   'too_many_requests',
 ])
 
