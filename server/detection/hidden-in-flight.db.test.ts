@@ -90,7 +90,8 @@ beforeEach(async () => {
     readerOf,
     clock,
   })
-  addDetectorPreviewRoutes(http, { readerOf, clock, evaluations: new EvaluationsHere() })
+  const evaluations = new EvaluationsHere()
+  addDetectorPreviewRoutes(http, { readerOf, clock, evaluations, isReady: () => true })
   await http.ready()
   for (const place of [acme, globex]) {
     await insertSpans(fixture.engine, place, [...traffic(-120, 0), ...traffic(0, 5, 6)])

@@ -23,6 +23,9 @@ let http: FastifyInstance
 const released = new Map<string, PromiseWithResolvers<void>>()
 /** By organisation: resolves when it has begun to read. */
 const began = new Map<string, PromiseWithResolvers<void>>()
+/** Organisations that have begun to read, in order. */
+const reading: string[] = []
+let isReady = true
 
 for (const tenantId of ['acme', 'globex', 'initech', 'hooli']) {
   released.set(tenantId, Promise.withResolvers())
@@ -44,6 +47,7 @@ before(async () => {
     isReady: () => true,
   })
   const heldUp = async (tenantId: string | undefined) => {
+    if (tenantId !== undefined && !reading.includes(tenantId)) reading.push(tenantId)
     began.get(tenantId ?? '')?.resolve()
     await released.get(tenantId ?? '')?.promise
   }
@@ -58,7 +62,11 @@ before(async () => {
     },
   })
   const readerOf = (caller: Caller) => new TenantReader(held, caller, gate)
-  addDetectorPreviewRoutes(http, { readerOf, clock, evaluations: new EvaluationsHere() })
+  addDetectorPreviewRoutes(http, {
+    ...{ readerOf, clock },
+    evaluations: new EvaluationsHere(),
+    isReady: () => isReady,
+  })
   await http.ready()
 })
 after(async () => {
@@ -90,8 +98,11 @@ test('organisations wait for each other’s previews in turns, and nobody is ref
   const second = await preview('acme')
   assert.equal(second.statusCode, 429)
   assert.match(second.body, /of your organisation/)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  assert.deepEqual(reading, ['acme', 'globex'], 'two at once')
   released.get('acme')?.resolve()
   await began.get('initech')?.promise
+  assert.deepEqual(reading, ['acme', 'globex', 'initech'])
   for (const { resolve } of released.values()) resolve()
   const answers = await Promise.all([...first, ...others])
   assert.deepEqual(
@@ -99,4 +110,11 @@ test('organisations wait for each other’s previews in turns, and nobody is ref
     [200, 200, 200, 200],
   )
   assert.equal((await preview('acme')).statusCode, 200, 'none of its own is under way any more')
+})
+
+test('a preview whose turn comes while the service stops is refused', async () => {
+  isReady = false
+  const answer = await preview('acme')
+  isReady = true
+  assert.deepEqual([answer.statusCode, answer.json().code], [503, 'not_ready'])
 })

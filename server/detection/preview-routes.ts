@@ -22,6 +22,7 @@ interface PreviewRouteOptions {
   readonly readerOf: (caller: Caller) => TenantReader
   readonly clock: Clock
   readonly evaluations: Evaluations
+  readonly isReady: () => boolean
 }
 
 /** Previews at the same time, over all organisations: each keeps its range in memory. */
@@ -32,7 +33,7 @@ const rule = { atOnceByOwner: 1, atOnce: places.length, weight: 1, waitingByOwne
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
-  { clock, evaluations, readerOf }: PreviewRouteOptions,
+  { clock, evaluations, isReady, readerOf }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
     handle: ({ caller, query }) => {
@@ -60,6 +61,8 @@ export function addDetectorPreviewRoutes(
       try {
         const { signal, tenantId } = caller
         return await turns.lend({ owner: tenantId, kind: 'asked', signal }, async () => {
+          // A stop waits for requests under way, and should not wait for all previews one after the other.
+          if (!isReady()) throw new AppError('not_ready')
           const nowNs = clock.nowNs()
           const range = {
             startNs: instantOf(body.range_start, nowNs),

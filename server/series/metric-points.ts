@@ -89,7 +89,7 @@ export const pointsMax: Record<MetricKind, number> = {
 
 /**
  * The most bytes of points that are read: twice those of {@link pointsMax} distributions with a hundred
- * buckets. A point may have as many buckets as fit into a request.
+ * buckets. A point may have 4,096 buckets.
  */
 const pointsBytesMax = 64 << 20
 

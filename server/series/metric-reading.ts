@@ -148,7 +148,7 @@ async function readByEngine(
 }
 
 const tooManyEdges =
-  'The histograms have too many different buckets to add them up; name a service or an attribute, shorten the range, or send them with the same bounds.'
+  'The histograms are too many to add up, or have too many different buckets; shorten the range, name a service or an attribute, or send them with the same bounds.'
 
 async function readRows(
   { frame, limits, metric, reader }: Question,

@@ -8,7 +8,7 @@ import { sessionOperations } from '../../../contract/operations/sessions.ts'
 import { tenancyOperations } from '../../../contract/operations/tenancy.ts'
 import type { Me } from '../../../contract/organisation/tenancy.ts'
 import type { Role } from '../../../contract/role.ts'
-import { call } from './client.ts'
+import { call, Refusal } from './client.ts'
 import { noteFailure, noteSignIn, startOver } from './connection.ts'
 import { queryClient } from './query-client.ts'
 import { showsToken, showToken } from './shown-token.ts'
@@ -45,12 +45,16 @@ async function continueAs(tokenId: string): Promise<void> {
   await queryClient.invalidateQueries()
 }
 
-/** Does nothing where the session is another one than the page shows; then the page starts over. */
+/**
+ * Also where the session has ended already. Does nothing where it is another one than the page shows; then
+ * the page starts over.
+ */
 export async function signOut(): Promise<void> {
   try {
     await call(sessionOperations.signOut)
   } catch (error) {
-    return noteFailure(error)
+    const hasEnded = error instanceof Refusal && error.status === 401
+    if (!hasEnded) return noteFailure(error)
   }
   windows.postMessage(null)
   queryClient.clear()

@@ -102,3 +102,45 @@ test('an anomaly that is open, was judged by a person, or is under a legal hold 
   await run(own, [finding(keptMax + 2), open])
   assert.deepEqual(await oldest(), [-1, 0, 0, 3])
 })
+
+/** Inserts ended anomalies of a detector as an earlier version kept them, minutes after noon. */
+async function insertOld({ id, tenantId }: StoredDetector, from: number, to: number): Promise<void> {
+  const rows = Array.from({ length: to - from }, (_, i) => {
+    const [startedNs, endedNs] = [String(atNs(from + i)), String(atNs(from + i + 0.5))]
+    return {
+      ...{ id: `ano_old_${from + i}`, tenant_id: tenantId, detector_id: id },
+      ...{ group_key: '{"service":"checkout"}', metric_key: 'spans.error_ratio', signal: 'traces' },
+      ...{ started_at_ns: startedNs, ended_at_ns: endedNs, seen_until_ns: endedNs, peak_at_ns: startedNs },
+      ...{ value: 1, expected: 0, lower: 0, upper: 0, score: 3, reason: 'old' },
+      ...{ read_from_ns: startedNs, created_at_ms: 1, updated_at_ms: 1 },
+    }
+  })
+  for (let at = 0; at < rows.length; at += 500)
+    await fixture.control
+      .insertInto('anomalies')
+      .values(rows.slice(at, at + 500))
+      .execute()
+}
+
+test('a run looks at some anomalies beyond the number from either end, whatever a hold keeps between', async () => {
+  const own = await createErrorsDetector(store)
+  const beyond = 1600
+  await insertOld(own, 0, keptMax + beyond)
+  const hold = { case_ref: 'case 8', range_start: atNs(600), range_end: atNs(1550) }
+  await holds.place('acme', hold, operatorActor('legal'))
+  const counts: number[] = []
+  const count = async () => {
+    const { n } = await fixture.control
+      .selectFrom('anomalies')
+      .select((select) => select.fn.countAll<number>().as('n'))
+      .where('detector_id', '=', own.id)
+      .executeTakeFirstOrThrow()
+    return Number(n)
+  }
+  for (let minute = keptMax + beyond; minute < keptMax + beyond + 3; minute++) {
+    await run(own, [finding(minute)])
+    counts.push(await count())
+  }
+  // Of the newest 500 beyond, the hold keeps all but 51; the oldest 500 leave, then the last 100 of them.
+  assert.deepEqual(counts, [keptMax + beyond - 500 - 51 + 1, keptMax + 950, keptMax + 950])
+})

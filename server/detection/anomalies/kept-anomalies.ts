@@ -12,8 +12,12 @@ import { ofDetector } from './id-list.ts'
 /** Far more than anybody reads; a thousand detectors then have a million, some 600 MB. */
 export const keptMax = 1000
 
-/** Anomalies that leave at one run, so that a run takes no longer where an earlier version kept more. */
-const leavingMax = 500
+/**
+ * Anomalies beyond the number that a run looks at, from either end: the newest of them are those that a run
+ * has just replaced, and the oldest may have been kept by a hold that is released by now. Not more, because
+ * each is compared with every hold on the event loop, and a hold can keep any number.
+ */
+const lookedAtMax = 500
 
 /** The findings that are to be recorded as new anomalies: all that are open, and of the others the newest. */
 export async function keepableOf(
@@ -29,7 +33,7 @@ export async function keepableOf(
   return findings.filter((finding) => finding.isOpen || kept.has(finding))
 }
 
-/** Removes the oldest anomalies of a detector that may leave, at most {@link leavingMax}. */
+/** Removes anomalies beyond the number that may leave, at most {@link lookedAtMax} from either end. */
 export async function forgetOldest(
   trx: ControlTransaction,
   detector: RaisingDetector,
@@ -37,13 +41,45 @@ export async function forgetOldest(
 ): Promise<void> {
   const first = await nthNewest(trx, detector, keptMax + 1)
   if (first === undefined) return
-  const leaving = await trx
+  const leaving = new Set<string>()
+  for (const end of ['desc', 'asc'] as const)
+    for (const id of await leavingAt(trx, detector, { first, holds, end })) leaving.add(id)
+  if (leaving.size === 0) return
+  await trx
+    .deleteFrom('anomalies')
+    .where('tenant_id', '=', detector.tenantId)
+    .where('id', 'in', [...leaving])
+    .execute()
+}
+
+interface Position {
+  readonly started_at_ns: string
+  readonly id: string
+}
+
+/** Which of the newest (`desc`) or the oldest (`asc`) anomalies from `first` on may leave. */
+async function leavingAt(
+  trx: ControlTransaction,
+  { id: detectorId, tenantId }: RaisingDetector,
+  {
+    end,
+    first,
+    holds,
+  }: { readonly first: Position; readonly holds: readonly ActiveHold[]; readonly end: 'asc' | 'desc' },
+): Promise<string[]> {
+  const lookedAt = trx
     .selectFrom('anomalies')
-    .select('id')
-    .where(ofDetector(trx, detector.tenantId, detector.id))
+    .selectAll()
+    .where(ofDetector(trx, tenantId, detectorId))
     .where((where) =>
       where(where.refTuple('started_at_ns', 'id'), '<=', where.tuple(first.started_at_ns, first.id)),
     )
+    .orderBy('started_at_ns', end)
+    .orderBy('id', end)
+    .limit(lookedAtMax)
+  const leaving = await trx
+    .selectFrom(lookedAt.as('anomalies'))
+    .select('id')
     .where('ended_at_ns', 'is not', null)
     .where('verdict', 'is', null)
     .where(({ exists, not, selectFrom }) =>
@@ -58,20 +94,8 @@ export async function forgetOldest(
     .where((where) =>
       where.not(where.or(holds.map(({ signals, range }) => isTouched(where, signals, range)))),
     )
-    .orderBy('started_at_ns')
-    .orderBy('id')
-    .limit(leavingMax)
     .execute()
-  if (leaving.length === 0) return
-  await trx
-    .deleteFrom('anomalies')
-    .where('tenant_id', '=', detector.tenantId)
-    .where(
-      'id',
-      'in',
-      leaving.map(({ id }) => id),
-    )
-    .execute()
+  return leaving.map(({ id }) => id)
 }
 
 /** Counts from 1. */

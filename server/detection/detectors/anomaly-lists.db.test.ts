@@ -1,5 +1,5 @@
-// How the database reads lists of anomalies: in the order of an index, however many an organisation has, so
-// that a page costs what a page needs.
+// How the database reads lists of anomalies: in the order of an index, so that nothing is sorted and no row
+// that a filter leaves out is read, however many an organisation has.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

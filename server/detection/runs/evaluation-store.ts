@@ -154,8 +154,7 @@ export class EvaluationStore {
 
   /**
    * Measures the size of a series. Where all together are too large, drops those that were unused for long,
-   * or else this one. Detectors run one after the other, so dropping those that wait for their turn would
-   * drop all.
+   * or else this one. Detectors take turns, so dropping those that wait for theirs would drop all.
    */
   private measure(key: string): void {
     const kept = this.kept.get(key)
