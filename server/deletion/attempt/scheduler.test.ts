@@ -13,6 +13,7 @@ function roundOf(
     attemptsAtOnce = 2,
     placements = {} as Record<string, number>,
     beside = [] as (() => Promise<void>)[],
+    isFailing = false,
   } = {},
 ) {
   const waiting = [...names]
@@ -21,7 +22,12 @@ function roundOf(
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
   let sleeps = 0
-  const faults: { look: Error | null; lookUntil: Promise<void> | null } = { look: null, lookUntil: null }
+  let nowMs = 0
+  const sleeping: { readonly untilMs: number; readonly end: () => void }[] = []
+  const faults: { look: Error | null; lookUntil: Promise<void> | null } = {
+    look: isFailing ? new Error('not connected') : null,
+    lookUntil: null,
+  }
   const assigned = new Map<string, number>()
   const placementOf = (tenant: string) => {
     if (!assigned.has(tenant)) assigned.set(tenant, placements[tenant] ?? 100 + assigned.size)
@@ -53,10 +59,13 @@ function roundOf(
       beside,
       woken: () => wakeUp.promise,
       clock: {
-        sleep() {
+        sleep(ms, signal) {
           // A loop that waits for nothing would never give way to the test.
           if (sleeps++ > 10_000) throw new Error('The round looks again and again.')
-          return new Promise(() => undefined)
+          return new Promise((resolve) => {
+            sleeping.push({ untilMs: nowMs + ms, end: resolve })
+            signal?.addEventListener('abort', () => resolve(), { once: true })
+          })
         },
       },
       logger: silent,
@@ -74,6 +83,13 @@ function roundOf(
     async end(name: string, goesOn = true) {
       waiting.splice(waiting.indexOf(name), 1)
       under.get(name)?.resolve(goesOn)
+      await settle()
+    },
+    /** A request becomes due, and nothing says so. */
+    wait: (name: string) => void waiting.push(name),
+    async pass(ms: number) {
+      nowMs += ms
+      for (const { end, untilMs } of sleeping) if (untilMs <= nowMs) end()
       await settle()
     },
     async ask(name: string) {
@@ -127,21 +143,40 @@ test('a round ends though one organisation never stops asking, and waits without
   assert.equal(begun.length, 1 + 100 + 1)
 })
 
-test('a look-up that fails ends the round only after the attempts in progress', async () => {
-  const { ask, begun, done, end, faults, settle } = roundOf(['a/1'])
+test('a look-up that fails during an attempt is repeated a second later', async () => {
+  const { ask, begun, done, end, faults, pass, settle } = roundOf(['a/1'])
   await settle()
-  let isOver = false
-  const failed = assert.rejects(
-    done.finally(() => {
-      isOver = true
-    }),
-    /not connected/,
-  )
   faults.look = new Error('not connected')
   await ask('b/1')
-  assert.deepEqual([begun, isOver], [['a/1'], false])
+  await pass(1000)
+  assert.deepEqual(begun, ['a/1'])
+  faults.look = null
+  await pass(1000)
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('b/1')
   await end('a/1')
-  await failed
+  await done
+})
+
+test('a look-up that fails while nothing is in progress ends the round', async () => {
+  const { done, faults } = roundOf(['a/1'], { isFailing: true })
+  assert.ok(faults.look !== null)
+  await assert.rejects(done, /not connected/)
+})
+
+test('there is a look each second, however often attempts end', async () => {
+  const { begun, done, end, pass, settle, wait } = roundOf(['a/1', 'a/2', 'a/3'])
+  await settle()
+  wait('b/1')
+  await pass(600)
+  await end('a/1')
+  await end('a/2')
+  assert.deepEqual(begun, ['a/1', 'a/2', 'a/3'])
+  await pass(600)
+  assert.deepEqual(begun.at(-1), 'b/1')
+  await end('b/1')
+  await end('a/3')
+  await done
 })
 
 test('a placement has one attempt at a time', async () => {
@@ -169,12 +204,23 @@ test('a request during which the process ended is carried out alone, after the o
   await done
 })
 
-test('an organisation whose attempt failed has no other in this round, and nothing begins after a stop', async () => {
-  const { abort, begun, done, end, settle } = roundOf(['a/1', 'a/2', 'b/1', 'b/2'])
+test('an organisation whose attempt failed has no other before the next look', async () => {
+  const { begun, done, end, pass, settle } = roundOf(['a/1', 'a/2', 'b/1'])
   await settle()
   await end('a/1', false)
   assert.deepEqual(begun, ['a/1', 'b/1'])
+  await pass(1000)
+  assert.deepEqual(begun, ['a/1', 'b/1', 'a/2'])
+  await end('a/2')
+  await end('b/1')
+  await done
+})
+
+test('nothing begins after a stop', async () => {
+  const { abort, begun, done, end, settle } = roundOf(['a/1', 'a/2', 'b/1', 'b/2'])
+  await settle()
   abort.abort()
+  await end('a/1')
   await end('b/1')
   await done
   assert.deepEqual(begun, ['a/1', 'b/1'])

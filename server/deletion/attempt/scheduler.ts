@@ -14,7 +14,7 @@ interface SchedulerDeps {
   readonly queues: () => Promise<readonly (readonly StoredDeletion[])[]>
   /** Returns null for an unknown organisation. */
   readonly placementOf: (tenantId: string) => Promise<number | null>
-  /** Runs an attempt. Returns whether its organisation may continue with its next request. */
+  /** Runs an attempt. Returns whether its organisation may continue with its next request at once. */
   readonly workOff: (request: StoredDeletion) => Promise<boolean>
   /**
    * Work beside attempts. Each is started at the first look and at those during attempts, unless it is still
@@ -45,17 +45,17 @@ const attemptsInRound = 100
 
 /**
  * Carries out what is due until nothing is. After `signal` aborts it starts nothing new and waits for what is
- * in progress. It also waits for that before it throws what a look-up throws: the caller then gives its lease
- * up, and the next round would begin the same requests again.
+ * in progress. Throws where a look-up fails while nothing is in progress. Otherwise it logs that and looks
+ * again a second later, because a long attempt would keep everybody else waiting.
  */
 export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Promise<void> {
   const round = new Round(deps, signal)
   try {
     await round.look()
     for (;;) {
-      if (!signal.aborted) await round.begin()
+      if (!signal.aborted) await round.unlessFailing(() => round.begin())
       if (round.isIdle) return
-      await round.wait()
+      if (await round.wait()) await round.unlessFailing(() => round.look())
     }
   } finally {
     await round.end()
@@ -69,12 +69,21 @@ class Round {
   #tried: Set<string> = new Set()
   /** Attempts per organisation that have ended; infinite for one that must not continue in this round. */
   readonly #had = new Map<string, number>()
+  /**
+   * Organisations whose attempt is to be repeated later. The last look may show their requests as due; the
+   * next one knows when they are.
+   */
+  #paused: Set<string> = new Set()
   /** Attempts in progress by placement; null for organisations without one. */
   readonly #running = new Map<number | null, { readonly requestId: string; readonly ended: Promise<void> }>()
   readonly #beside = new Map<() => Promise<void>, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
   #woken: Promise<boolean> | null = null
+  /** Resolves when it is time for the next look, however many attempts end before. */
+  #isTime: Promise<boolean> | null = null
+  /** Ends the wait for that time. */
+  #timer = new AbortController()
   #looks = 0
   /**
    * Whether the attempt in progress must run alone, because the process ended during an earlier one of the
@@ -93,14 +102,30 @@ class Round {
 
   /** Does nothing after a stop, because a look-up may move requests. */
   async look(): Promise<void> {
+    // Both first: a promise that has resolved would end each later wait at once.
     this.#woken = this.#deps.woken().then(() => true)
+    this.#timer.abort()
+    this.#timer = new AbortController()
+    this.#isTime = this.#deps.clock.sleep(lookEveryMs, this.#timer.signal).then(() => true)
     if (this.#signal.aborted) return
     this.#startBeside()
     // One whose attempt has ended by now is due again where it is found. Of the others the look may show a
     // state from before their attempt ended.
     const inProgress = new Set([...this.#running.values()].map(({ requestId }) => requestId))
+    const pausedBefore = new Set(this.#paused)
     this.#queues = await this.#deps.queues()
     this.#tried = inProgress
+    this.#paused = this.#paused.difference(pausedBefore)
+  }
+
+  /** Does the work; where it fails beside something in progress, logs that. */
+  async unlessFailing(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (err) {
+      if (this.isIdle) throw err
+      this.#deps.logger.error({ err }, 'due erasures could not be looked up; it is tried again in a second')
+    }
   }
 
   /** Without attempts in progress only at the first look: otherwise the round might never end. */
@@ -130,6 +155,7 @@ class Round {
 
   /** Waits for what is in progress; nothing of it rejects. */
   async end(): Promise<void> {
+    this.#timer.abort()
     await Promise.all(this.#inProgress())
   }
 
@@ -137,18 +163,11 @@ class Round {
     return [...[...this.#running.values()].map(({ ended }) => ended), ...this.#beside.values()]
   }
 
-  /** Waits until something in progress has ended, or there may be something new to start. */
-  async wait(): Promise<void> {
-    const { clock } = this.#deps
-    const ended = new AbortController()
-    const isNew = await Promise.race([
-      Promise.race(this.#inProgress()).then(() => false),
-      this.#woken,
-      clock.sleep(lookEveryMs, ended.signal).then(() => true),
-    ])
-    ended.abort()
-    // A look also replaces the promise that has resolved, which would end each later wait at once.
-    if (isNew) await this.look()
+  /** Waits until something in progress has ended or it is time for a look. Returns whether it is. */
+  async wait(): Promise<boolean> {
+    const ended = Promise.race(this.#inProgress()).then(() => false)
+    // Where both have resolved, the look comes first.
+    return (await Promise.race([this.#woken, this.#isTime, ended])) ?? true
   }
 
   /**
@@ -161,7 +180,8 @@ class Round {
     const firsts = this.#queues.flatMap(
       (queue) => queue.find(({ requestId }) => !this.#tried.has(requestId)) ?? [],
     )
-    const free = firsts.filter(({ tenantId }) => !passed.has(tenantId) && had(tenantId) < attemptsInRound)
+    const mayBegin = (tenantId: string) => !passed.has(tenantId) && !this.#paused.has(tenantId)
+    const free = firsts.filter(({ tenantId }) => mayBegin(tenantId) && had(tenantId) < attemptsInRound)
     const calm = free.filter(({ crashes }) => crashes === 0)
     const candidates = calm.length > 0 || this.#running.size > 0 ? calm : free
     return candidates.reduce<StoredDeletion | null>(
@@ -180,10 +200,12 @@ class Round {
         // If the end of an attempt can't be stored, it is tried again in the next round, and other
         // organisations continue.
         logger.error({ err, tenantId }, 'the erasures of an organisation could not continue')
+        this.#had.set(tenantId, Number.POSITIVE_INFINITY)
         return false
       })
       .then((goesOn) => {
-        this.#had.set(tenantId, goesOn ? (this.#had.get(tenantId) ?? 0) + 1 : Number.POSITIVE_INFINITY)
+        this.#had.set(tenantId, (this.#had.get(tenantId) ?? 0) + 1)
+        if (!goesOn) this.#paused.add(tenantId)
         this.#running.delete(placement)
         this.#isAlone = false
       })

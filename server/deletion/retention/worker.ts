@@ -14,7 +14,7 @@ import { planErasure } from '../attempt/planner.ts'
 import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import type { RequestQueries } from '../requests/queries.ts'
-import { openRequestsMax, workingStatuses } from '../requests/states.ts'
+import { openRequestsMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
@@ -45,10 +45,10 @@ const minutesPerDay = 1440
 const rangesInRound = 20
 
 /**
- * How many requests of retention an organisation has in progress at most: half of all that it may have, so
- * that retention never takes the other half from its people.
+ * How many requests of retention an organisation has open at most, also failed and held ones: half of all
+ * that it may have, so that retention never takes the other half from its people.
  */
-const inProgressMax = openRequestsMax / 2
+const openMax = openRequestsMax / 2
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
@@ -97,10 +97,10 @@ export class RetentionWorker {
       .map((draft) => ({ ...draft, delayMinutes }))
       .filter((draft) => !this.#hasSeen(tenantId, retentionKey(draft, nowMs)))
     if (drafts.length === 0) return
-    const inProgress = await requests.inStatus(['scheduled', ...workingStatuses], tenantId)
-    let room = inProgressMax - inProgress.filter(({ requestedBy }) => isRetention(requestedBy)).length
+    const open = await requests.inStatus(openStatuses, tenantId)
+    let room = openMax - open.filter(({ requestedBy }) => isRetention(requestedBy)).length
     // A draft that is refused is looked at again when the full erasure that refuses it has ended.
-    const possible = drafts.filter((draft) => !inProgress.some((request) => refusesBeside(request, draft)))
+    const possible = drafts.filter((draft) => !open.some((request) => refusesBeside(request, draft)))
     for (const draft of possible.slice(0, rangesInRound)) {
       if (room <= 0) return
       const plan = await planErasure(engine, place, { ...draft, held: [] }, weightless)

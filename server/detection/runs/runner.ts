@@ -3,8 +3,8 @@
 // recorded separately. A run does not throw for errors of the engine or the definition: they become the
 // status `error` with a note, because one detector that cannot be read must not prevent the others from
 // running. Where a read was refused or ended because of other reads, or because its organisation erases
-// meanwhile, nothing is recorded, because that says nothing about the detector: a run on request throws, and a
-// due detector stays due. A run also throws where the control plane cannot be written.
+// meanwhile, nothing is recorded, because that says nothing about the detector: a run on request throws, and
+// a due detector stays due. A run also throws where the control plane cannot be written.
 //
 // Between runs the anomalies and the status are stored, and what was learnt is kept in memory until something
 // of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it
@@ -61,8 +61,9 @@ export class DetectorRunner {
   /**
    * Runs a detector now, whether or not it is enabled or due. Throws `not_found`, or `detector_running` while
    * another call runs it; `query_too_expensive` or `too_many_requests` where a read ended for others or found
-   * no place, and `erasing` where telemetry was hidden again and again; then nothing is recorded. Where the definition changes or what was read is erased during
-   * the run, nothing is recorded; both make the detector due again.
+   * no place, and `erasing` where telemetry was hidden again and again; then nothing is recorded. Where the
+   * definition changes or what was read is erased during the run, nothing is recorded; both make the detector
+   * due again.
    */
   async run(place: TenantPlace, detectorId: string): Promise<void> {
     const failures = await this.#runUnlessRunning(place, [detectorId], { kind: 'asked', signal: undefined })
