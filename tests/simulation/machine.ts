@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
 import { assertBackups, beginPass, confirm } from './clocks.ts'
+import { fencing } from './model.ts'
 import { ask, decide, hold, verify } from './people.ts'
 import { predictPass } from './prediction.ts'
 import { send } from './programs.ts'
@@ -84,6 +85,7 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   const predicted = predictPass(model, subject.nowMs(), dueMs)
   model.exposeToAttempts(dueMs)
   world.closed.clear()
+  world.cutOff.clear()
   const came = await subject.round(fault)
   if (came === 'standing') return stand(world, end)
   const at = subject.faultedAt()
@@ -152,6 +154,7 @@ export async function crash(world: World): Promise<void> {
   world.touchAll()
   world.model.exposeToAttempts(world.subject.nowMs())
   await world.loseWaiting()
+  for (const { id, status } of world.model.requests.values()) if (fencing.has(status)) world.cutOff.add(id)
   world.closed.clear()
   world.time.look()
   await world.subject.crash()

@@ -246,16 +246,16 @@ export async function hold(world: World): Promise<void> {
     },
   })
   // What a step is erasing, or must erase, can no longer be placed under a hold.
-  const isErasing =
-    (world.isStanding || world.closed.has(own.place.placement)) &&
-    world.model
-      .requestsOf(tenantId)
-      .some(
-        (request) =>
-          request.attempts > 0 &&
-          fencing.has(request.status) &&
-          meets(request, { signals: held, range: bounds }),
-      )
+  const mayAct = world.isStanding || world.closed.has(own.place.placement)
+  const isErasing = world.model
+    .requestsOf(tenantId)
+    .some(
+      (request) =>
+        (mayAct || world.cutOff.has(request.id)) &&
+        request.attempts > 0 &&
+        fencing.has(request.status) &&
+        meets(request, { signals: held, range: bounds }),
+    )
   const keep = async ({ body, status }: Awaited<typeof answer>) => {
     if (status === 503 && isErasing) return assert.equal(body.code, 'erasing')
     assert.equal(status, 201, JSON.stringify(body))

@@ -47,6 +47,11 @@ export class World {
   readonly time = new SimulatedTime()
   /** Closed placements: a swap was promised and not made. */
   readonly closed = new Set<number>()
+  /**
+   * Requests whose last attempt ended with the process. Their steps still count as acting once a person
+   * retries them, until the next pass.
+   */
+  readonly cutOff = new Set<string>()
   waiting: Waiting[] = []
   /** The rule of a second person by organisation, at any time from now on. */
   readonly rules = new Map<string, (atMs: number) => 'none' | 'all' | 'always'>()
