@@ -502,6 +502,27 @@ test('a copy whose sealing was given up and ends later is recorded', async () =>
   assert.deepEqual(namesThere(), [backupId, 'erasures.ndjson'])
 })
 
+test('a copy is sealed when the disk answers again', async () => {
+  const time = new ManualClock(0)
+  const disk = new DiskCalls(backupDir, time)
+  const stuck = Promise.withResolvers<void>()
+  const failpoint = async (name: string) => {
+    if (name !== 'backup control plane copied') return
+    void disk.run(() => stuck.promise).catch(() => {})
+    while (time.waiting < 2) await new Promise(setImmediate)
+    await time.advance(30_000)
+  }
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const backups = newBackups({ disk, failpoint })
+  await backups.round(new AbortController().signal)
+  while (time.waiting === 0) await new Promise(setImmediate)
+  stuck.resolve()
+  await new Promise(setImmediate)
+  await time.advance(5_000)
+  await backups.sealed()
+  assert.equal((await register().find(backupId))?.status, 'ready')
+})
+
 test('a partly removed folder is removed at the start', async () => {
   const row = await taken()
   mkdirSync(`${row.folder}.removing`)

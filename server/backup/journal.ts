@@ -118,8 +118,8 @@ export class ErasureJournal {
 
   /**
    * Returns after the entry is on the disk, so that the erasure may act. Writes nothing where the entry is
-   * known to be there already. Throws JournalError where the same request exists with another selection, and any error of the
-   * file system, also where it does not answer: then the erasure must not act.
+   * known to be there already. Throws JournalError where the same request exists with another selection, and
+   * any error of the file system, also where it does not answer: then the erasure must not act.
    */
   async append(entry: JournalEntry): Promise<void> {
     const text = textOf(JournalEntry.parse(entry))
