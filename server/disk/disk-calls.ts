@@ -69,8 +69,8 @@ export class DiskCalls {
   }
 
   /**
-   * Runs work that may take long, beside calls. Throws {@link DiskNotAnswering} when the disk has not answered
-   * `silentLooks` checks in a row. The work is then given up: its signal aborts, it may still continue, and
+   * Runs work that may take long, beside calls. Throws {@link DiskNotAnswering} when the disk has not
+   * answered `silentLooks` checks in a row. The work is then given up: its signal aborts, it may still continue, and
    * other long work is refused until it ends.
    */
   async during<T>(work: (givenUp: AbortSignal) => Promise<T>, silentLooks = 1): Promise<T> {
