@@ -384,10 +384,37 @@ test('after a crash at any point a backup is ready and complete, or failed and r
   }
 })
 
-test('a copy on a disk that stops answering lets erasures go on, and counts as running until it is removed', async () => {
+/** A disk with a call that hangs until `release`, and time that passes until work on it is given up. */
+function silentDisk() {
   const time = new ManualClock(0)
   const disk = new DiskCalls(backupDir, time)
-  const [copying, stuck] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const stuck = Promise.withResolvers<void>()
+  return {
+    disk,
+    stuck: stuck.promise,
+    release: () => stuck.resolve(),
+    async silentUntil(work: Promise<unknown>) {
+      let isOver = false
+      const over = work.finally(() => {
+        isOver = true
+      })
+      const call = assert.rejects(
+        disk.run(() => stuck.promise),
+        DiskNotAnswering,
+      )
+      while (!isOver) {
+        await new Promise(setImmediate)
+        await time.advance(5_000)
+      }
+      await Promise.all([call, over])
+      assert.ok(time.nowMs() > 300_000, 'not before the disk was silent for minutes')
+    },
+  }
+}
+
+test('a copy on a disk that stops answering is given up, keeps the locks until it ends, and is then removed', async () => {
+  const { disk, release, silentUntil, stuck } = silentDisk()
+  const copying = Promise.withResolvers<void>()
   let holders = 0
   const hanging = newBackups({
     disk,
@@ -397,21 +424,14 @@ test('a copy on a disk that stops answering lets erasures go on, and counts as r
     },
     copyControl: async () => {
       copying.resolve()
-      await stuck.promise
+      await stuck
     },
   })
   const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
   const rounds = round(hanging)
   await copying.promise
+  await silentUntil(rounds)
   assert.equal(holders, 1)
-  const call = assert.rejects(
-    disk.run(() => stuck.promise),
-    DiskNotAnswering,
-  )
-  while (time.waiting !== 2) await new Promise(setImmediate)
-  await time.advance(35_000)
-  await Promise.all([call, rounds])
-  assert.equal(holders, 0)
   const statusOf = async (id: string) => (await register().find(id))?.status
   assert.equal(await statusOf(backupId), 'running')
   assert.equal((await register().containing()).all.length, 1, 'it may contain telemetry')
@@ -420,14 +440,87 @@ test('a copy on a disk that stops answering lets erasures go on, and counts as r
   await round(hanging)
   const next = (await register().find(nextId)) ?? assert.fail()
   assert.deepEqual([next.status, next.error], ['failed', `The file system of ${backupDir} does not answer.`])
+  assert.equal(await statusOf(backupId), 'running')
 
+  release()
+  while (holders > 0) await new Promise(setImmediate)
+  assert.ok(namesThere().includes(`${backupId}.taking`))
+  laterMs = 60_000
+  await round(hanging)
+  await assertFailed((await register().find(backupId)) ?? assert.fail(), /^The backup was given up/)
+})
+
+test('a copy that is given up is ended in the engine', async () => {
+  const { disk, release, silentUntil } = silentDisk()
+  const copying = Promise.withResolvers<void>()
+  let holders = 0
+  const files = Object.assign(filesOf(engine), {
+    copyTo: (_path: string, _id: string, _clock: unknown, signal: AbortSignal) =>
+      new Promise<void>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('Cancelled.')))
+        copying.resolve()
+      }),
+  })
+  await register().request(backupDir, 30, operatorActor('command-line'))
+  const rounds = round(
+    newBackups({
+      disk,
+      files,
+      whileNothingErases: async (_signal, work) => {
+        holders++
+        return work().finally(() => holders--)
+      },
+    }),
+  )
+  await copying.promise
+  await silentUntil(rounds)
+  while (holders > 0) await new Promise(setImmediate)
+  release()
+})
+
+test('a copy whose sealing was given up and ends later is recorded', async () => {
+  const { disk, release, silentUntil, stuck } = silentDisk()
+  const sealing = Promise.withResolvers<void>()
+  const inPlace = Promise.withResolvers<void>()
+  const failpoint = async (name: string) => {
+    if (name === 'backup in place') inPlace.resolve()
+    if (name !== 'backup sealed') return
+    sealing.resolve()
+    await stuck
+  }
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const backups = newBackups({ disk, failpoint })
+  const rounds = round(backups)
+  await sealing.promise
+  await silentUntil(rounds)
+  assert.equal((await register().find(backupId))?.status, 'running')
+  release()
+  await inPlace.promise
+  await new Promise(setImmediate)
+  await round(backups)
+  assert.equal((await register().find(backupId))?.status, 'ready')
+  assert.deepEqual(namesThere(), [backupId, 'erasures.ndjson'])
+})
+
+test('a copy is sealed when the disk answers again', async () => {
+  const time = new ManualClock(0)
+  const disk = new DiskCalls(backupDir, time)
+  const stuck = Promise.withResolvers<void>()
+  const failpoint = async (name: string) => {
+    if (name !== 'backup control plane copied') return
+    void disk.run(() => stuck.promise).catch(() => {})
+    while (time.waiting < 2) await new Promise(setImmediate)
+    await time.advance(30_000)
+  }
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const backups = newBackups({ disk, failpoint })
+  await backups.round(new AbortController().signal)
+  while (time.waiting === 0) await new Promise(setImmediate)
   stuck.resolve()
   await new Promise(setImmediate)
-  assert.equal(await statusOf((await taken({ disk })).backup_id), 'ready')
-  assert.ok(namesThere().includes(`${backupId}.taking`))
-  await newBackups().settle()
-  assert.equal(await statusOf(backupId), 'failed')
-  assert.ok(!namesThere().some((name) => name.startsWith(backupId)))
+  await time.advance(5_000)
+  await backups.sealed()
+  assert.equal((await register().find(backupId))?.status, 'ready')
 })
 
 test('a partly removed folder is removed at the start', async () => {

@@ -3,19 +3,20 @@
 // completely from before an erasure or completely from after it. Hashing the copy and syncing it come
 // afterwards, beside the loop, because the content of the copy no longer changes and an erasure need not wait
 // for it. A folder gets its final name only when it is complete, and a backup is recorded as failed only when
-// nothing of it is on disk. Where the disk does not answer, what runs is given up, so that erasures go on;
-// the backup then counts as running, because its copy may still grow.
+// nothing of it is on disk. Where the disk stays silent, what runs is given up, so that the loop goes on; the
+// locks are kept until the copy has ended, and until later rounds have removed or recorded what it wrote, the
+// backup counts as running.
 
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../core/clock.ts'
-import type { DiskCalls } from '../disk/disk-calls.ts'
+import { type DiskCalls, patientLooks } from '../disk/disk-calls.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import { LeaseLost } from '../worker/lease.ts'
 import { engineBytes, engineVersion } from './engine-copy.ts'
-import { findLackOfSpace, isMissing, removeFolder, renameSynced, sealFolder } from './files.ts'
+import { findLackOfSpace, namesIn, readIfThere, removeFolder, renameSynced, sealFolder } from './files.ts'
 import { type ErasureJournal, journalFile } from './journal.ts'
 import {
   BackupError,
@@ -74,7 +75,7 @@ interface CopyMoment {
 
 const takingSuffix = '.taking'
 
-/** Pause before the next try to remove a backup that could not be removed. */
+/** Pause before the next try to remove or record a backup where that failed. */
 const removalPauseMs = 60_000
 
 export class Backups {
@@ -108,26 +109,50 @@ export class Backups {
   }
 
   /**
-   * One pass: copies the oldest requested backup, unless another is still being sealed, and starts sealing
-   * it; then removes expired ones. `signal` ends the sealing too. Throws only errors of the control plane.
+   * One pass: ends what was given up, copies the oldest requested backup and starts sealing it, both unless
+   * another is still being sealed; then removes expired ones. `signal` ends the sealing too. Throws only
+   * errors of the control plane.
    */
   async round(signal: AbortSignal): Promise<void> {
-    const { clock, disk, logger, register, trustedNowMs } = this.#deps
+    const { register } = this.#deps
     const [next] = await register.inStatus('requested')
     if (signal.aborted) return
-    if (next !== undefined && this.#sealing === null) await this.#take(next, signal)
-    if (clock.steady().ms < this.#notBeforeMs) return
+    if (this.#sealing === null) {
+      await this.#endGivenUp()
+      if (next !== undefined) await this.#take(next, signal)
+    }
+    await this.#removeAllExpired()
+  }
+
+  /** Ends the backups that stayed `running`. Call it only while none is copied or sealed. */
+  async #endGivenUp(): Promise<void> {
+    for (const row of await this.#deps.register.inStatus('running')) {
+      await this.#orLater(row, 'a backup that was given up could not be ended', () => this.#endLeft(row))
+    }
+  }
+
+  async #removeAllExpired(): Promise<void> {
+    const { logger, register, trustedNowMs } = this.#deps
     for (const row of await register.inStatus('ready')) {
       const nowMs = await trustedNowMs()
       if (nowMs === null) return
       if (row.expires_at_ms > nowMs) continue
-      try {
-        await disk.during(() => this.#removeExpired(row))
+      await this.#orLater(row, 'an expired backup could not be removed', async () => {
+        await this.#removeExpired(row)
         logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
-      } catch (err) {
-        logger.error({ err, backupId: row.backup_id }, 'an expired backup could not be removed')
-        this.#notBeforeMs = clock.steady().ms + removalPauseMs
-      }
+      })
+    }
+  }
+
+  /** Runs the work while the disk answers. Where it fails, nothing of this kind is tried for a pause. */
+  async #orLater(row: BackupRow, failure: string, work: () => Promise<void>): Promise<void> {
+    const { clock, disk, logger } = this.#deps
+    if (clock.steady().ms < this.#notBeforeMs) return
+    try {
+      await disk.during(work)
+    } catch (err) {
+      logger.error({ err, backupId: row.backup_id }, failure)
+      this.#notBeforeMs = clock.steady().ms + removalPauseMs
     }
   }
 
@@ -144,25 +169,38 @@ export class Backups {
     } while (!signal.aborted && (await this.#deps.register.inStatus('requested')).length > 0)
   }
 
-  /**
-   * A folder that isn't visible need not be removed: the disk may be unmounted. The journal, which is beside
-   * every backup, shows whether it is there.
-   */
   async #removeExpired(row: BackupRow): Promise<void> {
-    const names = await namesIn(dirname(row.folder))
-    if (!names.includes(row.backup_id) && !names.includes(journalFile)) {
-      throw new BackupError(`${row.folder} can't be reached; is its disk there?`)
-    }
+    await assertReachable(row)
     await removeBackup(this.#deps.register, row)
+  }
+
+  /** Records a backup that is complete after all, or removes what was written of it. */
+  async #endLeft(row: BackupRow): Promise<void> {
+    const { logger, register } = this.#deps
+    const backupId = row.backup_id
+    const names = await assertReachable(row)
+    if (!names.includes(backupId)) {
+      await removeFolder(`${row.folder}${takingSuffix}`)
+      await register.fail(backupId, 'The backup was given up; the log of the service names the cause.')
+      logger.info({ backupId }, 'what was left of a backup that was given up was removed')
+      return
+    }
+    await this.#adopt(row.folder, backupId)
+    if ((await register.find(backupId))?.status === 'running') {
+      throw new BackupError(`${row.folder} is not a backup of this data folder.`)
+    }
+    logger.info({ backupId }, 'a backup that was given up is complete')
   }
 
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
     const { disk, register, whileNothingErases } = this.#deps
     await register.begin(row.backup_id)
     if (!(await this.#isDiskAnswering(row))) return
-    const moment = await this.#orFail(row, signal, () =>
-      whileNothingErases(signal, () => disk.during(() => this.#copy(row, signal))),
-    )
+    // The locks are taken within the work, which may continue after it was given up: while the engine copies,
+    // it keeps every part that an erasure replaces. Without this disk no erasure could act anyway.
+    const copy = (givenUp: AbortSignal) =>
+      whileNothingErases(signal, () => this.#copy(row, AbortSignal.any([signal, givenUp])))
+    const moment = await this.#orFail(row, signal, () => disk.during(copy, patientLooks))
     if (moment === null) return
     this.#sealing = this.#finish(row, moment, signal).finally(() => {
       this.#sealing = null
@@ -185,14 +223,17 @@ export class Backups {
   async #finish(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<void> {
     const { disk, logger, register } = this.#deps
     try {
-      const seal = () => disk.during(() => this.#seal(row, moment, signal))
+      const seal = async () => {
+        await disk.untilAnswering(patientLooks, signal)
+        return disk.during(() => this.#seal(row, moment, signal), patientLooks)
+      }
       const taken = await this.#orFail(row, signal, seal)
       if (taken === null) return
       await register.succeed(row.backup_id, taken)
       const { bytes, takenAtMs } = taken
       logger.info({ backupId: row.backup_id, takenAtMs, bytes }, 'backup taken')
     } catch (err) {
-      // The folder is in place; the next start finds it there.
+      // The folder is in place; a later round finds it there.
       logger.error({ err, backupId: row.backup_id }, 'a backup could not be recorded')
     }
   }
@@ -210,8 +251,8 @@ export class Backups {
   }
 
   /**
-   * Where the written files can't be removed, the backup stays `running`: it may contain telemetry until the
-   * next start removes it.
+   * Where the written files can't be removed, the backup stays `running`: it may contain telemetry until a
+   * later round or the next start removes it.
    */
   async #fail(row: BackupRow, cause: unknown): Promise<void> {
     const { disk, logger, register } = this.#deps
@@ -229,6 +270,7 @@ export class Backups {
    */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
     const { clock, copyControl, failpoint, files, folderSecret, register } = this.#deps
+    signal.throwIfAborted()
     await this.#assertPossible(row)
     const folder = `${row.folder}${takingSuffix}`
     await mkdir(folder, { mode: 0o700 })
@@ -237,6 +279,7 @@ export class Backups {
     const erased = await register.completedErasures()
     const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
     await files.copyTo(path, row.backup_id, clock, signal)
+    signal.throwIfAborted()
     await failpoint('backup engine copied')
     // After the engine: an organisation whose telemetry is in the copy is then also in the copied control
     // plane.
@@ -327,27 +370,19 @@ function stopped({ reason }: AbortSignal): BackupError {
   return new BackupError(`${what} while the backup was taken.`)
 }
 
+/**
+ * Returns the names beside a backup. Throws where its folder isn't visible because the disk may be unmounted:
+ * the journal, which is beside every backup, shows whether it is there.
+ */
+async function assertReachable({ backup_id, folder }: BackupRow): Promise<string[]> {
+  const names = await namesIn(dirname(folder))
+  const expected = [backup_id, `${backup_id}${takingSuffix}`, journalFile]
+  if (expected.some((name) => names.includes(name))) return names
+  throw new BackupError(`${folder} can't be reached; is its disk there?`)
+}
+
 /** Removes a backup's folder, then records it. */
 export async function removeBackup(register: BackupRegister, row: BackupRow): Promise<void> {
   await removeFolder(row.folder)
   await register.remove(row.backup_id)
-}
-
-/** Returns the names in a folder; none where it doesn't exist. */
-export async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder)
-  } catch (error) {
-    if (isMissing(error)) return []
-    throw error
-  }
-}
-
-async function readIfThere(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
 }

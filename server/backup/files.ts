@@ -2,7 +2,7 @@
 // anything reports that it exists. A folder equals its seals, file by file, or it is refused.
 
 import { createHash } from 'node:crypto'
-import { chmod, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { chmod, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { z } from 'zod'
 import { syncFileSystem } from '../disk/sync-file-system.ts'
@@ -114,6 +114,26 @@ export async function findLackOfSpace(folder: string, neededBytes: number): Prom
 
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+/** Returns the names in a folder; none where it doesn't exist. */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+/** Returns the text of a file; null where it doesn't exist. */
+export async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
 }
 
 /** Yields everything below a folder, deepest first, so that a folder is synced after its content. */

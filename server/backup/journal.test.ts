@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, mock, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { DiskCalls, DiskNotAnswering } from '../disk/disk-calls.ts'
@@ -306,4 +307,34 @@ test('nothing is appended while the disk does not answer, and everything is when
     (await journal.read()).map(({ request_id }) => request_id),
     ['del_1', 'del_2'],
   )
+})
+
+test('a line whose sync failed is written and synced again before it counts, also by the next process', async () => {
+  const journal = newJournal()
+  const handle = await open(dirname(dirname(journal.path)), 'r')
+  const prototype: FileHandle = Object.getPrototypeOf(handle)
+  await handle.close()
+  const sync = mock.method(prototype, 'sync')
+  const write = mock.method(prototype, 'write')
+  const calls = () => [write.mock.callCount(), sync.mock.callCount()]
+  const fails = async () => {
+    throw Object.assign(new Error('EIO'), { code: 'EIO' })
+  }
+  try {
+    sync.mock.mockImplementationOnce(fails)
+    await assert.rejects(journal.append(entryOf('del_1')), { code: 'EIO' })
+    assert.equal(linesOf(journal).length, 1, 'the system still shows it')
+    sync.mock.mockImplementationOnce(fails, 2)
+    await assert.rejects(journal.append(entryOf('del_1')), { code: 'EIO' })
+    await journal.append(entryOf('del_1'))
+    assert.deepEqual(calls(), [3, 5])
+    await journal.append(entryOf('del_1'))
+    assert.deepEqual(calls(), [3, 5], 'nothing once it is on the disk')
+    const next = journalIn(dirname(journal.path))
+    await next.append(entryOf('del_1'))
+    assert.deepEqual(calls(), [4, 7], 'the file and its name in the folder')
+    assert.deepEqual(await next.read(), [entryOf('del_1')])
+  } finally {
+    mock.restoreAll()
+  }
 })

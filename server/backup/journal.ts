@@ -64,6 +64,18 @@ interface Left {
   readonly sizeBytes: number
   /** State of the file, see {@link stampOf}. */
   readonly stamp: string | null
+  /**
+   * Whether every line is known to be on the disk. Lines that were only read may be in the memory of the
+   * system alone: their sync may have failed, in this process or in one before.
+   */
+  readonly isOnDisk: boolean
+}
+
+interface ReadJournal {
+  readonly entries: ReadonlyMap<string, JournalEntry>
+  readonly left: Left
+  /** The complete lines. */
+  readonly bytes: Buffer
 }
 
 /** One process appends at a time: the one that has the lock of the telemetry engine. */
@@ -73,6 +85,8 @@ export class ErasureJournal {
   /** One call at a time: two that read the end of the file and write there would lose a line. */
   readonly #calls: DiskCalls
   #left: Left | null = null
+  /** Whether the file's name is known to be on the disk. */
+  #isNameOnDisk = false
 
   /**
    * `seal` is the key of the seals; a backup contains the secret from which it is derived. All journals of
@@ -103,9 +117,9 @@ export class ErasureJournal {
   }
 
   /**
-   * Returns after the entry is on the disk, so that the erasure may act. Does nothing where the entry exists
-   * already. Throws JournalError where the same request exists with another selection, and any error of the
-   * file system, also where it does not answer: then the erasure must not act.
+   * Returns after the entry is on the disk, so that the erasure may act. Writes nothing where the entry is
+   * known to be there already. Throws JournalError where the same request exists with another selection, and
+   * any error of the file system, also where it does not answer: then the erasure must not act.
    */
   async append(entry: JournalEntry): Promise<void> {
     const text = textOf(JournalEntry.parse(entry))
@@ -116,7 +130,7 @@ export class ErasureJournal {
     const { request_id } = entry
     const hash = hashOf(text)
     let left = await this.#asWeLeftIt()
-    if (left?.hashes.get(request_id) === hash) return
+    if (left?.isOnDisk === true && left.hashes.get(request_id) === hash) return
     // Another text of the same request is either the same erasure in a line of an earlier version, or wrong.
     if (left === null || left.hashes.has(request_id)) {
       const read = await this.#load()
@@ -125,16 +139,30 @@ export class ErasureJournal {
       if (found !== undefined && !isSameErasure(found, entry)) {
         throw new JournalError(`${this.path} has the erasure ${request_id} with another selection.`)
       }
-      if (found !== undefined) return void left.hashes.set(request_id, hash)
+      if (found !== undefined) {
+        left.hashes.set(request_id, hash)
+        return this.#writeAgain(read.bytes, left)
+      }
     }
     const mac = this.#mac(left.lastMac, text)
     const line = Buffer.from(`${JSON.stringify({ entry, mac })}\n`)
     this.#left = null
     await this.#write(line, left.sizeBytes)
-    const { hashes, sizeBytes } = left
+    const { hashes, isOnDisk, sizeBytes } = left
     hashes.set(request_id, hash)
     const stamp = await stampOf(this.path)
-    this.#left = { hashes, lastMac: mac, sizeBytes: sizeBytes + line.length, stamp }
+    this.#left = { hashes, lastMac: mac, sizeBytes: sizeBytes + line.length, stamp, isOnDisk }
+  }
+
+  /**
+   * Writes lines that were read over themselves and syncs them. A sync alone is not enough: after one that
+   * failed, the system may count what it could not write as written, and the next one then succeeds. The same
+   * bytes in place, so that a crash in between changes nothing.
+   */
+  async #writeAgain(lines: Buffer, left: Left): Promise<void> {
+    this.#left = null
+    await this.#write(lines, 0, 'same bytes')
+    this.#left = { ...left, stamp: await stampOf(this.path), isOnDisk: true }
   }
 
   /**
@@ -145,27 +173,33 @@ export class ErasureJournal {
     return this.#left !== null && (await stampOf(this.path)) === this.#left.stamp ? this.#left : null
   }
 
-  /** Writes after the complete lines and syncs, also the file's name in its folder. */
-  async #write(line: Buffer, atByte: number): Promise<void> {
+  /**
+   * Writes and syncs, also the file's name in its folder. What is behind the complete lines is cut off before
+   * others are written there.
+   */
+  async #write(bytes: Buffer, atByte: number, what: 'new line' | 'same bytes' = 'new line'): Promise<void> {
     const folder = dirname(this.path)
     const isNew = (await stampOf(this.path)) === null
+    if (isNew) this.#isNameOnDisk = false
     if (isNew) await mkdir(folder, { recursive: true, mode: 0o700 })
     const file = await open(this.path, isNew ? 'wx+' : 'r+', 0o600)
     try {
-      await file.truncate(atByte)
-      for (let written = 0; written < line.length; ) {
-        const { bytesWritten } = await file.write(line, written, line.length - written, atByte + written)
+      if (what === 'new line') await file.truncate(atByte)
+      for (let written = 0; written < bytes.length; ) {
+        const { bytesWritten } = await file.write(bytes, written, bytes.length - written, atByte + written)
         written += bytesWritten
       }
       await file.sync()
     } finally {
       await file.close()
     }
-    if (isNew) await syncPath(folder)
+    if (this.#isNameOnDisk) return
+    await syncPath(folder)
+    this.#isNameOnDisk = true
   }
 
   /** Reads and verifies every line of the file on the disk, which is what counts. */
-  async #load(): Promise<{ readonly entries: ReadonlyMap<string, JournalEntry>; readonly left: Left }> {
+  async #load(): Promise<ReadJournal> {
     this.#left = null
     // Before the file is read, so that a change meanwhile is noticed the next time.
     const stamp = await stampOf(this.path)
@@ -185,9 +219,9 @@ export class ErasureJournal {
       hashes.set(entry.request_id, hashOf(text))
       lastMac = mac
     }
-    const left = { hashes, lastMac, sizeBytes, stamp }
+    const left = { hashes, lastMac, sizeBytes, stamp, isOnDisk: sizeBytes === 0 }
     this.#left = left
-    return { entries, left }
+    return { entries, left, bytes: bytes.subarray(0, sizeBytes) }
   }
 
   #readLine(text: string, number: number): z.infer<typeof Line> {

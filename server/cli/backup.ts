@@ -6,8 +6,8 @@
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { namesIn, removeBackup } from '../backup/backups.ts'
-import { removeFolder } from '../backup/files.ts'
+import { removeBackup } from '../backup/backups.ts'
+import { namesIn, removeFolder } from '../backup/files.ts'
 import { BackupError, backupIdPattern, bytesOf, type Manifest, readManifest } from '../backup/manifest.ts'
 import { BackupRegister, type BackupRow } from '../backup/register.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'

@@ -26,6 +26,12 @@ const limitMs = 30_000
 /** Interval of the checks during long work. */
 const lookMs = 5_000
 
+/**
+ * Consecutive checks without an answer, at least five minutes, after which work is given up that itself keeps
+ * the disk busy: on a slow disk, one sync beside a copy of all telemetry takes longer than a call may.
+ */
+export const patientLooks = 60
+
 export class DiskCalls {
   /** A folder on the file system; it may not exist yet. */
   readonly folder: string
@@ -63,20 +69,40 @@ export class DiskCalls {
   }
 
   /**
-   * Runs work that may take long, beside calls. Throws {@link DiskNotAnswering} when the disk is found not to
-   * answer in the meantime. The work may then still continue, and other long work is refused until it ends.
+   * Runs work that may take long, beside calls. Throws {@link DiskNotAnswering} when the disk has not
+   * answered `silentLooks` checks in a row. The work is then given up: its signal aborts, it may still continue, and
+   * other long work is refused until it ends.
    */
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  async during<T>(work: (givenUp: AbortSignal) => Promise<T>, silentLooks = 1): Promise<T> {
     if (this.#isLate || this.#givenUp > 0) throw new DiskNotAnswering(this.folder)
-    const ended = new AbortController()
-    const working = work()
+    const [ended, givenUp] = [new AbortController(), new AbortController()]
+    const working = work(givenUp.signal)
     try {
-      return await Promise.race([working, this.#silence(ended.signal)])
+      return await Promise.race([working, this.#silence(silentLooks, ended.signal)])
     } catch (error) {
-      if (error instanceof DiskNotAnswering) this.#giveUp(working)
+      if (error instanceof DiskNotAnswering) {
+        this.#giveUp(working)
+        givenUp.abort(error)
+      }
       throw error
     } finally {
       ended.abort()
+    }
+  }
+
+  /**
+   * Resolves when the disk answers. Throws {@link DiskNotAnswering} after `silentLooks` checks in a row, and
+   * the reason of `signal`.
+   */
+  async untilAnswering(silentLooks: number, signal: AbortSignal): Promise<void> {
+    for (let silent = 1; ; silent++) {
+      signal.throwIfAborted()
+      try {
+        return await this.#look()
+      } catch (error) {
+        if (silent >= silentLooks) throw error
+      }
+      await this.#clock.sleep(lookMs, signal)
     }
   }
 
@@ -113,11 +139,10 @@ export class DiskCalls {
   }
 
   /** Rejects when the disk does not answer, or when the signal has aborted. */
-  async #silence(ended: AbortSignal): Promise<never> {
+  async #silence(silentLooks: number, ended: AbortSignal): Promise<never> {
     for (;;) {
       await this.#clock.sleep(lookMs, ended)
-      ended.throwIfAborted()
-      await this.#look()
+      await this.untilAnswering(silentLooks, ended)
     }
   }
 

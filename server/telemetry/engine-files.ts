@@ -143,9 +143,12 @@ export class EngineFolder implements LocalEngineFiles {
     return copy
   }
 
-  /** Ends a copy, or leaves that to the next try. */
+  /**
+   * Asks the engine to end a copy. Does not wait for the end, which never comes while the disk of the copy
+   * does not answer: a statement that waits blocks every other one.
+   */
   async #kill({ query_id }: RunningCopy): Promise<void> {
-    await this.#engine.command(sql`KILL QUERY WHERE query_id = ${query_id} SYNC`).catch(throwIfClosed)
+    await this.#engine.command(sql`KILL QUERY WHERE query_id = ${query_id} ASYNC`).catch(throwIfClosed)
   }
 }
 

@@ -78,6 +78,26 @@ test('a full erasure goes first, and earlier requests that it covers are verifie
   assert.deepEqual(scene.gate.hidden(scene.own.tenantId), [])
 })
 
+test('a completion that the journal could not take is journalled by a later look', async () => {
+  const scene = await governedSceneOf(stores)
+  const range = await ask(scene, firstWeek)
+  await ask(scene, all)
+  const { journal } = scene
+  const push = journal.push.bind(journal)
+  journal.push = (...lines) => {
+    if (lines.some(({ requestId }) => requestId === range)) throw new Error('The disk does not answer.')
+    return push(...lines)
+  }
+  await scene.round()
+  await scene.round()
+  const isThere = () => journal.some(({ requestId }) => requestId === range)
+  assert.deepEqual([(await scene.status(range)).status, isThere()], ['completed', false])
+  journal.push = push
+  await scene.round()
+  assert.ok(isThere())
+  await assertRows(scene, 0)
+})
+
 test('a wider erasure completes only the requests that it includes; other signals and later requests continue on their own', async () => {
   const scene = await governedSceneOf(stores)
   const traces = await ask(scene, { ...firstWeek, signals: ['traces'] })

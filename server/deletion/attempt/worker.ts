@@ -41,6 +41,8 @@ export class DeletionWorker {
   readonly #guard: RestoreGuard
   readonly #swapRecovery: SwapRecovery
   #asked = Promise.withResolvers<void>()
+  /** Whether a request may have been completed without its line in the journal. */
+  #isJournalBehind = false
 
   constructor(deps: DeletionWorkerDeps) {
     this.#deps = deps
@@ -133,10 +135,32 @@ export class DeletionWorker {
    * states in which a request has no attempt, and each move is a compare-and-set.
    */
   async #moveWaiting(): Promise<void> {
-    // A completion without an attempt is journalled after it is stored.
-    if (await this.#deps.requestStore.settleDoubts()) await this.#guard.completeJournal(['completed'])
+    if (await this.#deps.requestStore.settleDoubts()) this.#isJournalBehind = true
+    await this.#completeJournal()
     await this.#expireUnanswered()
     await this.#releaseHeld()
+  }
+
+  /** A completion without an attempt is journalled after it is stored, and the journal may fail. */
+  async #completeJournal(): Promise<void> {
+    if (!this.#isJournalBehind) return
+    // Cleared before, because another completion may fail meanwhile.
+    this.#isJournalBehind = false
+    try {
+      await this.#guard.completeJournal(['completed'])
+    } catch (err) {
+      this.#isJournalBehind = true
+      this.#deps.logger.error({ err }, 'the journal may lack a completed erasure; it is tried again')
+    }
+  }
+
+  async #completeIfClean(request: StoredDeletion, erasedBy: string | null): Promise<void> {
+    try {
+      await this.#attempts.completeIfClean(request, erasedBy)
+    } catch (error) {
+      this.#isJournalBehind = true
+      throw error
+    }
   }
 
   /**
@@ -172,7 +196,7 @@ export class DeletionWorker {
     await this.#deps.requestStore.recordReadBack(request, requester, found.rowsLeft)
     const mayComplete = request.status === 'failed' || request.status === 'incomplete'
     if (mayComplete && found.isClean && found.heldBy.length === 0) {
-      await this.#attempts.completeIfClean(request, null).catch(refuseKept)
+      await this.#completeIfClean(request, null).catch(refuseKept)
     }
     return found
   }
@@ -207,7 +231,7 @@ export class DeletionWorker {
           actor: deletionActor,
           facts: { superseded_by: wide.requestId },
         })
-      } else await this.#attempts.completeIfClean(request, wide.requestId)
+      } else await this.#completeIfClean(request, wide.requestId)
     }
   }
 
