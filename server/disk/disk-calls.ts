@@ -70,8 +70,8 @@ export class DiskCalls {
 
   /**
    * Runs work that may take long, beside calls. Throws {@link DiskNotAnswering} when the disk has not
-   * answered `silentLooks` checks in a row. The work is then given up: its signal aborts, it may still continue, and
-   * other long work is refused until it ends.
+   * answered `silentLooks` checks in a row. The work is then given up: its signal aborts, it may still
+   * continue, and other long work is refused until it ends.
    */
   async during<T>(work: (givenUp: AbortSignal) => Promise<T>, silentLooks = 1): Promise<T> {
     if (this.#isLate || this.#givenUp > 0) throw new DiskNotAnswering(this.folder)
