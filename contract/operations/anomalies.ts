@@ -17,6 +17,9 @@ import { operation } from '../operation.ts'
 import { editors, readers } from '../role.ts'
 import { pageOf } from '../values/fields.ts'
 
+/** Each is an entry in the audit log, which nothing removes. A person needs seconds for one. */
+const changeRate = { perMinute: 60, burst: 300 }
+
 export const anomalyOperations = {
   list: operation({
     id: 'getAnomalies',
@@ -67,6 +70,7 @@ export const anomalyOperations = {
     bodyExample: giveFeedbackExample,
     results: { 200: { body: Anomaly, example: judgedAnomalyExample } },
     refusals: ['not_found', 'held', 'erasing'],
+    rate: changeRate,
   }),
   listMutes: operation({
     id: 'getAnomaliesMutes',
@@ -88,6 +92,7 @@ export const anomalyOperations = {
     body: CreateMute,
     bodyExample: createMuteExample,
     results: { 201: { body: Mute, example: muteExample } },
+    rate: changeRate,
   }),
   deleteMute: operation({
     id: 'deleteAnomaliesMutesByMuteId',
@@ -99,5 +104,6 @@ export const anomalyOperations = {
     params: MuteParams,
     results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
     refusals: ['not_found'],
+    rate: changeRate,
   }),
 } as const

@@ -42,6 +42,9 @@ const previewRate = { perMinute: 20, burst: 10 }
 /** Each suggestion reads a week of minutes. */
 const suggestRate = { perMinute: 30, burst: 15 }
 
+/** Each is an entry in the audit log, which nothing removes. A script can make as many as there may be. */
+const changeRate = { perMinute: 60, burst: 1000 }
+
 export const detectorOperations = {
   list: operation({
     id: 'getAnomaliesDetectors',
@@ -74,6 +77,7 @@ export const detectorOperations = {
     body: CreateDetector,
     bodyExample: createDetectorExample,
     results: { 201: { body: Detector, headers: ['etag', 'location'], example: newDetectorExample } },
+    rate: changeRate,
   }),
   patch: operation({
     id: 'patchAnomaliesDetectorsByDetectorId',
@@ -89,6 +93,7 @@ export const detectorOperations = {
     bodyExample: patchDetectorExample,
     results: { 200: { body: Detector, headers: ['etag'], example: patchedDetectorExample } },
     refusals: ['not_found', 'system_detector', 'precondition_failed'],
+    rate: changeRate,
   }),
   delete: operation({
     id: 'deleteAnomaliesDetectorsByDetectorId',
@@ -101,6 +106,7 @@ export const detectorOperations = {
     headers: IfMatch,
     results: { 204: { body: z.undefined(), meaning: 'Deleted.' } },
     refusals: ['not_found', 'system_detector', 'held', 'precondition_failed'],
+    rate: changeRate,
   }),
   run: operation({
     id: 'postAnomaliesDetectorsByDetectorIdRun',

@@ -39,6 +39,9 @@ const retentionResults = {
   },
 } as const
 
+/** Each is an entry in the audit log, which nothing removes. */
+const changeRate = { perMinute: 60, burst: 60 }
+
 export const policyOperations = {
   get: operation({
     id: 'getUsageStorageDeletionPolicy',
@@ -59,6 +62,7 @@ export const policyOperations = {
     body: SetDeletionPolicy,
     bodyExample: setPolicyExample,
     results: { 200: { body: DeletionPolicy, example: policyExample } },
+    rate: changeRate,
   }),
 } as const
 
@@ -130,6 +134,7 @@ export const retentionOperations = {
     body: SetRetention,
     bodyExample: setRetentionExample,
     results: retentionResults,
+    rate: changeRate,
   }),
   patch: operation({
     id: 'patchUsageStorageRetention',
@@ -142,6 +147,7 @@ export const retentionOperations = {
     bodyTypes: [jsonType, mergePatchType],
     bodyExample: patchRetentionExample,
     results: retentionResults,
+    rate: changeRate,
   }),
   approveChange: operation({
     id: 'postUsageStorageRetentionChangesByChangeIdApprove',

@@ -6,12 +6,15 @@ import { z } from 'zod'
 /** RFC 3339 UTC with `Z`. */
 export const Instant = z.string().meta({ format: 'date-time' })
 
-/** A name that people read, also in a terminal: no control characters. */
+/**
+ * A name that people read, also in a terminal: no control characters, and none that changes the direction of
+ * the text that follows.
+ */
 export const DisplayName = z
   .string()
   .min(1)
   .max(100)
-  .regex(/^\P{Cc}*$/u, { error: 'Use printable characters only' })
+  .regex(/^[^\p{Cc}\p{Bidi_Control}]*$/u, { error: 'Use printable characters only' })
 
 /** No body, or an empty object, which some clients send. */
 export const NoBody = z.strictObject({}).optional()

@@ -14,6 +14,7 @@ import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
 import type { Failpoint } from '../deletion/attempt/eraser.ts'
 import { StepStore } from '../deletion/attempt/step-store.ts'
 import { DeletionWorker, type DeletionWorkerDeps } from '../deletion/attempt/worker.ts'
+import { readHoldsSince } from '../deletion/governance/active-holds.ts'
 import { Decisions } from '../deletion/governance/decisions.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/governance/policy.ts'
@@ -115,6 +116,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     ...needs,
     ...rooms,
     store: retentionStore,
+    holdsSince: (tenantId, sinceMs) => readHoldsSince(control, tenantId, sinceMs),
     ruleOf: (tenantId) => approvalRuleOf(control, tenantId, clock.nowMs()),
   })
   return {

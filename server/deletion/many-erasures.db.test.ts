@@ -56,7 +56,8 @@ const byStatus = 'deletion_requests_by_tenant_status (tenant_id=? AND status=?)'
 test('a new request reads the requests that are not finished', { skip: isOnPostgres }, async () => {
   const within = (check: (trx: ControlTransaction) => Promise<unknown>) =>
     waysOf((observed) => observed.transaction().execute(check))
-  assert.deepEqual(await within((trx) => findExisting(trx, 'acme', null, 'hash')), [byStatus])
+  const by = { requester: tokenNamed('owner'), idempotencyKey: null }
+  assert.deepEqual(await within((trx) => findExisting(trx, 'acme', by, 'hash')), [byStatus])
   assert.deepEqual(await within((trx) => refuseTooManyDeletions(trx, 'acme')), [byStatus])
   const draft = between(null, 5n)
   assert.deepEqual(await within((trx) => refuseDuringFullErasure(trx, 'acme', draft)), [byStatus])

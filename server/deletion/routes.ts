@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { CreateDeletion, type DeletionRequest } from '../../contract/deletion/requests.ts'
 import type { ValidationProblem } from '../../contract/errors.ts'
 import { deletionOperations } from '../../contract/operations/deletions.ts'
+import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
@@ -38,6 +39,12 @@ export function addDeletionRoutes(http: FastifyInstance, deps: DeletionRoutesDep
   addVerifyRoute(http, deps)
 }
 
+async function refuseUnchecked(): Promise<never> {
+  throw new AppError('preview_stale', {
+    sentence: 'The deletion that this request repeats has just ended; preview again.',
+  })
+}
+
 function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
   serve(http, deletionOperations.create, {
     usesReserve: true,
@@ -46,11 +53,14 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     handle: async ({ caller, body, headers, value: draft }) => {
       const idempotencyKey = headers['idempotency-key'] ?? null
       // A repeated request is hidden already, so its preview would look stale.
-      const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, idempotencyKey)
+      const asked = { requester: caller.requester, idempotencyKey }
+      const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, asked)
+      const isUnchecked = body.preview_id !== undefined && isRepeat
       if (body.preview_id !== undefined && !isRepeat) {
         await deps.checkPreview(caller, body.preview_id, draft)
       }
-      const by = { requester: caller.requester, idempotencyKey }
+      // The repeated request may end meanwhile, and then this one would be a new one.
+      const by = { ...asked, ...(isUnchecked && { precondition: refuseUnchecked }) }
       const { isNew, row } = await deps.requestStore.create(caller.tenantId, draft, by)
       if (isNew) deps.nudge()
       const request = await deps.requests.wireForm(row)

@@ -120,7 +120,7 @@ test('retention is carried out during an attempt of another organisation', async
     logger: silent,
     findPlace: async () => scene.own,
     ruleOf: async () => 'none',
-    activeHolds: (tenantId) => scene.holds.active(tenantId),
+    holdsSince: (tenantId) => scene.holds.active(tenantId),
     nudge: () => scene.worker.wake(),
   })
   const isDone = await duringTheirs(

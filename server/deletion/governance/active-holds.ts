@@ -1,6 +1,8 @@
-// The legal holds of an organisation that are in force. Whatever erases or changes telemetry reads them.
+// The legal holds of an organisation that are in force, and those that were lately. Whatever erases or
+// changes telemetry reads them.
 
-import type { Control, ControlTransaction } from '../../control/database.ts'
+import type { Selectable } from 'kysely'
+import type { Control, ControlTransaction, Database } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { readRange, readSignals } from '../requests/request.ts'
@@ -17,11 +19,27 @@ export async function readActiveHolds(
     .where('released_at_ms', 'is', null)
     .orderBy('hold_id')
     .execute()
-  return rows.map((row) => ({
-    holdId: row.hold_id,
-    signals: readSignals(row.signals),
-    range: readRange(row),
-  }))
+  return rows.map(toHold)
+}
+
+/** Returns the holds in force and those that were released since `sinceMs`, ordered by id. */
+export async function readHoldsSince(
+  control: Control,
+  tenantId: string,
+  sinceMs: number,
+): Promise<ActiveHold[]> {
+  const rows = await control
+    .selectFrom('legal_holds')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where(({ eb, or }) => or([eb('released_at_ms', 'is', null), eb('released_at_ms', '>=', sinceMs)]))
+    .orderBy('hold_id')
+    .execute()
+  return rows.map(toHold)
+}
+
+function toHold(row: Selectable<Database['legal_holds']>): ActiveHold {
+  return { holdId: row.hold_id, signals: readSignals(row.signals), range: readRange(row) }
 }
 
 /**

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { operatorActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -88,7 +89,7 @@ test('erasures beside three thousand holds, as an older data folder may have, ar
   assert.deepEqual([await selected(target), await left(target)], [rows / 2, rows / 2])
 })
 
-test('the number of holds in force of an organisation is limited, and a release allows another one', async () => {
+test('the number of holds in force of an organisation is limited, except for the operator, and a release allows another', async () => {
   const holds = new LegalHolds(stores.control, new ManualClock(Number(monday / 1_000_000n)))
   const placeOne = (tenantId: string) => holds.place(tenantId, { case_ref: 'c' }, tokenNamed('owner'))
   let last = ''
@@ -97,6 +98,10 @@ test('the number of holds in force of an organisation is limited, and a release 
     error instanceof AppError && error.code === 'too_many_holds' && error.status === 409
   await assert.rejects(placeOne('many'), isTooMany)
   await placeOne('other')
+  await holds.place('many', { case_ref: 'c' }, operatorActor('legal'))
   await holds.release('many', last, tokenNamed('owner'))
+  await assert.rejects(placeOne('many'), isTooMany, 'those of the operator count too')
+  const [another] = await holds.active('many')
+  await holds.release('many', another?.holdId ?? '', tokenNamed('owner'))
   await placeOne('many')
 })

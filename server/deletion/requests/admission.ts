@@ -5,20 +5,28 @@
 import { sql } from 'kysely'
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type RequestRow, type StoredDeletion, toStored } from './request.ts'
 import type { DeletionSelection } from './selection.ts'
 import { openRequestsMax, openStatuses } from './states.ts'
 
+/** Who asks, and with which Idempotency-Key. */
+export interface RequestedBy {
+  readonly requester: Actor
+  readonly idempotencyKey: string | null
+}
+
 /**
- * The existing request that this one repeats: one with the same Idempotency-Key, or one that asks for the
- * same and is not finished. Null where there is none. Throws InvalidInput where the key belongs to another
- * request.
+ * The existing request that this one repeats: one with the same Idempotency-Key, or one of a person that asks
+ * for the same and is not finished. Null where there is none. Throws InvalidInput where the key belongs to
+ * another request. What the system requests is repeated only by its key: a request that waits for approval,
+ * or for a date, must not take the place of retention.
  */
 export async function findExisting(
   trx: ControlTransaction,
   tenantId: string,
-  idempotencyKey: string | null,
+  { idempotencyKey, requester }: RequestedBy,
   selectionHash: string,
 ): Promise<RequestRow | null> {
   await lock(trx, { tenantId })
@@ -28,6 +36,7 @@ export async function findExisting(
     if (same !== undefined && same.selection_hash !== selectionHash) throw reusedKey(idempotencyKey)
     if (same !== undefined) return same
   }
+  if (requester.kind === 'system') return null
   const active = await own
     .where('selection_hash', '=', selectionHash)
     .where('status', 'in', [...openStatuses])

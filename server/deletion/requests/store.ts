@@ -23,6 +23,7 @@ import { newId } from '../../core/ids.ts'
 import {
   findExisting,
   nextSeq,
+  type RequestedBy,
   refuseDuringFullErasure,
   refuseTooManyDeletions,
   refuseTooManyRefusing,
@@ -102,7 +103,7 @@ export class RequestStore {
     const nowMs = this.#clock.nowMs()
     const selectionHash = hashOf(draftText(draft))
     return this.#change(async (trx, announce) => {
-      const existing = await findExisting(trx, tenantId, by.idempotencyKey, selectionHash)
+      const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
       await refuseTooManyDeletions(trx, tenantId)
@@ -146,11 +147,9 @@ export class RequestStore {
    * Whether {@link create} would return an existing request. Throws where the Idempotency-Key belongs to
    * another request.
    */
-  async isRepeat(tenantId: string, draft: DeletionDraft, idempotencyKey: string | null): Promise<boolean> {
-    const existing = await transact(this.#control, (trx) =>
-      findExisting(trx, tenantId, idempotencyKey, hashOf(draftText(draft))),
-    )
-    return existing !== null
+  async isRepeat(tenantId: string, draft: DeletionDraft, by: RequestedBy): Promise<boolean> {
+    const hash = hashOf(draftText(draft))
+    return (await transact(this.#control, (trx) => findExisting(trx, tenantId, by, hash))) !== null
   }
 
   /**

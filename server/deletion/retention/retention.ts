@@ -8,7 +8,6 @@ import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { selectionText } from '../requests/selection.ts'
-import { retentionRequester } from '../requests/system-actors.ts'
 
 /** Days to keep per signal; a signal that is absent is kept without limit. */
 export type RetentionRule = ReadonlyMap<Signal, number>
@@ -58,9 +57,9 @@ export function retentionDrafts(
 
 /**
  * Returns the same key for the same range on the same day, so that a rule is carried out once a day, also
- * after a restart.
+ * after a restart. It has a space, which no Idempotency-Key of a client may have: nobody can take it first.
  */
 export function retentionKey(draft: DeletionDraft, nowMs: number): string {
   const day = new Date(cutOffMs(nowMs, 0)).toISOString().slice(0, 10)
-  return `${retentionRequester}|${day}|${selectionText(draft)}`
+  return `system retention|${day}|${selectionText(draft)}`
 }

@@ -19,10 +19,12 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
+import { readHoldsSince } from '../governance/active-holds.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
 import { FailingEngine } from '../governed-fixture.ts'
 import { openRequestsMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
+import { retentionDrafts } from './retention.ts'
 import { RetentionStore } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
@@ -54,7 +56,7 @@ async function retained(options: SceneOptions = {}) {
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
       ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
-      activeHolds: (tenantId) => scene.holds.active(tenantId),
+      holdsSince: (tenantId, sinceMs) => readHoldsSince(stores.control, tenantId, sinceMs),
       nudge: () => {},
     })
   return { clock, engine, errors, scene, store, retention: newWorker(), newWorker }
@@ -154,10 +156,37 @@ test('a legal hold keeps its part while it is in force, and the part is erased i
     'nothing stays open',
   )
   await scene.holds.release(scene.own.tenantId, hold_id, tokenNamed('owner'))
+  const requested = (await requestsOf(scene)).length
+  await retention.round(signal)
+  assert.equal((await requestsOf(scene)).length, requested, 'a day on which it can be placed again')
   await clock.advance(msPerDay)
   await retention.round(signal)
   await scene.round()
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24)
+})
+
+test('a request of a person that waits does not take the place of retention', async () => {
+  const { clock, retention, scene, store } = await retained()
+  await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  const [draft] = retentionDrafts(await store.rule(scene.own.tenantId), [], clock.nowMs())
+  assert(draft !== undefined)
+  const by = { requester: tokenNamed('admin'), idempotencyKey: null }
+  await scene.requestStore.create(scene.own.tenantId, draft, by)
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ status: 'awaiting_approval' })
+    .where('tenant_id', '=', scene.own.tenantId)
+    .execute()
+  await retention.round(signal)
+  await scene.round()
+  assert.deepEqual(
+    (await requestsOf(scene))
+      .map(({ requested_by, status }) => `${requested_by.split(':')[0]} ${status}`)
+      .sort(),
+    ['system completed', 'token cancelled'],
+    'nothing is left to approve',
+  )
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
 })
 
 test('where every deletion needs two people, retention needs none but delays by a day, in which it can be cancelled', async () => {
@@ -271,7 +300,7 @@ test('a rule that is removed while it is applied erases nothing', async () => {
       await store.set(scene.own.tenantId, { logs_days: null }, tokenNamed('owner'))
       return 'none'
     },
-    activeHolds: (tenantId) => scene.holds.active(tenantId),
+    holdsSince: (tenantId, sinceMs) => readHoldsSince(stores.control, tenantId, sinceMs),
     nudge: () => {},
   })
   await retention.round(signal)

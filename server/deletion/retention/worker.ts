@@ -17,7 +17,7 @@ import type { RequestQueries } from '../requests/queries.ts'
 import { openRequestsMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
-import { cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
+import { cutOffMs, cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
@@ -31,7 +31,8 @@ interface RetentionWorkerDeps {
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   /** Returns which deletions of the organisation need a second person. */
   readonly ruleOf: (tenantId: string) => Promise<ApprovalRule>
-  readonly activeHolds: (tenantId: string) => Promise<readonly HeldPart[]>
+  /** Returns the holds in force and those that were released since an instant, milliseconds. */
+  readonly holdsSince: (tenantId: string, sinceMs: number) => Promise<readonly HeldPart[]>
   /** Wakes the deletion loop. */
   readonly nudge: () => void
 }
@@ -86,14 +87,16 @@ export class RetentionWorker {
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
-    const { activeHolds, engine, findPlace, requests, ruleOf, store, trustedNowMs } = this.#deps
+    const { engine, findPlace, holdsSince, requests, ruleOf, store, trustedNowMs } = this.#deps
     const place = await findPlace(tenantId)
     const nowMs = await trustedNowMs()
     if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
     // Nobody has to approve, but where every deletion needs two people the second one has a day to cancel.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
-    const drafts = retentionDrafts(rule, await activeHolds(tenantId), nowMs)
+    // What a hold has kept until today is erased in the night, so that a release can be noticed and mended.
+    const held = await holdsSince(tenantId, cutOffMs(nowMs, 0))
+    const drafts = retentionDrafts(rule, held, nowMs)
       .map((draft) => ({ ...draft, delayMinutes }))
       .filter((draft) => !this.#hasSeen(tenantId, retentionKey(draft, nowMs)))
     if (drafts.length === 0) return

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { readChain } from '../../audit/log.ts'
 import { operatorActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -141,6 +142,13 @@ test('a run looks at some anomalies beyond the number from either end, whatever 
     await run(own, [finding(minute)])
     counts.push(await count())
   }
+  const chain = await readChain(fixture.control, 'audit_entries', 'acme')
+  const noted = chain
+    .map(({ text }) => JSON.parse(text))
+    .flatMap(({ action, facts, target }) =>
+      action === 'detector.anomalies_forgotten' && target === own.id ? [facts] : [],
+    )
+  assert.deepEqual(noted, [{ anomalies: 551 }, { anomalies: 101 }])
   // Of the newest 500 beyond, the hold keeps all but 51; the oldest 500 leave, then the last 100 of them.
   assert.deepEqual(counts, [keptMax + beyond - 500 - 51 + 1, keptMax + 950, keptMax + 950])
 })

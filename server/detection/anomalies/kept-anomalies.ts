@@ -33,23 +33,27 @@ export async function keepableOf(
   return findings.filter((finding) => finding.isOpen || kept.has(finding))
 }
 
-/** Removes anomalies beyond the number that may leave, at most {@link lookedAtMax} from either end. */
+/**
+ * Removes anomalies beyond the number that may leave, at most {@link lookedAtMax} from either end. Returns
+ * how many left.
+ */
 export async function forgetOldest(
   trx: ControlTransaction,
   detector: RaisingDetector,
   holds: readonly ActiveHold[],
-): Promise<void> {
+): Promise<number> {
   const first = await nthNewest(trx, detector, keptMax + 1)
-  if (first === undefined) return
+  if (first === undefined) return 0
   const leaving = new Set<string>()
   for (const end of ['desc', 'asc'] as const)
     for (const id of await leavingAt(trx, detector, { first, holds, end })) leaving.add(id)
-  if (leaving.size === 0) return
+  if (leaving.size === 0) return 0
   await trx
     .deleteFrom('anomalies')
     .where('tenant_id', '=', detector.tenantId)
     .where('id', 'in', [...leaving])
     .execute()
+  return leaving.size
 }
 
 interface Position {

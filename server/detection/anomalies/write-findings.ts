@@ -2,6 +2,7 @@
 // For an anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the
 // anomaly does not change. Of a detector only the newest anomalies are kept.
 
+import { appendAudit } from '../../audit/log.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
 import { newId } from '../../core/ids.ts'
@@ -76,7 +77,23 @@ export async function recordFindings(
       .where('id', '=', id)
       .execute()
   }
-  if (changes.create.length > 0) await forgetOldest(trx, run.detector, holds)
+  if (changes.create.length === 0) return
+  const forgotten = await forgetOldest(trx, run.detector, holds)
+  if (forgotten >= manyForgotten) await noteForgotten(trx, run, forgotten)
+}
+
+/** A detector that alarms often replaces one at a run; one that finds a past full of them, hundreds. */
+const manyForgotten = 50
+
+/** Whoever makes a detector find very much removes what it had found, so that is in the audit log. */
+async function noteForgotten(trx: ControlTransaction, run: RunRecord, anomalies: number): Promise<void> {
+  await appendAudit(trx, run.detector.tenantId, run.ranAtMs, {
+    actor,
+    action: 'detector.anomalies_forgotten',
+    target: run.detector.id,
+    outcome: 'accepted',
+    facts: { anomalies },
+  })
 }
 
 /** The definition and tuning that a run used. */
