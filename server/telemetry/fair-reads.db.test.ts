@@ -67,8 +67,14 @@ const withPriorities = {
 
 const yields = () => niceValues().has(yieldingNice())
 
+/** Some minutes of turns, each of which looks at every thread: a fault must not keep a run going. */
+const turnsMax = 100_000
+
 async function until(isReached: () => boolean): Promise<void> {
-  while (!isReached()) await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; !isReached(); turn++) {
+    assert.ok(turn < turnsMax, `threads have the nice values ${[...niceValues()].join()}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 /** Reads for the attacker until it no longer wants the result. */
