@@ -8,7 +8,7 @@ import { after, before } from 'node:test'
 import pino from 'pino'
 import type { Control } from '../server/control/database.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
-import type { TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
+import type { ReadShare, TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
 import type { LocalEngine, LocalEngineFiles } from '../server/telemetry/engine-files.ts'
 import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
@@ -85,20 +85,23 @@ export function delegate(engine: TelemetryEngine): TelemetryEngine {
   return delegateTo(async () => engine)
 }
 
-/** The engine with a callback that gets the text of each statement before it is read. */
+/**
+ * The engine with a callback that gets the text of each statement before it is read, and for whom. The read
+ * waits for it.
+ */
 export function watchedEngine(
   engine: TelemetryEngine,
-  beforeRead: (statement: string) => void,
+  beforeRead: (statement: string, share: ReadShare | undefined) => unknown,
 ): TelemetryEngine {
   return {
     ...delegate(engine),
-    select(statement, ...given) {
-      beforeRead(render(statement))
-      return engine.select(statement, ...given)
+    async select(statement, limits, share) {
+      await beforeRead(render(statement), share)
+      return engine.select(statement, limits, share)
     },
-    bytes(statement, ...given) {
-      beforeRead(render(statement))
-      return engine.bytes(statement, ...given)
+    async bytes(statement, limits, share) {
+      await beforeRead(render(statement), share)
+      return engine.bytes(statement, limits, share)
     },
   }
 }

@@ -4,13 +4,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
-import { pino } from 'pino'
+import { silent, watchedEngine } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import type { TelemetryEngine } from '../telemetry/engine.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { noonMs, openControlAndEngine, type StoresFixture } from './detection-fixture.ts'
@@ -34,12 +33,11 @@ for (const tenantId of ['acme', 'globex', 'initech', 'hooli']) {
 
 before(async () => {
   fixture = await openControlAndEngine()
-  const { engine } = fixture
   const clock = new ManualClock(noonMs)
   const gate = new TelemetryGate()
   http = createHttp({
     clock,
-    logger: pino({ level: 'silent' }),
+    logger: silent,
     authenticate: byAccessToken(async (secret): Promise<Caller> => {
       const place = { tenantId: secret, placement: 0, organisationName: secret }
       return { ...place, role: 'member', requester: tokenNamed(secret) }
@@ -51,16 +49,7 @@ before(async () => {
     began.get(tenantId ?? '')?.resolve()
     await released.get(tenantId ?? '')?.promise
   }
-  const held: TelemetryEngine = Object.assign(Object.create(engine), {
-    select: async (...args: Parameters<TelemetryEngine['select']>) => {
-      await heldUp(args[2]?.tenantId)
-      return engine.select(...args)
-    },
-    bytes: async (...args: Parameters<TelemetryEngine['bytes']>) => {
-      await heldUp(args[2]?.tenantId)
-      return engine.bytes(...args)
-    },
-  })
+  const held = watchedEngine(fixture.engine, (_, share) => heldUp(share?.tenantId))
   const readerOf = (caller: Caller) => new TenantReader(held, caller, gate)
   addDetectorPreviewRoutes(http, {
     ...{ readerOf, clock },

@@ -77,8 +77,8 @@ interface Connection {
   resets: number
   /** When it was ended, although its peer may not have read that; null before. */
   endedMs: number | null
-  /** Closes the socket at once, whatever is queued for the peer. */
-  readonly cut: () => void
+  /** Destroyed at once where its peer does not read, whatever is queued for it. */
+  readonly socket: Socket
 }
 
 export class GrpcSessions {
@@ -121,7 +121,7 @@ export class GrpcSessions {
       strikes: 0,
       resets: 0,
       endedMs: null,
-      cut: () => void socket.destroy(),
+      socket,
     }
     session.on('close', () => this.#remove(connection))
     if (this.#abusive.isOver(address)) {
@@ -201,7 +201,7 @@ export class GrpcSessions {
     done.abort()
     for (const connection of [...this.#connections.values(), ...this.#ending]) {
       connection.session.destroy()
-      connection.cut()
+      connection.socket.destroy()
     }
     this.#closing.abort()
     await this.#loop
@@ -245,7 +245,7 @@ export class GrpcSessions {
     this.#loop ??= this.#look()
     let over = this.#unknown.size + this.#ending.size - this.#unknownMax
     for (const connection of [...this.#ending].slice(0, Math.max(0, over))) {
-      connection.cut()
+      connection.socket.destroy()
       this.#ending.delete(connection)
       over--
     }
@@ -278,7 +278,7 @@ export class GrpcSessions {
     connection.lastCallMs = Math.min(connection.lastCallMs, nowMs)
     if (connection.endedMs !== null) {
       connection.endedMs = Math.min(connection.endedMs, nowMs)
-      if (nowMs - connection.endedMs >= endMs) connection.cut()
+      if (nowMs - connection.endedMs >= endMs) connection.socket.destroy()
       return
     }
     const restMs = nowMs - connection.lastCallMs

@@ -20,6 +20,13 @@ function draft(name: string, method: string) {
 
 const dearMethods = ['shape_discord', 'rcf', 'sub_pca', 'auto']
 
+/** A preview of the same over the last two weeks. */
+export function previewOf(method: string) {
+  const { name: _, ...body } = draft('', method)
+  const range = { range_start: instant(nowMs() - 14 * dayMs), range_end: instant(nowMs() - 1000) }
+  return { ...body, ...range }
+}
+
 async function createDetectors(attacker: Attacker, count: number): Promise<void> {
   for (let at = 0; at < count; at++) {
     const json = { ...draft(`run-${at}`, dearMethods[at % dearMethods.length] ?? 'rcf') }
@@ -39,12 +46,7 @@ export const attacksByDetection: readonly Attack[] = [
     does: 'Sixteen connections preview detectors of 50 series over the last weeks.',
     run: (attacker) =>
       attacker.loops(16, (loop) => {
-        const { name: _, ...body } = draft('', dearMethods[loop % dearMethods.length] ?? 'rcf')
-        const json = {
-          ...body,
-          range_start: instant(nowMs() - 14 * dayMs),
-          range_end: instant(nowMs() - 1000),
-        }
+        const json = previewOf(dearMethods[loop % dearMethods.length] ?? 'rcf')
         return attacker.call('POST', '/anomalies/detectors/preview', { role: 'member', json })
       }),
   },

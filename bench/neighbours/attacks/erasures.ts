@@ -2,17 +2,17 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Attack, Attacker } from '../attack.ts'
+import type { Attack, Attacker, Organisation } from '../attack.ts'
 import { attackerMetric, gaugeBody, instant, logsBody, nowMs } from '../rows.ts'
 
 const address = '/usage/storage/deletions'
-const hourMs = 3_600_000
+export const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-function erasure(attacker: Attacker, startMs: number, endMs: number, more: object = {}) {
+export function erasure({ tenantId }: Organisation, startMs: number, endMs: number, more: object = {}) {
   return {
     scope: 'range',
-    confirm: attacker.orders.tenantId,
+    confirm: tenantId,
     range_start: instant(startMs),
     range_end: instant(endMs),
     ...more,
@@ -20,8 +20,12 @@ function erasure(attacker: Attacker, startMs: number, endMs: number, more: objec
 }
 
 /** Requests an erasure; waits a moment where too many are open, or where the rate of requests is reached. */
-async function erase(attacker: Attacker, json: object): Promise<string | null> {
-  const { status, text } = await attacker.call('POST', address, { role: 'admin', json })
+export async function erase(
+  attacker: Attacker,
+  json: object,
+  as: Organisation = attacker.orders,
+): Promise<string | null> {
+  const { status, text } = await attacker.call('POST', address, { as, role: 'admin', json })
   if (status === 202 || status === 200) return (JSON.parse(text) as { request_id: string }).request_id
   await sleep(50)
   return null
@@ -33,7 +37,7 @@ async function erase(attacker: Attacker, json: object): Promise<string | null> {
  */
 async function completedErasure(attacker: Attacker): Promise<string | null> {
   const startMs = nowMs() - 20 * dayMs
-  const id = await erase(attacker, erasure(attacker, startMs, startMs + hourMs))
+  const id = await erase(attacker, erasure(attacker.orders, startMs, startMs + hourMs))
   for (let tries = 0; tries < 60; tries++) {
     const { text } = await attacker.call('GET', `${address}/${id}`, { role: 'admin' })
     if (text.includes('"completed"')) return id
@@ -43,7 +47,7 @@ async function completedErasure(attacker: Attacker): Promise<string | null> {
 }
 
 /** Hours of the last month in an order that leaves rows on both sides. */
-const hourAgo = (n: number): number => nowMs() - ((n * 37) % 700) * hourMs - 2 * hourMs
+export const hourAgo = (n: number): number => nowMs() - ((n * 37) % 700) * hourMs - 2 * hourMs
 
 export const attacksByErasures: readonly Attack[] = [
   {
@@ -53,7 +57,7 @@ export const attacksByErasures: readonly Attack[] = [
       let next = 0
       return attacker.loops(4, () => {
         const startMs = hourAgo(next++)
-        return erase(attacker, erasure(attacker, startMs, startMs + hourMs / 6))
+        return erase(attacker, erasure(attacker.orders, startMs, startMs + hourMs / 6))
       })
     },
   },
@@ -75,7 +79,7 @@ export const attacksByErasures: readonly Attack[] = [
       let next = 0
       return attacker.loops(4, () => {
         const startMs = hourAgo(next++)
-        return erase(attacker, erasure(attacker, startMs, startMs + hourMs))
+        return erase(attacker, erasure(attacker.orders, startMs, startMs + hourMs))
       })
     },
   },
@@ -100,7 +104,7 @@ export const attacksByErasures: readonly Attack[] = [
       let next = 0
       return attacker.loops(4, () => {
         const startMs = nowMs() - 2 * hourMs - ((next++ * 37) % 4000) * 60_000
-        return erase(attacker, erasure(attacker, startMs, startMs + 60_000))
+        return erase(attacker, erasure(attacker.orders, startMs, startMs + 60_000))
       })
     },
   },
@@ -136,7 +140,7 @@ export const attacksByErasures: readonly Attack[] = [
         }
         await attacker.call('POST', '/usage/storage/holds', { role: 'admin', json })
         if (loop === 0 && next % 50 === 0)
-          await erase(attacker, erasure(attacker, startMs - hourMs, startMs + hourMs))
+          await erase(attacker, erasure(attacker.orders, startMs - hourMs, startMs + hourMs))
       })
     },
   },
@@ -149,7 +153,7 @@ export const attacksByErasures: readonly Attack[] = [
       return attacker.loops(16, async (loop) => {
         if (loop < 8) {
           const startMs = nowMs() - 40 * dayMs - next++ * 60_000
-          await erase(attacker, erasure(attacker, startMs, startMs + 30_000, { refuse_late: true }))
+          await erase(attacker, erasure(attacker.orders, startMs, startMs + 30_000, { refuse_late: true }))
           return
         }
         const lines = Array.from({ length: 1000 }, (_, at) => ({

@@ -44,7 +44,7 @@ function deepAttribute(depth: number): Buffer {
 const startNs = (): bigint => BigInt(nowMs()) * 1_000_000n
 const repeatedResource = (records: number, attributeBytes: number): Buffer =>
   encodeProto('logs', logsOfLongResource(records, attributeBytes, String(startNs())))
-const floodOfMetrics = madeOnce(() => ingestBodies('metrics', 8, 7, startNs()))
+export const floodOfMetrics = madeOnce(() => ingestBodies('metrics', 8, 7, startNs()))
 const floodOfLogs = madeOnce(() => ingestBodies('logs', 8, 7, startNs()))
 
 const uniquePoints = madeOnce(() =>

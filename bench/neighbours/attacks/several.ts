@@ -1,14 +1,12 @@
 // Attacks of four organisations together, each within its own limits: what one of them may not do alone, they
 // try together.
 
-import { setTimeout as sleep } from 'node:timers/promises'
-import { ingestBodies } from '../../ingest/payloads.ts'
-import { type Attack, type Attacker, madeOnce, type Organisation } from '../attack.ts'
-import { attackerMetric, instant, nowMs } from '../rows.ts'
+import type { Attack, Attacker, Organisation } from '../attack.ts'
+import { previewOf } from './detection.ts'
+import { erase, erasure, hourAgo, hourMs } from './erasures.ts'
+import { floodOfMetrics } from './ingest.ts'
 import { monthChart } from './reads.ts'
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const protobuf = { 'content-type': 'application/x-protobuf' }
 
 /** Runs `work` on `connections` connections of each organisation until the time is over. */
@@ -19,8 +17,6 @@ async function together(
 ): Promise<void> {
   await Promise.all(attacker.everyone.map((as) => attacker.loops(connections, (loop) => work(as, loop))))
 }
-
-const flood = madeOnce(() => ingestBodies('metrics', 8, 7, BigInt(nowMs()) * 1_000_000n))
 
 export const attacksOfSeveral: readonly Attack[] = [
   {
@@ -36,27 +32,23 @@ export const attacksOfSeveral: readonly Attack[] = [
   {
     name: 'together-sending',
     does: 'Four organisations send metrics as fast as they are accepted, sixteen connections each.',
-    prepare: async () => void flood(),
-    run: (attacker) =>
-      together(attacker, 16, (as, loop) => {
-        const body = flood()[loop % flood().length] ?? Buffer.alloc(0)
+    prepare: async () => void floodOfMetrics(),
+    run: (attacker) => {
+      const bodies = floodOfMetrics()
+      return together(attacker, 16, (as, loop) => {
+        const body = bodies[loop % bodies.length] ?? Buffer.alloc(0)
         return attacker.call('POST', '/v1/metrics', { as, role: 'ingest', body, headers: protobuf })
-      }),
+      })
+    },
   },
   {
     name: 'together-erasing',
     does: 'Four organisations erase hour after hour of the last month, four connections each.',
     run: (attacker) => {
       let next = 0
-      return together(attacker, 4, async (as) => {
-        const startMs = nowMs() - ((next++ * 37) % 700) * hourMs - 2 * hourMs
-        const range = { range_start: instant(startMs), range_end: instant(startMs + hourMs) }
-        const json = { scope: 'range', confirm: as.tenantId, ...range }
-        const { status } = await attacker.call('POST', '/usage/storage/deletions', {
-          ...{ as, json },
-          role: 'admin',
-        })
-        if (status !== 202) await sleep(50)
+      return together(attacker, 4, (as) => {
+        const startMs = hourAgo(next++)
+        return erase(attacker, erasure(as, startMs, startMs + hourMs), as)
       })
     },
   },
@@ -65,17 +57,7 @@ export const attacksOfSeveral: readonly Attack[] = [
     does: 'Four organisations preview detectors of 50 series over two weeks, two connections each.',
     run: (attacker) =>
       together(attacker, 2, (as, loop) => {
-        const json = {
-          name: 'together',
-          metric_key: attackerMetric,
-          method_key: loop % 2 === 0 ? 'rcf' : 'auto',
-          params: {},
-          scope: { group_by: 'route' },
-          window_minutes: 1440,
-          schedule_minutes: 15,
-          range_start: instant(nowMs() - 14 * dayMs),
-          range_end: instant(nowMs() - 1000),
-        }
+        const json = previewOf(loop % 2 === 0 ? 'rcf' : 'auto')
         return attacker.call('POST', '/anomalies/detectors/preview', { as, role: 'member', json })
       }),
   },

@@ -79,9 +79,9 @@ class Round {
   readonly #beside = new Map<() => Promise<void>, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
-  #woken: Promise<boolean> | null = null
+  #woken: Promise<boolean> = Promise.resolve(true)
   /** Resolves when it is time for the next look, however many attempts end before. */
-  #isTime: Promise<boolean> | null = null
+  #isTime: Promise<boolean> = Promise.resolve(true)
   /** Ends the wait for that time. */
   #timer = new AbortController()
   #looks = 0
@@ -164,10 +164,10 @@ class Round {
   }
 
   /** Waits until something in progress has ended or it is time for a look. Returns whether it is. */
-  async wait(): Promise<boolean> {
+  wait(): Promise<boolean> {
     const ended = Promise.race(this.#inProgress()).then(() => false)
     // Where both have resolved, the look comes first.
-    return (await Promise.race([this.#woken, this.#isTime, ended])) ?? true
+    return Promise.race([this.#woken, this.#isTime, ended])
   }
 
   /**

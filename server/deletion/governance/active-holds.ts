@@ -12,14 +12,7 @@ export async function readActiveHolds(
   control: Control | ControlTransaction,
   tenantId: string,
 ): Promise<ActiveHold[]> {
-  const rows = await control
-    .selectFrom('legal_holds')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .where('released_at_ms', 'is', null)
-    .orderBy('hold_id')
-    .execute()
-  return rows.map(toHold)
+  return (await holdsOf(control, tenantId).where('released_at_ms', 'is', null).execute()).map(toHold)
 }
 
 /** Returns the holds in force and those that were released since `sinceMs`, ordered by id. */
@@ -28,14 +21,14 @@ export async function readHoldsSince(
   tenantId: string,
   sinceMs: number,
 ): Promise<ActiveHold[]> {
-  const rows = await control
-    .selectFrom('legal_holds')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
+  const rows = await holdsOf(control, tenantId)
     .where(({ eb, or }) => or([eb('released_at_ms', 'is', null), eb('released_at_ms', '>=', sinceMs)]))
-    .orderBy('hold_id')
     .execute()
   return rows.map(toHold)
+}
+
+function holdsOf(control: Control | ControlTransaction, tenantId: string) {
+  return control.selectFrom('legal_holds').selectAll().where('tenant_id', '=', tenantId).orderBy('hold_id')
 }
 
 function toHold(row: Selectable<Database['legal_holds']>): ActiveHold {

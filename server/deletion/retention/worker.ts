@@ -6,7 +6,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
-import type { Actor } from '../../core/actor.ts'
+import { isSameActor } from '../../core/actor.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
@@ -101,7 +101,7 @@ export class RetentionWorker {
       .filter((draft) => !this.#hasSeen(tenantId, retentionKey(draft, nowMs)))
     if (drafts.length === 0) return
     const open = await requests.inStatus(openStatuses, tenantId)
-    let room = openMax - open.filter(({ requestedBy }) => isRetention(requestedBy)).length
+    let room = openMax - open.filter(({ requestedBy }) => isSameActor(requestedBy, retentionRequester)).length
     // A draft that is refused is looked at again when the full erasure that refuses it has ended.
     const possible = drafts.filter((draft) => !open.some((request) => refusesBeside(request, draft)))
     for (const draft of possible.slice(0, rangesInRound)) {
@@ -130,10 +130,6 @@ export class RetentionWorker {
     this.#day = day
     return this.#seen.has(`${tenantId} ${key}`)
   }
-}
-
-function isRetention({ id, kind }: Actor): boolean {
-  return kind === retentionRequester.kind && id === retentionRequester.id
 }
 
 /** Throws where the rule was changed since it was read. */

@@ -294,12 +294,17 @@ test('what is hidden belongs to no incident, names no origin, and is not kept in
   assert.equal((await found('inc_ga', globex)).anomaly_count, 3, 'the neighbour has its own')
 })
 
-test('hidden spans are no evidence, while the anomalies of logs stay', async () => {
+/** The same failure as anomalies of logs, which stay where spans are hidden. */
+async function recordFailureInLogs(): Promise<void> {
   await recordFailure()
   await fixture.control
     .updateTable('anomalies')
     .set({ signal: 'logs' } as object)
     .execute()
+}
+
+test('hidden spans are no evidence, while the anomalies of logs stay', async () => {
+  await recordFailureInLogs()
   const seen = await found('inc_a')
   assert.match(seen.origin.why.join(' '), /additional failures began in payments/)
   assert.deepEqual(await found('inc_a'), seen, 'asked again')
@@ -310,11 +315,7 @@ test('hidden spans are no evidence, while the anomalies of logs stay', async () 
 })
 
 test('what was read while a deletion hid it is read again once that deletion is cancelled', async () => {
-  await recordFailure()
-  await fixture.control
-    .updateTable('anomalies')
-    .set({ signal: 'logs' } as object)
-    .execute()
+  await recordFailureInLogs()
   const seen = await found('inc_a')
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } })
   assert.match((await found('inc_a')).origin.why.join(' '), /There are no spans of that time/)
