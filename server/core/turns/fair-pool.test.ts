@@ -20,17 +20,20 @@ function poolOf(
     atOnceBesideOthers?: number
     waitingByOwner?: number
     waiting?: number
+    /** Weight among owners of what clients ask for. */
+    askedAmongOwners?: number
     /** Of a pause for each millisecond of work. */
     pausePerMs?: number
   } = {},
 ) {
   const { atOnceByOwner = members, atOnceBesideOthers, waiting = 1000, waitingByOwner = 1000 } = more
-  const { pausePerMs = 0 } = more
+  const { askedAmongOwners = 1, pausePerMs = 0 } = more
   /** Ends of pauses, in the order in which they began. */
   const pauses: { readonly ms: number; readonly end: () => void }[] = []
   let nowMs = 0
   const beside = atOnceBesideOthers === undefined ? {} : { atOnceBesideOthers }
-  const asked = { weight: 4, atOnceByOwner, ...beside, atOnce: members, waitingByOwner }
+  const share = { weight: 4, weightAmongOwners: askedAmongOwners }
+  const asked = { ...share, atOnceByOwner, ...beside, atOnce: members, waitingByOwner }
   const background = { weight: 1, atOnceByOwner: 1, atOnce: Math.max(1, members - 1), waitingByOwner }
   const names = Array.from({ length: members }, (_, i) => i)
   const pool = new FairPool(names, {
@@ -43,11 +46,14 @@ function poolOf(
     },
   })
   const begun: string[] = []
+  const ofKind: WorkKind[] = []
   const alone: string[] = []
   const crowding: string[] = []
   const under: Under[] = []
-  const lend = (owner: string, more: Partial<LendRequest> = {}) =>
-    pool.lend({ owner, kind: 'asked', ...more }, (_, { isAlone, isCrowding }) => {
+  const lend = (owner: string, more: Partial<LendRequest> = {}) => {
+    const kind = more.kind ?? 'asked'
+    return pool.lend({ owner, kind, ...more }, (_, { isAlone, isCrowding }) => {
+      ofKind.push(kind)
       if (isAlone) alone.push(owner)
       if (isCrowding) crowding.push(owner)
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -55,6 +61,7 @@ function poolOf(
       under.push({ owner, end: resolve })
       return promise
     })
+  }
   /** Ends the oldest running work, of an owner where given, after it has cost `costMs`. */
   const end = async (costMs: number, owner?: string) => {
     const at = under.findIndex((one) => owner === undefined || one.owner === owner)
@@ -70,7 +77,7 @@ function poolOf(
     pauses.shift()?.end()
     await turn()
   }
-  return { pool, alone, crowding, begun, under, lend, end, endAll, endPause, pauses }
+  return { pool, alone, crowding, begun, ofKind, under, lend, end, endAll, endPause, pauses }
 }
 
 describe('a pool that is shared fairly', () => {
@@ -213,13 +220,38 @@ describe('a pool that is shared fairly', () => {
     await Promise.all([...all, neighbour])
   })
 
-  test('gives work of clients four times the time of background work, and starves neither', async () => {
+  test('gives what an owner’s clients ask for four times the time of its background work', async () => {
+    const { ofKind, lend, end, endAll } = poolOf(1)
+    const all = Array.from({ length: 100 }, (_, i) =>
+      lend('one', { kind: i % 2 === 0 ? 'asked' : 'background' }),
+    )
+    await turn()
+    for (let i = 1; i < 50; i++) await end(10)
+    const background = ofKind.filter((kind) => kind === 'background').length
+    assert.ok(background >= 9 && background <= 12, `${background} of 50`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('gives each owner the same time, whether its clients ask or its background work waits', async () => {
     const { begun, lend, end, endAll } = poolOf(1)
+    const askers = ['a', 'b', 'c', 'd']
+    const all = Array.from({ length: 25 }, () => [
+      ...askers.map((owner) => lend(owner)),
+      lend('detecting', { kind: 'background' }),
+    ]).flat()
+    await turn()
+    while (begun.length < 50) await end(10)
+    const ofDetecting = begun.filter((owner) => owner === 'detecting').length
+    assert.ok(ofDetecting >= 9 && ofDetecting <= 11, `${ofDetecting} of 50`)
+    await endAll()
+    await Promise.all(all)
+  })
+
+  test('with weights among owners, puts background work behind what clients of any owner ask for', async () => {
+    const { begun, lend, end, endAll } = poolOf(1, { askedAmongOwners: 4 })
     const kinds: WorkKind[] = ['asked', 'background']
-    const all = Array.from({ length: 100 }, (_, i) => {
-      const kind = kinds[i % 2] ?? 'asked'
-      return lend(kind, { kind })
-    })
+    const all = Array.from({ length: 50 }, () => kinds.map((kind) => lend(kind, { kind }))).flat()
     await turn()
     while (begun.length < 50) await end(10)
     const background = begun.filter((owner) => owner === 'background').length

@@ -1,20 +1,18 @@
 // Members that do one thing at a time each, shared fairly between owners. Waiting work is served by
-// start-time fair queueing (Goyal, Vin and Cheng, 1996) over measured cost: each owner has a clock that
-// advances by the time that its work took, divided by its weight, and the owner whose clock is furthest
-// behind goes first. So an owner that has used little is next, however much the others have queued; and an
-// idle owner gains nothing for the time in which it was idle. Turns don't interrupt running work, so no owner
-// may occupy every member: the next owner finds a member that is free or used by an owner that was entitled
-// to it. An owner may have more at once while no other has asked for anything lately. Against several owners
-// with long work a pool can have the rules of long-work.ts.
+// start-times.ts over measured cost, at two levels: first between owners, then between the kinds of work of
+// an owner. So an owner that has used little is next, however much the others have queued, and however many
+// they are: its background work is not behind the work of their clients. Turns don't interrupt running work,
+// so no owner may occupy every member: the next owner finds a member that is free or used by an owner that
+// was entitled to it. An owner may have more at once while no other has asked for anything lately. Against
+// several owners with long work a pool can have the rules of long-work.ts.
 
 import assert from 'node:assert/strict'
 import { AppError } from '../app-error.ts'
 import { LongWork, type LongWorkRule, type RunningWork } from './long-work.ts'
 import { Presence } from './presence.ts'
+import { type Sharer, StartTimes } from './start-times.ts'
 
-/**
- * `asked`: a client waits for the result; `background`: work that can wait. An owner has a clock for each.
- */
+/** `asked`: a client waits for the result; `background`: work that can wait. */
 export type WorkKind = 'asked' | 'background'
 
 /** The owner of the work that needs a member, and its kind. */
@@ -26,8 +24,10 @@ export interface LendRequest {
 }
 
 interface KindRule {
-  /** Cost is divided by it: of two owners that always wait, the one of double weight gets double the time. */
+  /** Of two kinds of an owner's work that always wait, the one of double weight gets double the time. */
   readonly weight: number
+  /** The same of two owners' work. Default: 1, so each owner gets the same time, whatever it does with it. */
+  readonly weightAmongOwners?: number
   /** Members that one owner may occupy at once, while it is alone. */
   readonly atOnceByOwner: number
   /** The same while others ask for work too. Default: the same number. */
@@ -78,15 +78,22 @@ interface Waiting<Member> {
   readonly resolve: (lent: Lent<Member>) => void
 }
 
+/** An owner, with its place among the others, and the times by which its kinds of work share that. */
+interface Owner<Member> {
+  readonly name: string
+  readonly times: StartTimes
+  readonly flows: Flow<Member>[]
+  clock: number
+}
+
 /** One owner's work of one kind. Costs and clocks are in milliseconds. */
 interface Flow<Member> {
   readonly key: string
-  readonly owner: string
+  readonly owner: Owner<Member>
   readonly rule: KindRule
   readonly kind: WorkKind
   readonly waiting: Waiting<Member>[]
   running: number
-  /** Start of its next work on the common clock. */
   clock: number
   /** The recent cost of its work: charged when work begins, and corrected when it ends. */
   usualCost: number
@@ -95,6 +102,9 @@ interface Flow<Member> {
   /** Pauses that have not ended: until then none of its work begins. */
   pauses: number
 }
+
+/** Who would be charged for it, and the flow that would begin. */
+type Candidate<Member> = readonly [Sharer, Flow<Member>]
 
 /** The assumed cost before anything was measured: that of a chart of an hour. */
 const firstCostMs = 10
@@ -108,10 +118,9 @@ const retrySeconds = 1
 export class FairPool<Member> {
   readonly #options: FairPoolOptions
   readonly #free: Member[]
-  readonly #flows = new Map<string, Flow<Member>>()
+  readonly #owners = new Map<string, Owner<Member>>()
+  readonly #times = new StartTimes()
   readonly #running = { asked: 0, background: 0 }
-  /** Start of the work that began last, on the common clock. */
-  #clock = 0
   #waiting = 0
   #seq = 0
   readonly #long: LongWork | null
@@ -166,7 +175,9 @@ export class FairPool<Member> {
     } finally {
       if (running !== null) this.#long?.ended(running)
       const cost = Math.max(0, this.#options.nowMs() - startedMs)
-      flow.clock += (cost - charged) / flow.rule.weight
+      const { owner, rule } = flow
+      this.#times.correct(owner, cost - charged, rule.weightAmongOwners ?? 1)
+      owner.times.correct(flow, cost - charged, rule.weight)
       flow.usualCost += (cost - flow.usualCost) * latestShare
       flow.running--
       flow.endedMs = startedMs + cost
@@ -174,7 +185,7 @@ export class FairPool<Member> {
       this.#free.push(member)
       this.#pause(flow, cost)
       this.#dispatch()
-      this.#forgetIdle(flow)
+      this.#forgetIdle(owner)
     }
   }
 
@@ -193,28 +204,36 @@ export class FairPool<Member> {
   }
 
   #isCrowding({ owner, waiting }: Flow<Member>): boolean {
-    return waiting.length > 0 && !this.#present.isAlone(owner)
+    return waiting.length > 0 && !this.#present.isAlone(owner.name)
   }
 
-  #flowOf({ kind, owner }: LendRequest): Flow<Member> {
-    const key = `${kind} ${owner}`
-    const known = this.#flows.get(key)
+  #flowOf({ kind, owner: name }: LendRequest): Flow<Member> {
+    const owner = this.#ownerOf(name)
+    const known = owner.flows.find((flow) => flow.kind === kind)
     if (known !== undefined) return known
     const rule = this.#options.kinds[kind]
     const flow = {
-      key,
+      key: `${kind} ${name}`,
       owner,
       rule,
       kind,
       waiting: [],
       running: 0,
-      clock: this.#clock,
+      clock: owner.times.now,
       usualCost: firstCostMs,
       endedMs: Number.NEGATIVE_INFINITY,
       pauses: 0,
     }
-    this.#flows.set(key, flow)
+    owner.flows.push(flow)
     return flow
+  }
+
+  #ownerOf(name: string): Owner<Member> {
+    const known = this.#owners.get(name)
+    if (known !== undefined) return known
+    const owner = { name, times: new StartTimes(), flows: [], clock: this.#times.now }
+    this.#owners.set(name, owner)
+    return owner
   }
 
   #requireRoom(flow: Flow<Member>): void {
@@ -260,8 +279,7 @@ export class FairPool<Member> {
     while (!signal.aborted) {
       await sleep(waitedMs, signal)
       const latestMs = this.#options.nowMs() - waitedMs
-      if (!signal.aborted && [...this.#flows.values()].some((flow) => this.#isHeldUp(flow, latestMs, long)))
-        long.endOne()
+      if (!signal.aborted && this.#flows().some((flow) => this.#isHeldUp(flow, latestMs, long))) long.endOne()
     }
   }
 
@@ -285,8 +303,9 @@ export class FairPool<Member> {
       const member = this.#free.pop()
       assert(first !== undefined && member !== undefined)
       this.#waiting--
-      this.#clock = this.#startOf(flow)
-      flow.clock = this.#clock + flow.usualCost / flow.rule.weight
+      const { owner, rule, usualCost } = flow
+      this.#times.begin(owner, usualCost, rule.weightAmongOwners ?? 1)
+      owner.times.begin(flow, usualCost, rule.weight)
       flow.running++
       this.#running[flow.kind]++
       const isLong = first.isLong || this.#long?.isLong(flow.key) === true
@@ -296,14 +315,28 @@ export class FairPool<Member> {
     this.#endWatch()
   }
 
-  /** Returns the flow furthest behind among those that may begin; of equal ones the one that waited first. */
+  #flows(): Flow<Member>[] {
+    return [...this.#owners.values()].flatMap(({ flows }) => flows)
+  }
+
+  /** Returns the flow that is next; of owners that are equal the one whose work waited first. */
   #next(): Flow<Member> | undefined {
     if (this.#free.length === 0) return undefined
     const hasRoomForLong = this.#long === null || this.#long.hasRoom()
     let best: Flow<Member> | undefined
-    for (const flow of this.#flows.values()) {
-      if (this.#mayBegin(flow, hasRoomForLong) && (best === undefined || this.#isBefore(flow, best)))
-        best = flow
+    for (const owner of this.#owners.values()) {
+      const flow = this.#nextOf(owner, hasRoomForLong)
+      if (flow === undefined) continue
+      if (best === undefined || isBefore(this.#times, [owner, flow], [best.owner, best])) best = flow
+    }
+    return best
+  }
+
+  #nextOf({ flows, times }: Owner<Member>, hasRoomForLong: boolean): Flow<Member> | undefined {
+    let best: Flow<Member> | undefined
+    for (const flow of flows) {
+      if (!this.#mayBegin(flow, hasRoomForLong)) continue
+      if (best === undefined || isBefore(times, [flow, flow], [best, best])) best = flow
     }
     return best
   }
@@ -314,26 +347,25 @@ export class FairPool<Member> {
     if (first === undefined || this.#running[kind] >= rule.atOnce) return false
     if (pauses > 0) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
-    if (running >= (this.#askers.isAlone(owner) ? atOnceByOwner : atOnceBesideOthers)) return false
+    if (running >= (this.#askers.isAlone(owner.name) ? atOnceByOwner : atOnceBesideOthers)) return false
     if (hasRoomForLong) return true
     first.isLong ||= this.#long?.isLong(key) === true
     return !first.isLong
   }
 
-  #isBefore(a: Flow<Member>, b: Flow<Member>): boolean {
-    const ahead = this.#startOf(a) - this.#startOf(b)
-    return ahead === 0 ? (a.waiting[0]?.seq ?? 0) < (b.waiting[0]?.seq ?? 0) : ahead < 0
-  }
-
-  #startOf(flow: Flow<Member>): number {
-    return Math.max(this.#clock, flow.clock)
-  }
-
   /**
    * Removes an idle owner whose clock is not ahead of the common clock: it would be treated like a new one.
    */
-  #forgetIdle(flow: Flow<Member>): void {
-    const isIdle = flow.running === 0 && flow.waiting.length === 0
-    if (isIdle && flow.clock <= this.#clock) this.#flows.delete(flow.key)
+  #forgetIdle({ clock, flows, name }: Owner<Member>): void {
+    const isIdle = flows.every(({ running, waiting }) => running === 0 && waiting.length === 0)
+    if (isIdle && clock <= this.#times.now) this.#owners.delete(name)
   }
 }
+
+/** Whether the first starts before the second; of equal ones, whether its work has waited longer. */
+function isBefore<Member>(times: StartTimes, first: Candidate<Member>, second: Candidate<Member>): boolean {
+  const [a, b] = [times.startOf(first[0]), times.startOf(second[0])]
+  return a === b ? seqOf(first[1]) < seqOf(second[1]) : a < b
+}
+
+const seqOf = <Member>({ waiting }: Flow<Member>) => waiting[0]?.seq ?? 0

@@ -6,7 +6,9 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import type { StoredDeletion } from '../requests/request.ts'
 import { type InTurn, PartitionQueue } from './partition-queue.ts'
 
-const requestOf = (tenantId: string) => ({ tenantId, requestedBy: { kind: 'person' } }) as StoredDeletion
+/** Retention requests what is named so. */
+const requestOf = (tenantId: string) =>
+  ({ tenantId, requestedBy: { kind: tenantId === 'retention' ? 'system' : 'token' } }) as StoredDeletion
 
 /** Runs two attempts beside each other, each with pieces of equal length, and returns whose pieces ran. */
 async function orderOf(lengthsMs: Readonly<Record<string, number>>, pieces: number): Promise<string[]> {
@@ -38,6 +40,11 @@ test('short pieces of an attempt stay together, and long ones of a neighbour do 
 test('a turn ends after half a second, so many short pieces do not keep a neighbour waiting', async () => {
   const ran = await orderOf({ many: 100, other: 100 }, 8)
   assert.deepEqual(ran.slice(0, 10), [...Array(5).fill('many'), ...Array(5).fill('other')])
+})
+
+test('what a person requests gets four turns for one of another organisation’s retention', async () => {
+  const ran = await orderOf({ retention: 500, person: 500 }, 10)
+  assert.ok(ran.slice(0, 10).filter((one) => one === 'retention').length <= 3, ran.join(' '))
 })
 
 test('an attempt that fails ends its turn', async () => {

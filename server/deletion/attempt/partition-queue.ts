@@ -10,8 +10,11 @@ import type { StoredDeletion } from '../requests/request.ts'
 const endless = Number.POSITIVE_INFINITY
 const one = { atOnceByOwner: 1, atOnce: 1, waitingByOwner: endless }
 
-/** Retention is less urgent than what a person has requested. */
-const kinds = { asked: { ...one, weight: 4 }, background: { ...one, weight: 1 } } as const
+/** Retention is less urgent than what a person has requested, also one of another organisation. */
+const kinds = {
+  asked: { ...one, weight: 4, weightAmongOwners: 4 },
+  background: { ...one, weight: 1 },
+} as const
 
 /** After this much time a turn ends with its current piece of work, milliseconds. */
 const turnMs = 500

@@ -35,8 +35,8 @@ export const halfOfCores = Math.max(1, Math.floor(availableParallelism() / 2))
 const atOnceBesideOthers = Math.min(2, halfOfCores)
 
 /**
- * Where both wait, what a client asked for gets four times the time of what detectors read. Detectors never
- * have more than two of the four sessions. A page of a console requests some ten series at once, and several
+ * Of an organisation's own time, what a client asked for gets four times as much as what its detectors read.
+ * All detectors together never have more than two of the four sessions. A page of a console requests some ten series at once, and several
  * people look at it: a client with more than 64 waiting reads asks faster than it reads. Reads of detectors
  * are bounded by the loop that runs them.
  */
