@@ -12,6 +12,8 @@ const faultOfFocus = `(() => {
   const focused = document.activeElement
   if (focused === null || focused === document.body) return 'nothing has the focus'
   const name = focused.outerHTML.slice(0, 120)
+  // The browser drops it with the next frame.
+  if (focused.matches(':disabled')) return 'disabled: ' + name
   const box = focused.getBoundingClientRect()
   if (box.bottom <= 0 || box.top >= innerHeight) return 'outside of the view: ' + name
   const bar = document.querySelector('.bar').getBoundingClientRect()
@@ -23,7 +25,7 @@ const faultOfFocus = `(() => {
 })()`
 
 interface Keyboard {
-  /** Presses Tab until this has the focus. */
+  /** Waits until this is shown, then presses Tab until it has the focus. */
   tabTo(target: Locator): Promise<void>
   press(key: string): Promise<void>
   type(text: string): Promise<void>
@@ -47,9 +49,13 @@ export function keyboardOf(page: Page): Keyboard {
     press,
     seeFocus,
     async tabTo(target) {
+      await target.waitFor()
       for (let tabs = 0; tabs < tabsMax; tabs++) {
-        if ((await target.and(page.locator(':focus')).count()) > 0) return seeFocus()
-        await press('Tab')
+        // A button that was disabled gets its focus back some frames after it is enabled. Without the wait, the
+        // key would move the focus away from it, and then over the end of the page.
+        await seeFocus()
+        if ((await target.and(page.locator(':focus')).count()) > 0) return
+        await page.keyboard.press('Tab')
       }
       assert.fail(`${tabsMax} tabs do not reach ${target}`)
     },
