@@ -268,8 +268,8 @@ export async function visit(
       return Number(sum)
     },
     async checkAccess() {
-      // While a button loads, its label has too little contrast.
-      await page.locator('button[data-loading]').first().waitFor({ state: 'detached' })
+      // While a button loads, or an amount is counted again, its text has too little contrast.
+      await page.locator('button[data-loading], .dimmed').first().waitFor({ state: 'detached' })
       if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axeSource)
       const found = await page.evaluate(findViolations)
       assert.deepEqual(found, [])
@@ -281,6 +281,13 @@ export async function visit(
     },
   }
 }
+
+/** The engine removes old files when it comes to it, which takes minutes on a busy machine. */
+export const erasingMs = 5 * 60_000
+
+/** Waits until the page of an erasure shows that it is verified. */
+export const untilVerified = (page: Page) =>
+  page.getByText('Hidden, removed, and counted again: nothing of it is left.').waitFor({ timeout: erasingMs })
 
 interface Arrival extends Omit<VisitOptions, 'address'> {
   readonly role?: Role

@@ -15,6 +15,7 @@ import {
   flowSchemes,
   hasChromium,
   openBrowser,
+  untilVerified,
   visit,
 } from './browser.ts'
 import { keyboardOf } from './keyboard.ts'
@@ -60,6 +61,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       assert.match(page.url(), /action=retention/)
       await entriesOf(page).first().click()
       const row = page.getByRole('row', { name: 'logs days' })
+      await row.waitFor()
       assert.deepEqual(await row.getByRole('cell').allTextContents(), ['–', '30'])
       await visitor.checkAccess()
       await visitor.shoot('audit-open')
@@ -67,7 +69,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       await page.getByRole('button', { name: 'Clear filters' }).click()
       await page.getByLabel('Outcome').selectOption('refused')
       await page.getByRole('button', { name: 'deletion.requested' }).click()
-      assert.match(page.url(), /action=deletion.requested/)
+      await page.waitForURL(/action=deletion.requested/)
       await page.getByLabel('Who').fill('nobody')
       await page.keyboard.press('Enter')
       await page.getByText('No entry matches the filters').waitFor()
@@ -119,7 +121,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
       await visitor.shoot('ledger-broken')
 
       await page.getByRole('button', { name: requestId }).first().click()
-      assert.match(page.url(), new RegExp(`request_id=${requestId}`))
+      await page.waitForURL(new RegExp(`request_id=${requestId}`))
       await page
         .getByRole('link', { name: `open ${requestId}` })
         .first()
@@ -151,7 +153,7 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     await page.getByText('“globe” is not globex.').waitFor()
     await keys.type('x')
     await keys.press('Enter')
-    await page.getByText('Hidden, removed, and counted again: nothing of it is left.').waitFor()
+    await untilVerified(page)
     await page.getByText('checked in this browser').waitFor()
     const countAgain = page.getByRole('button', { name: 'Count again' })
     await keys.tabTo(countAgain)

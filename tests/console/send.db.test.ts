@@ -93,6 +93,7 @@ describe('sending, as the console shows it', { skip: !hasChromium }, () => {
     const visitor = await arrive(browser, service, 'send')
     const { page } = visitor
     await page.getByText(sender, { exact: true }).click()
+    await page.waitForURL(`**/send?sender=${encodeURIComponent(sender)}`)
     await page.getByRole('button', { name: 'Create an ingest token' }).click()
     await page.getByText('It is shown once').waitFor()
     await page.getByText('waiting for data').waitFor()

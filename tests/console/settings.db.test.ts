@@ -177,7 +177,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     await page.getByText('A second person must approve it').waitFor()
     await page.getByRole('link', { name: '1 to approve' }).click()
     await page.getByRole('link', { name: 'Erasures 1 waiting for a second person' }).waitFor()
-    assert.match(page.url(), /status=awaiting_approval/)
+    await page.waitForURL(/status=awaiting_approval/)
     await visitor.shoot('to-approve')
     await page.goto(`${service.address}/console/acme/settings/approval`)
     await page.getByLabel('never').check()
