@@ -9,11 +9,13 @@ import type { Control } from '../control/database.ts'
 import { erasedFlushOf } from '../control/erased-flush.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/attempt/verifier.ts'
+import { approvalRuleOf } from '../deletion/governance/policy.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { Fences } from '../telemetry/fences.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
+import { isClockInDoubt } from '../worker/clock-watch.ts'
 
 interface RemovalNeeds {
   readonly control: Control
@@ -40,6 +42,8 @@ export function wireRemoval({
   return new OrganisationRemoval({
     control,
     clock,
+    isGuarded: async (open, tenantId, nowMs) => (await approvalRuleOf(open, tenantId, nowMs)) !== 'none',
+    isClockInDoubt,
     forgetSenders: (tenantId) => tenancy.forgetSendersOf(tenantId),
     async closeToWriters(tenantId) {
       const reopen = async () => {

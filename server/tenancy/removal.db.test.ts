@@ -2,8 +2,8 @@
 // ways in which telemetry could be stored while it runs. Globex exists beside acme and keeps everything.
 
 import assert from 'node:assert/strict'
-import { after, beforeEach, test } from 'node:test'
-import { sql } from 'kysely'
+import { after, beforeEach, describe, test } from 'node:test'
+import { sql, type Updateable } from 'kysely'
 import { batchOf, insertRows, openStores, silent } from '../../tests/fixtures.ts'
 import { wireRemoval } from '../app/wire-removal.ts'
 import { exportChain } from '../audit/export.ts'
@@ -12,6 +12,7 @@ import { KeySeal } from '../audit/key-seal.ts'
 import { checkChain } from '../audit/live-check.ts'
 import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
+import type { DeletionRequestsTable } from '../control/database.ts'
 import { operatorActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
@@ -126,13 +127,16 @@ async function run(statement: string): Promise<void> {
 async function request(
   tenantId: string,
   { status = 'completed', scope = 'all', signals = ['metrics', 'logs', 'traces'] } = {},
+  columns: Updateable<DeletionRequestsTable> = {},
 ): Promise<string> {
   const { rows } = await sql<{ n: number }>`select count(*) as n from deletion_requests`.execute(control)
   const requestId = `del_${String(rows[0]?.n).padStart(4, '0')}`
   await run(
-    `insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
-       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 0, 'x', '${status}', 1, 0, '{}')`,
+    `insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress, seq)
+       values ('${requestId}', '${tenantId}', '${scope}', '${JSON.stringify(signals)}', 0, 'x', '${status}', 1, 0, '{}', ${Number(rows[0]?.n) + 1})`,
   )
+  const stored = { finished_at_ms: 0, ...columns }
+  await control.updateTable('deletion_requests').set(stored).where('request_id', '=', requestId).execute()
   await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
   const facts = { scope, signals, range_start: null, range_end: null }
   const entry = { request_id: requestId, actor: tokenNamed('x'), from_status: null, to_status: status, facts }
@@ -264,6 +268,74 @@ test('an organisation without a completed erasure of everything is not removed',
   await request(acme.tenantId, { status: 'cancelled' })
   await request('globex')
   await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
+})
+
+describe('where deletions need two people, the removal', () => {
+  const dayMs = 86_400_000
+  const approved = (finishedAtMs = clock.nowMs()) =>
+    ({ approved_by_kind: 'token', finished_at_ms: finishedAtMs }) as const
+  const guard = (word: 'all' | 'always' = 'all') =>
+    run(`update deletion_policies set approval = '${word}' where tenant_id = '${acme.tenantId}'`)
+  const mend =
+    /request another full erasure; after its approval and completion an owner can remove the organisation within 7 days/
+
+  for (const word of ['all', 'always'] as const) {
+    test(`needs a full erasure that a second person approved at most 7 days ago, under "${word}"`, async () => {
+      await guard(word)
+      await request(acme.tenantId, {}, { finished_at_ms: clock.nowMs() })
+      await assertRefused(acme.owner, acme.tenantId, /No second person approved/)
+      await assertRefused(acme.owner, acme.tenantId, mend)
+      const erasedBy = await request(acme.tenantId, {}, approved(clock.nowMs() - 7 * dayMs - 1))
+      await assertRefused(
+        acme.owner,
+        acme.tenantId,
+        new RegExp(`${erasedBy} was completed more than 7 days ago`),
+      )
+      await assertRefused(acme.owner, acme.tenantId, mend)
+      await request(acme.tenantId, {}, approved(clock.nowMs() - 7 * dayMs))
+      const { status, body } = await remove(acme.owner, acme.tenantId)
+      assert.equal(status, 200, JSON.stringify(body))
+    })
+  }
+
+  test('counts the newest full erasure alone, in the order of requests', async () => {
+    await guard()
+    await request(acme.tenantId, {}, approved())
+    await request(acme.tenantId, {}, { finished_at_ms: 0 })
+    await assertRefused(acme.owner, acme.tenantId, /No second person approved/)
+  })
+
+  test('does not count an erasure that a restore has repeated', async () => {
+    await guard()
+    await request(acme.tenantId, {}, { ...approved(), came_back: 1 })
+    await assertRefused(acme.owner, acme.tenantId, /was repeated after a restore/)
+  })
+
+  test('waits while the clock is in doubt, and where the erasure is of the future', async () => {
+    await guard()
+    await request(acme.tenantId, {}, approved(clock.nowMs() + 1))
+    await assertRefused(acme.owner, acme.tenantId, /in the future of the clock/)
+    await request(acme.tenantId, {}, approved())
+    const doubt = { expected_ms: 0, found_ms: 1 }
+    const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }
+    const value = JSON.stringify({ ...right, doubt })
+    await control.insertInto('instance').values({ key: 'clock', value }).execute()
+    await assertRefused(acme.owner, acme.tenantId, /clock is in doubt/)
+    await control.deleteFrom('instance').where('key', '=', 'clock').execute()
+    assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
+  })
+
+  test('is refused where the rule begins while the stores are counted', async () => {
+    await request(acme.tenantId)
+    const committing = Promise.withResolvers<void>()
+    gate.track(acme.tenantId, committing.promise)
+    const removing = remove(acme.owner, acme.tenantId)
+    while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+    await guard()
+    committing.resolve()
+    assert.match((await removing).body.detail, /No second person approved/)
+    assert.notEqual(await store.findCaller(acme.owner), null)
+  })
 })
 
 test('an organisation with an unfinished or failed deletion is not removed', async () => {

@@ -3,9 +3,10 @@
 // tenant_id is never used again, so nobody else ever reads its chains. Nothing is removed unless the stores
 // are empty while no writer can add to them.
 
+import type { Selectable } from 'kysely'
 import type { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
-import type { Control, ControlTransaction } from '../control/database.ts'
+import type { Control, ControlTransaction, DeletionRequestsTable } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
@@ -13,7 +14,18 @@ import { AppError, isOutcomeUnknown, storageRetrySeconds } from '../core/app-err
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
-interface RemovalDeps {
+/** What the removal asks other rooms, also inside its transaction. */
+interface RemovalRules {
+  /** Whether a full erasure of the organisation needs a second person at `nowMs`. */
+  readonly isGuarded: (
+    control: Control | ControlTransaction,
+    tenantId: string,
+    nowMs: number,
+  ) => Promise<boolean>
+  readonly isClockInDoubt: (control: Control | ControlTransaction) => Promise<boolean>
+}
+
+interface RemovalDeps extends RemovalRules {
   readonly control: Control
   readonly clock: Clock
   /**
@@ -59,9 +71,10 @@ export class OrganisationRemoval {
   }
 
   /**
-   * Removes it in one transaction. Throws `not_removable` where a deletion is unfinished or failed, a legal
+   * Removes it in one transaction. Throws `not_removable` where a deletion is unfinished or failed, a
    * legal hold is in force, no full erasure is completed, or something was stored since; then nothing has
-   * changed.
+   * changed. Where full erasures need two people, also where no second person approved the last one, or it
+   * was completed more than 7 days ago.
    */
   async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     if (this.#underWay.has(tenantId)) throw notRemovable('Another request is removing it at present.')
@@ -90,7 +103,7 @@ export class OrganisationRemoval {
   async #removeRows(tenantId: string, actor: Actor, nowMs: number): Promise<void> {
     const { control } = this.#deps
     try {
-      await transact(control, (trx) => removeRows(trx, tenantId, actor, nowMs))
+      await transact(control, (trx) => removeRows(this.#deps, trx, { tenantId, actor, nowMs }))
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error
       if (await isStillThere(control, tenantId, error)) throw nothingRemoved(error)
@@ -99,7 +112,7 @@ export class OrganisationRemoval {
 
   async #removeAlone(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     const { clock, control, flushControl, signCheckpoint } = this.#deps
-    await requireErased(control, tenantId)
+    await requireErased(this.#deps, control, tenantId, clock.nowMs())
     const reopen = await this.#deps.closeToWriters(tenantId)
     const nowMs = clock.nowMs()
     try {
@@ -125,14 +138,13 @@ export class OrganisationRemoval {
 }
 
 async function removeRows(
+  rules: RemovalRules,
   trx: ControlTransaction,
-  tenantId: string,
-  actor: Actor,
-  nowMs: number,
+  { actor, nowMs, tenantId }: { readonly actor: Actor; readonly nowMs: number; readonly tenantId: string },
 ): Promise<void> {
   await lock(trx, { tenantId })
   // Checked again, because deletions and holds could be requested until this transaction began.
-  const erasedBy = await requireErased(trx, tenantId)
+  const erasedBy = await requireErased(rules, trx, tenantId, nowMs)
   const removed: Record<string, number> = {}
   for (const table of removedTables) {
     const { numDeletedRows } = await trx
@@ -174,14 +186,19 @@ function nothingRemoved(cause: unknown): AppError {
   })
 }
 
-/** Returns the full erasure that allows the removal. */
-async function requireErased(control: Control | ControlTransaction, tenantId: string): Promise<string> {
+/** Returns the full erasure that allows the removal at `nowMs`. */
+async function requireErased(
+  { isClockInDoubt, isGuarded }: RemovalRules,
+  control: Control | ControlTransaction,
+  tenantId: string,
+  nowMs: number,
+): Promise<string> {
   if ((await findOrganisation(control, tenantId)) === undefined) throw new AppError('not_found')
   const requests = await control
     .selectFrom('deletion_requests')
-    .select(['request_id', 'status', 'scope', 'signals'])
+    .select(['request_id', 'status', 'scope', 'signals', 'approved_by_kind', 'came_back', 'finished_at_ms'])
     .where('tenant_id', '=', tenantId)
-    .orderBy('request_id', 'desc')
+    .orderBy('seq', 'desc')
     .execute()
   const open = requests.find(({ status }) => !settledStates.includes(status))
   if (open !== undefined) throw notRemovable(`Its deletion ${open.request_id} is ${open.status}.`)
@@ -196,7 +213,44 @@ async function requireErased(control: Control | ControlTransaction, tenantId: st
     (request) => request.status === 'completed' && request.scope === 'all' && isOfAllSignals(request.signals),
   )
   if (erasure === undefined) throw notRemovable('No erasure of all its telemetry is completed.')
+  if (await isGuarded(control, tenantId, nowMs)) {
+    if (await isClockInDoubt(control)) {
+      throw notRemovable(
+        'The clock is in doubt, so the age of its erasure is unknown; the operator confirms it.',
+      )
+    }
+    requireApproved(erasure, nowMs)
+  }
   return erasure.request_id
+}
+
+type ErasureRow = Pick<
+  Selectable<DeletionRequestsTable>,
+  'request_id' | 'approved_by_kind' | 'came_back' | 'finished_at_ms'
+>
+
+/** Days after a full erasure that two people agreed to, in which one owner may remove the organisation. */
+const removableDays = 7
+
+/**
+ * Throws unless a second person approved the erasure and it was completed lately: otherwise an erasure from
+ * before the rule, or from years ago, would let one person remove detectors, anomalies, tokens and rules.
+ */
+function requireApproved(erasure: ErasureRow, nowMs: number): void {
+  const { approved_by_kind, came_back, finished_at_ms, request_id } = erasure
+  const missing = (what: string) =>
+    notRemovable(
+      `${what}; request another full erasure; after its approval and completion an owner can remove the organisation within ${removableDays} days.`,
+    )
+  if (approved_by_kind === null)
+    throw missing(`No second person approved its last full erasure ${request_id}`)
+  // It was completed again lately, and approved at any time before.
+  if (came_back === 1) throw missing(`Its last full erasure ${request_id} was repeated after a restore`)
+  const ageMs = nowMs - (finished_at_ms ?? Number.NEGATIVE_INFINITY)
+  if (ageMs < 0) throw missing(`Its last full erasure ${request_id} was completed in the future of the clock`)
+  if (ageMs > removableDays * 86_400_000) {
+    throw missing(`Its last full erasure ${request_id} was completed more than ${removableDays} days ago`)
+  }
 }
 
 function findOrganisation(control: Control | ControlTransaction, tenantId: string) {

@@ -277,6 +277,8 @@ for (const cut of cuts) {
             isClosed = false
           }
         },
+        isGuarded: async () => false,
+        isClockInDoubt: async () => false,
         forgetSenders: () => {},
         countTelemetry: async () => 0,
         flushControl: async () => {},
