@@ -27,7 +27,7 @@ export const refusalHours = 24
 /** How far back they are counted by minute. */
 export const refusalMinutes = 60
 
-/** Kinds of refusals of an organisation that are remembered; beyond it the oldest is forgotten. */
+/** Kinds of refusals of an organisation that are remembered. */
 export const refusalKindsMax = 50
 
 export const Refusal = z
@@ -43,7 +43,9 @@ export const Refusal = z
     method: z.string(),
     path: z
       .string()
-      .describe('The path of the operation, or of the request where no operation has it; without a query.'),
+      .describe(
+        'The path of the operation; without a query. Requests that no operation has are one kind of a token, with the path of the latest.',
+      ),
     token: z.object({ id: z.string(), name: z.string() }).nullable().describe('The token that was sent.'),
     count: z.int(),
     first_at: Instant,
@@ -59,7 +61,11 @@ export type Refusal = z.infer<typeof Refusal>
 export const RefusalList = z
   .object({
     since: Instant.describe('Nothing before this time is counted; not before the start of the service.'),
-    items: z.array(Refusal).describe(`Latest first, at most ${refusalKindsMax}.`),
+    items: z
+      .array(Refusal)
+      .describe(
+        `Latest first, at most ${refusalKindsMax}; beyond it the oldest of the token with the most is left out.`,
+      ),
   })
   .describe(
     'Refused requests with a token of your organisation, also one that has expired or was revoked. A request without a token, or with an unknown one, belongs to nobody and is not listed. Kept in memory only.',

@@ -20,6 +20,8 @@ export interface RefusedRequest {
   readonly method: string
   /** The path of the operation, or of the request where no operation matches; without the query. */
   readonly path: string
+  /** False where no operation matches: then the client chose the path, and there is no end of others. */
+  readonly hasOperation: boolean
 }
 
 /** Must not throw. */
@@ -55,6 +57,7 @@ function refusedRequestOf(request: FastifyRequest, { statusCode }: FastifyReply)
     protocol: 'http',
     method,
     path: (is404 ? request.url.split('?')[0] : routeOptions.url) ?? '',
+    hasOperation: !is404,
   }
 }
 

@@ -199,6 +199,7 @@ export class GrpcIngest {
       protocol: 'grpc',
       method: 'POST',
       path,
+      hasOperation: true,
     })
   }
 

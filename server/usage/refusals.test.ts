@@ -23,6 +23,7 @@ function refused(
     protocol: 'http',
     method: 'POST',
     path: '/v1/logs',
+    hasOperation: true,
     ...rest,
   }
 }
@@ -104,6 +105,38 @@ test('kinds are bounded: the one refused longest ago is forgotten, and long path
   )
   assert.ok(!items.some(({ path }) => path === '/second'))
   assert.ok(items.every(({ path }) => path.length < 200))
+})
+
+test('paths without an operation are one kind of a token, shown with the latest one', () => {
+  const counts = new RefusalCounts(new ManualClock(startMs))
+  const lost = { reason: 'not_found', status: 404, hasOperation: false } as const
+  counts.count(refused())
+  for (let i = 0; i < refusalKindsMax; i++) counts.count(refused({ ...lost, path: `/${i}` }))
+  counts.count(refused({ ...lost, reason: 'method_not_allowed', status: 405, method: 'LINK', path: '/last' }))
+  counts.count(refused({ ...lost, token: 'tok_2', path: '/other' }))
+  assert.deepEqual(
+    counts.of('acme').items.map(({ code, count, method, path }) => [code, count, method, path]),
+    [
+      ['not_found', 1, 'POST', '/other'],
+      ['method_not_allowed', refusalKindsMax + 1, 'LINK', '/last'],
+      ['quota_exceeded', 1, 'POST', '/v1/logs'],
+    ],
+  )
+})
+
+test('a token with many kinds of refusals replaces its own and not those of other tokens', () => {
+  const counts = new RefusalCounts(new ManualClock(startMs))
+  counts.count(refused())
+  for (let i = 0; i <= refusalKindsMax; i++) counts.count(refused({ token: 'tok_2', path: `/${i}` }))
+  const { items } = counts.of('acme')
+  assert.equal(items.length, refusalKindsMax)
+  assert.deepEqual(
+    items.slice(-2).map(({ path, token }) => [path, token?.id]),
+    [
+      ['/2', 'tok_2'],
+      ['/v1/logs', 'tok_1'],
+    ],
+  )
 })
 
 test('organisations are bounded: the one refused longest ago is forgotten', () => {

@@ -1,6 +1,7 @@
 // Counts refused requests of each organisation's own tokens, in memory, for its administrators: by reason,
 // operation and token, in all and by minute. Nothing of a body, a query or a header is kept. The memory is
-// bounded: kinds for each organisation, and organisations; what was refused longest ago is forgotten first.
+// bounded: kinds for each organisation, and organisations; what was refused longest ago is forgotten first, of
+// the token with the most kinds, so that one token can't replace what others show.
 
 import {
   meaningOf,
@@ -24,7 +25,8 @@ const msPerMinute = 60_000
 const keptMs = refusalHours * 60 * msPerMinute
 
 interface Kind {
-  readonly request: RefusedRequest
+  /** The latest one. */
+  request: RefusedRequest
   count: number
   readonly firstAtMs: number
   lastAtMs: number
@@ -45,18 +47,12 @@ export class RefusalCounts {
 
   count(given: RefusedRequest): void {
     const request = { ...given, path: shortText(given.path, pathMax) }
-    const { actor, tenantId } = request.sender
+    const { tenantId } = request.sender
     const nowMs = this.#clock.nowMs()
     const kinds = this.#kinds.get(tenantId) ?? new Map<string, Kind>()
-    moveToEnd(this.#kinds, tenantId, kinds, organisationsKept)
-    const key = JSON.stringify([
-      request.reason,
-      request.status,
-      request.protocol,
-      request.method,
-      request.path,
-      actor.id,
-    ])
+    moveToEnd(this.#kinds, tenantId, kinds)
+    if (this.#kinds.size > organisationsKept) forgetFirst(this.#kinds)
+    const key = keyOf(request)
     const kind = kinds.get(key) ?? {
       request,
       count: 0,
@@ -64,7 +60,9 @@ export class RefusalCounts {
       lastAtMs: nowMs,
       minutes: new Map(),
     }
-    moveToEnd(kinds, key, kind, refusalKindsMax)
+    moveToEnd(kinds, key, kind)
+    if (kinds.size > refusalKindsMax) forgetOfBusiest(kinds)
+    kind.request = request
     kind.count += 1
     kind.lastAtMs = nowMs
     const minute = Math.floor(nowMs / msPerMinute)
@@ -104,11 +102,24 @@ function toWire({ count, firstAtMs, lastAtMs, minutes, request }: Kind, nowMs: n
   }
 }
 
-/** Makes an entry the last one to be forgotten, and forgets the first one where there are too many. */
-function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
+/** All paths without an operation are one kind of a token, because a client may try any number of them. */
+function keyOf({ hasOperation, method, path, protocol, reason, sender, status }: RefusedRequest): string {
+  const kind = hasOperation ? [reason, status, protocol, method, path] : []
+  return JSON.stringify([sender.actor.id, ...kind])
+}
+
+/** Makes an entry the last one to be forgotten. */
+function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value): void {
   map.delete(key)
   map.set(key, value)
-  if (map.size > most) forgetFirst(map)
+}
+
+/** Forgets the oldest kind of the token that has the most. */
+function forgetOfBusiest(kinds: Map<string, Kind>): void {
+  const byToken = Map.groupBy(kinds, ([, { request }]) => request.sender.actor.id)
+  const [busiest] = [...byToken.values()].toSorted((a, b) => b.length - a.length)
+  const oldest = busiest?.[0]?.[0]
+  if (oldest !== undefined) kinds.delete(oldest)
 }
 
 function forgetFirst<Key>(map: Map<Key, unknown>): void {
