@@ -2,7 +2,7 @@
 // ledger; newer, held and foreign rows stay.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores, silent } from '../../../tests/fixtures.ts'
 import { readChain } from '../../audit/log.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
@@ -213,6 +213,66 @@ test('where every deletion needs two people, retention needs none but delays by 
     ['completed'],
   )
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+})
+
+describe('retention that waits its day', () => {
+  /** A scene whose retention of logs and traces is hidden and begins in a day, in two requests. */
+  async function waiting() {
+    const scene = await retained({ tables: ['otel_logs', 'otel_traces'] })
+    const { tenantId } = scene.scene.own
+    await scene.store.set(tenantId, { logs_days: 14, traces_days: 15 }, tokenNamed('owner'))
+    const values = { tenant_id: tenantId, approval: 'always', pending_approval: null, pending_from_ms: null }
+    await stores.control.insertInto('deletion_policies').values(values).execute()
+    await scene.retention.round(signal)
+    assert.equal(await scene.scene.visible(scene.scene.own, 'otel_logs'), times.length / 2)
+    const statuses = async () => {
+      const requests = await requestsOf(scene.scene)
+      return requests.map((one) => `${one.signals} ${one.range_end?.slice(5, 10)} ${one.status}`).sort()
+    }
+    assert.deepEqual(await statuses(), ['logs 01-12 scheduled', 'traces 01-11 scheduled'])
+    return { ...scene, statuses, tenantId }
+  }
+
+  test('is cancelled and visible again where the rule became longer, and what is still too old is requested', async () => {
+    const { clock, errors, retention, scene, statuses, store, tenantId } = await waiting()
+    await store.set(tenantId, { logs_days: 20 }, tokenNamed('admin'))
+    await retention.round(signal)
+    const kept = ['logs 01-06 scheduled', 'logs 01-12 cancelled', 'traces 01-11 scheduled']
+    assert.deepEqual([await statuses(), errors], [kept, []])
+    const tooOld = 24
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length - tooOld)
+    await clock.advance(msPerDay)
+    await scene.round()
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length - tooOld)
+    assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+    const entries = await readChain(stores.control, 'audit_entries', tenantId)
+    const cancelled = entries.map(({ text }) => JSON.parse(text)).find(({ action }) => /cancel/.test(action))
+    assert.deepEqual([cancelled?.actor, cancelled?.facts.cause], ['system:retention', 'retention_changed'])
+  })
+
+  test('is cancelled where the limit was removed, also the last one of the organisation', async () => {
+    const { retention, scene, statuses, store, tenantId } = await waiting()
+    await store.set(tenantId, { logs_days: null, traces_days: null }, tokenNamed('admin'))
+    await retention.round(signal)
+    assert.deepEqual(await statuses(), ['logs 01-12 cancelled', 'traces 01-11 cancelled'])
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+  })
+
+  test('continues where it has begun, and on later days of the same rule', async () => {
+    const { clock, retention, scene, statuses, store, tenantId } = await waiting()
+    await clock.advance(msPerDay - 1)
+    await retention.round(signal)
+    assert.ok((await statuses()).includes('logs 01-12 scheduled'))
+    await stores.control
+      .updateTable('deletion_requests')
+      .set({ attempts: 1 })
+      .where('tenant_id', '=', tenantId)
+      .execute()
+    await store.set(tenantId, { logs_days: null, traces_days: null }, tokenNamed('admin'))
+    await retention.round(signal)
+    assert.ok((await statuses()).every((one) => one.endsWith('scheduled')))
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length / 2 - 24, 'and another day of it')
+  })
 })
 
 /** Places holds of an hour each, four hours apart. */

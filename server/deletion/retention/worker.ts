@@ -1,7 +1,8 @@
 // Requests the erasures that retention rules call for, once a day each. They are requests like any other: in
 // the ledger, read back and certified; only nobody has to approve them. Where nothing is old enough nothing
-// is requested. Each range between holds is a request of its own, so an organisation with hundreds of holds
-// gets them by turns: others don't wait for it, and its people can still request deletions.
+// is requested, and a request that has not begun is cancelled where a longer rule keeps a part of it. Each
+// range between holds is a request of its own, so an organisation with hundreds of holds gets them by turns:
+// others don't wait for it, and its people can still request deletions.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
@@ -14,10 +15,11 @@ import { planErasure } from '../attempt/planner.ts'
 import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import type { RequestQueries } from '../requests/queries.ts'
-import { openRequestsMax, openStatuses } from '../requests/states.ts'
+import type { DeletionSelection } from '../requests/selection.ts'
+import { hasBegun, openRequestsMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
-import { cutOffMs, cutOffNs, retentionDrafts, retentionKey } from './retention.ts'
+import { cutOffMs, cutOffNs, type RetentionRule, retentionDrafts, retentionKey } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
@@ -64,6 +66,7 @@ export class RetentionWorker {
   async round(signal: AbortSignal): Promise<void> {
     const { logger, store } = this.#deps
     await this.#expireChanges()
+    await this.#cancelKept()
     for (const tenantId of await store.tenants()) {
       if (signal.aborted) return
       try {
@@ -83,6 +86,29 @@ export class RetentionWorker {
       await this.#deps.store.expire()
     } catch (err) {
       this.#deps.logger.error({ err }, 'changes of retention that nobody approved could not be dropped')
+    }
+  }
+
+  /**
+   * Cancels requests that have not begun and would erase what the rule keeps by now; then their telemetry is
+   * visible again, and what is still too old is requested anew. It is tried again in the next round.
+   */
+  async #cancelKept(): Promise<void> {
+    const { logger, requestStore, requests, store, trustedNowMs } = this.#deps
+    try {
+      const waiting = (await requests.inStatus(['scheduled', 'held'])).filter(
+        (request) => isSameActor(request.requestedBy, retentionRequester) && !hasBegun(request),
+      )
+      const nowMs = waiting.length === 0 ? null : await trustedNowMs()
+      if (nowMs === null) return
+      for (const request of waiting) {
+        const rule = await store.rule(request.tenantId)
+        if (isTooOld(rule, request, nowMs)) continue
+        const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
+        await requestStore.move(request, 'cancel', by)
+      }
+    } catch (err) {
+      logger.error({ err }, 'retention that a longer rule keeps could not be cancelled; it is tried again')
     }
   }
 
@@ -139,11 +165,18 @@ async function requireRule(
   draft: DeletionDraft,
   nowMs: number,
 ): Promise<void> {
-  const rule = await readRule(trx, tenantId)
-  const { endNs } = draft.range
-  const isStill = draft.signals.every((signal) => {
+  if (isTooOld(await readRule(trx, tenantId), draft, nowMs)) return
+  throw new Error('The retention rule was changed while it was carried out.')
+}
+
+/** Whether the rule keeps nothing of the selection at `nowMs`. */
+function isTooOld(
+  rule: RetentionRule,
+  { range: { endNs }, signals }: DeletionSelection,
+  nowMs: number,
+): boolean {
+  return signals.every((signal) => {
     const days = rule.get(signal)
     return days !== undefined && endNs !== null && endNs <= cutOffNs(nowMs, days)
   })
-  if (!isStill) throw new Error('The retention rule was changed while it was carried out.')
 }
