@@ -10,7 +10,14 @@ import {
   ledgerFileExample,
 } from '../examples/evidence.ts'
 import { operation } from '../operation.ts'
-import { AuditLogQuery, AuditPage, Jwks, LedgerPage, LedgerQuery } from '../organisation/audit.ts'
+import {
+  AuditLogQuery,
+  AuditPage,
+  ExportQuery,
+  Jwks,
+  LedgerPage,
+  LedgerQuery,
+} from '../organisation/audit.ts'
 import { administrators } from '../role.ts'
 
 /** Each export reads and signs a whole chain. An archive needs one export a day. */
@@ -61,6 +68,7 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'The whole audit log as a file that `lethe audit verify` checks',
     rate: exportRate,
+    query: ExportQuery,
     results: { 200: { ...chainFile, example: auditLogFileExample } },
   }),
   exportLedger: operation({
@@ -71,6 +79,7 @@ export const auditOperations = {
     tag: 'Evidence',
     summary: 'The whole ledger as a file that `lethe ledger verify` checks',
     rate: exportRate,
+    query: ExportQuery,
     results: { 200: { ...chainFile, example: ledgerFileExample } },
   }),
   signingKeys: operation({

@@ -52,6 +52,15 @@ export const LedgerQuery = z.strictObject({
   to_status: DeletionStatus.optional().describe('Only changes to this status.'),
 })
 
+/** Of an export. A link of a page has no headers, in which other requests name the token that the page shows. */
+export const ExportQuery = z.strictObject({
+  token_id: factText
+    .optional()
+    .describe(
+      'The id of your access token, where a link of a page names the one that the page shows; that of another token is refused with `other_token`.',
+    ),
+})
+
 /** A page of a filtered chain: it may be empty and still have a cursor. */
 function chainPageOf<T extends z.ZodType>(entry: T) {
   return pageOf(entry).extend({

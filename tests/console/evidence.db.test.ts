@@ -81,6 +81,20 @@ describe('evidence in the console', { skip: !hasChromium }, () => {
     })
   }
 
+  test('no chain is downloaded where the browser was signed in to another organisation meanwhile', async () => {
+    const visitor = await arrive(browser, service, 'settings/danger', { expects: /status of 409/ })
+    const { context, page } = visitor
+    const link = page.getByRole('link', { name: 'the ledger' })
+    const download = page.waitForEvent('download')
+    await link.click()
+    assert.equal((await download).suggestedFilename(), 'ledger-acme.ndjson')
+    const headers = { authorization: `Bearer ${service.secretOf('globex/owner')}`, origin: service.address }
+    await context.request.post(`${service.address}/session`, { headers })
+    await link.click()
+    await page.getByText('signed in with another access token than the page shows').waitFor()
+    await visitor.leave()
+  })
+
   for (const scheme of flowSchemes('dark')) {
     test(`a chain is verified in the browser, and the first line that was changed is named, ${scheme}`, async () => {
       const visitor = await arrive(browser, service, 'audit', { scheme, expects: /status of 503/ })

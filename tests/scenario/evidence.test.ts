@@ -7,7 +7,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Jwks } from '../../contract/organisation/audit.ts'
-import { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
+import { Me, OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { systemClock } from '../../server/core/clock.ts'
 import { openSecondHandle } from '../control-planes.ts'
 import { temporaryFolder } from '../fixtures.ts'
@@ -69,13 +69,16 @@ test('the public keys are readable by everybody, contain no secret, and may be c
   assert.ok(!Object.hasOwn(JSON.parse(text).keys[0], 'd'))
 })
 
-test('an export is for owners and admins, has no parameters, and is of the own organisation', async () => {
+test('an export is for owners and admins, of the own organisation, and never for a link of another token', async () => {
   for (const url of Object.values(address)) {
     for (const role of ['member', 'viewer', 'ingest'] as const) {
       assertRefused(await service.send('GET', url, { as: `acme/${role}` }), 403, 'role_not_permitted')
     }
     assert.equal((await service.send('GET', url, { as: 'acme/admin' })).status, 200)
     problemsOf(await service.send('GET', `${url}?tenant_id=globex`))
+    assertRefused(await service.send('GET', `${url}?token_id=tok_another`), 409, 'other_token')
+    const me = await service.read('/me', Me)
+    assert.equal((await service.send('GET', `${url}?token_id=${me.token_id}`)).status, 200)
     const others = await service.send('GET', url, { as: 'globex/owner' })
     assert.ok(!others.text.includes('acme'))
   }

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from 'react'
 import { auditOperations } from '../../../../contract/operations/audit.ts'
 import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
-import { shownTokenHeaders } from '../../api/shown-token.ts'
+import { exportAddress, shownTokenHeaders } from '../../api/shown-token.ts'
 import { Instant } from '../../ui/instant.tsx'
 import { countOf, countText } from '../../ui/units.ts'
 import type { ChainCheck } from './check-chain.ts'
@@ -51,7 +51,7 @@ export function Verify({ chain, total }: { readonly chain: ChainName; readonly t
         >
           Verify the chain
         </Button>
-        <a href={exportOf[chain].path} download={file}>
+        <a href={exportAddress(exportOf[chain])} download={file}>
           Export all entries
         </a>
         <a href={auditOperations.signingKeys.path} download="lethe-jwks.json">

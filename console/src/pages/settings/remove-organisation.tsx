@@ -10,6 +10,7 @@ import type { OrganisationRemoved } from '../../../../contract/organisation/tena
 import { call } from '../../api/client.ts'
 import { noteRemoval } from '../../api/connection.ts'
 import { useMe } from '../../api/session.ts'
+import { exportAddress } from '../../api/shown-token.ts'
 import { ActButton } from '../../ui/act-button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Instant } from '../../ui/instant.tsx'
@@ -79,8 +80,9 @@ function Before() {
           may be in force.
         </li>
         <li>
-          Export <a href={auditOperations.exportLedger.path}>the ledger</a> and{' '}
-          <a href={auditOperations.exportAuditLog.path}>the audit log</a> before: you can’t afterwards.
+          Export <a href={exportAddress(auditOperations.exportLedger)}>the ledger</a> and{' '}
+          <a href={exportAddress(auditOperations.exportAuditLog)}>the audit log</a> before: you can’t
+          afterwards.
         </li>
       </ul>
     </>
