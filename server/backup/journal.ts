@@ -10,6 +10,7 @@ import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { hashOf } from '../audit/chain.ts'
 import { fileBounds, parseBoundedJson } from '../core/input/json-bounds.ts'
+import { Pace } from '../core/turns/pace.ts'
 import type { DiskCalls } from '../disk/disk-calls.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { isMissing, syncPath } from './files.ts'
@@ -130,7 +131,12 @@ export class ErasureJournal {
     const { request_id } = entry
     const hash = hashOf(text)
     let left = await this.#asWeLeftIt()
-    if (left?.isOnDisk === true && left.hashes.get(request_id) === hash) return
+    if (left !== null && left.hashes.get(request_id) === hash) {
+      if (left.isOnDisk) return
+      // Its seals were checked when this process read or wrote it.
+      const bytes = await readFile(this.path)
+      return this.#writeAgain(bytes.subarray(0, left.sizeBytes), left)
+    }
     // Another text of the same request is either the same erasure in a line of an earlier version, or wrong.
     if (left === null || left.hashes.has(request_id)) {
       const read = await this.#load()
@@ -209,15 +215,19 @@ export class ErasureJournal {
     const entries = new Map<string, JournalEntry>()
     const hashes = new Map<string, string>()
     let lastMac = ''
-    const lines = sizeBytes === 0 ? [] : bytes.toString('utf8', 0, sizeBytes - 1).split('\n')
-    for (const [i, line] of lines.entries()) {
-      const { entry, mac } = this.#readLine(line, i + 1)
+    const pace = new Pace()
+    // Line by line: the text of all of them may be longer than a text can be.
+    for (let [at, number] = [0, 1]; at < sizeBytes; number++) {
+      const end = bytes.indexOf(0x0a, at)
+      const { entry, mac } = this.#readLine(bytes.toString('utf8', at, end), number)
       const text = textOf(entry)
-      if (!isSame(mac, this.#mac(lastMac, text))) throw this.#bad(i + 1, 'does not match its seal')
-      if (entries.has(entry.request_id)) throw this.#bad(i + 1, 'repeats an erasure')
+      if (!isSame(mac, this.#mac(lastMac, text))) throw this.#bad(number, 'does not match its seal')
+      if (entries.has(entry.request_id)) throw this.#bad(number, 'repeats an erasure')
       entries.set(entry.request_id, entry)
       hashes.set(entry.request_id, hashOf(text))
       lastMac = mac
+      at = end + 1
+      if (pace.isOver()) await pace.turn()
     }
     const left = { hashes, lastMac, sizeBytes, stamp, isOnDisk: sizeBytes === 0 }
     this.#left = left

@@ -300,3 +300,23 @@ test('an erasure of what came back that fails is tried until the service is stop
   await next.worker.restore()
   assert.equal(await scene.visible(scene.own, 'otel_logs', next.gate), times.length / 2)
 })
+
+test('a start reads of completed requests only what readers and writers depend on', async () => {
+  const { scene, id } = await erased(firstWeek)
+  const { control } = stores
+  const progressOf = () => control.updateTable('deletion_requests').where('request_id', '=', id)
+  const { progress } = await control
+    .selectFrom('deletion_requests')
+    .select('progress')
+    .where('request_id', '=', id)
+    .executeTakeFirstOrThrow()
+  await progressOf().set({ progress: 'unreadable' }).execute()
+  await assert.rejects(scene.status(id), SyntaxError)
+  const { gate, worker } = scene.restarted()
+  await worker.restore()
+  assert.deepEqual(
+    gate.erased(scene.own.tenantId).map((erasure) => erasure.id),
+    [id],
+  )
+  await progressOf().set({ progress }).execute()
+})

@@ -4,12 +4,12 @@
 // neither telemetry nor what an older control plane derived from it.
 
 import type { FastifyBaseLogger } from 'fastify'
-import { type DeletionStatus, deletionStatuses } from '../../../contract/deletion/requests.ts'
+import { deletionStatuses } from '../../../contract/deletion/requests.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { RequestQueries } from '../requests/queries.ts'
-import type { RecordedErasure, StoredDeletion } from '../requests/request.ts'
+import type { CompletedDeletion, RecordedErasure, StoredDeletion } from '../requests/request.ts'
 import { hasBegun } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { restoreGuardActor } from '../requests/system-actors.ts'
@@ -48,6 +48,14 @@ const notBegun = [
   'expired',
 ] as const
 
+const notCompleted = deletionStatuses.filter((status) => status !== 'completed')
+
+/** Every request that matters: of the completed ones, which may be very many, only a part of their columns. */
+interface AllRequests {
+  readonly completed: readonly CompletedDeletion[]
+  readonly others: readonly StoredDeletion[]
+}
+
 export class RestoreGuard {
   readonly #deps: RestoreGuardDeps
 
@@ -58,22 +66,35 @@ export class RestoreGuard {
   /**
    * Reapplies completed erasures that the engine does not know although they were applied (the engine's data
    * is older), and those that the journal knows while the control plane has no request, or one that has not
-   * begun (the control plane is older). From then on both are hidden and fenced.
+   * begun (the control plane is older). From then on both are hidden and fenced. Then writes what the journal
+   * lacks. Nothing else may change requests or the journal meanwhile: both are read once, because an
+   * organisation may have completed hundreds of thousands.
+   *
+   * @param completed every completed request
    */
-  async hideWhatCameBack(): Promise<void> {
-    const { completionMarks, journalled, requests } = this.#deps
+  async hideWhatCameBack(completed: readonly CompletedDeletion[]): Promise<void> {
+    const { journalled, requests } = this.#deps
+    const others = await requests.inStatus(notCompleted)
+    const erasures = await journalled()
+    await this.#hideAll({ completed, others }, erasures)
+    await this.#writeLacking({ completed, others }, erasures)
+  }
+
+  async #hideAll({ completed, others }: AllRequests, erasures: readonly RecordedErasure[]): Promise<void> {
+    const { completionMarks, requests } = this.#deps
     const done = await completionMarks.all()
-    const stored = await requests.inStatus(deletionStatuses)
-    for (const request of stored) {
-      if (request.status !== 'completed' || !request.hasMark || done.has(request.requestId)) continue
+    for (const { hasMark, requestId, tenantId } of completed) {
+      if (!hasMark || done.has(requestId)) continue
       await this.#reapply(
-        request,
+        await requests.stored(tenantId, requestId),
         'The telemetry store does not know this erasure; it was restored from an older copy',
       )
     }
-    const byId = new Map(stored.map((request) => [request.requestId, request]))
+    const isCompleted = new Set(completed.map(({ requestId }) => requestId))
+    const byId = new Map(others.map((request) => [request.requestId, request]))
     const unknown: RecordedErasure[] = []
-    for (const erasure of await journalled()) {
+    for (const erasure of erasures) {
+      if (isCompleted.has(erasure.requestId)) continue
       const known = byId.get(erasure.requestId)
       if (known === undefined) unknown.push(erasure)
       else if (!hasBegun(known) && notBegun.some((status) => status === known.status)) {
@@ -155,20 +176,33 @@ export class RestoreGuard {
   }
 
   /**
-   * Writes again what the journal lacks of the requests in these states, because it was lost or began later:
-   * the next restore relies on it. While attempts are in progress only of completed ones, because an attempt
+   * Writes again what the journal lacks of completed requests. Safe while attempts are in progress: an attempt
    * writes its own line.
    */
-  async completeJournal(statuses: readonly DeletionStatus[] = deletionStatuses): Promise<void> {
-    const { findPlace, journal, journalled, logger, requests } = this.#deps
-    const written = new Set((await journalled()).map(({ requestId }) => requestId))
-    for (const request of await requests.inStatus(statuses)) {
-      const isToBeKnown = hasBegun(request) || request.status === 'completed'
-      if (!isToBeKnown || written.has(request.requestId)) continue
-      const place = await findPlace(request.tenantId)
+  async completeJournal(): Promise<void> {
+    const { journalled, requests } = this.#deps
+    const erasures = await journalled()
+    await this.#writeLacking({ completed: await requests.completed(), others: [] }, erasures)
+  }
+
+  /**
+   * Writes again what the journal lacks of these requests, because it was lost or began later: the next
+   * restore relies on it.
+   */
+  async #writeLacking(
+    { completed, others }: AllRequests,
+    erasures: readonly RecordedErasure[],
+  ): Promise<void> {
+    const { findPlace, journal, logger, requests } = this.#deps
+    const written = new Set(erasures.map(({ requestId }) => requestId))
+    const lacking = [...completed, ...others.filter(hasBegun)].filter(
+      ({ requestId }) => !written.has(requestId),
+    )
+    for (const { requestId, tenantId } of lacking.sort((a, b) => a.seq - b.seq)) {
+      const place = await findPlace(tenantId)
       if (place === null) continue
-      logger.error({ requestId: request.requestId }, 'the journal lacked an erasure; it was written again')
-      await journal(request, place)
+      logger.error({ requestId }, 'the journal lacked an erasure; it was written again')
+      await journal(await requests.stored(tenantId, requestId), place)
     }
   }
 }

@@ -68,12 +68,11 @@ export class DeletionWorker {
       const changes = { crashes: request.crashes + 1, blockedReason: reason, retryAtMs: null }
       await requestStore.move(request, 'interrupt', { actor: deletionActor, facts: { reason } }, changes)
     }
-    const completed = await requests.inStatus(['completed'])
+    const completed = await requests.completed()
     // In order of time, which is quick for the gate, also where there are a hundred thousand.
     const inOrder = completed.toSorted((a, b) => compareStarts(a.range.startNs, b.range.startNs))
     for (const request of inOrder) await visibility.restore(request)
-    await this.#guard.hideWhatCameBack()
-    await this.#guard.completeJournal()
+    await this.#guard.hideWhatCameBack(completed)
   }
 
   /**
@@ -147,7 +146,7 @@ export class DeletionWorker {
     // Cleared before, because another completion may fail meanwhile.
     this.#isJournalBehind = false
     try {
-      await this.#guard.completeJournal(['completed'])
+      await this.#guard.completeJournal()
     } catch (err) {
       this.#isJournalBehind = true
       this.#deps.logger.error({ err }, 'the journal may lack a completed erasure; it is tried again')

@@ -5,7 +5,16 @@ import type { DeletionRequest, DeletionStatus } from '../../../contract/deletion
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { AppError } from '../../core/app-error.ts'
 import { instantText } from '../../core/clock.ts'
-import { type KnownBackups, type RequestRow, type StoredDeletion, toRequest, toStored } from './request.ts'
+import {
+  type CompletedDeletion,
+  completedColumns,
+  type KnownBackups,
+  type RequestRow,
+  type StoredDeletion,
+  toCompleted,
+  toRequest,
+  toStored,
+} from './request.ts'
 
 /** Returns which backups may have a copy of what these requests erase. */
 type FindBackups = (requestIds: readonly string[]) => Promise<KnownBackups>
@@ -92,6 +101,17 @@ export class RequestQueries {
       .orderBy('seq')
     if (tenantId !== null) query = query.where('tenant_id', '=', tenantId)
     return (await query.execute()).map(toStored)
+  }
+
+  /** Returns the completed requests of every organisation, in the order in which they were created. */
+  async completed(): Promise<CompletedDeletion[]> {
+    const rows = await this.#control
+      .selectFrom('deletion_requests')
+      .select(completedColumns)
+      .where('status', '=', 'completed')
+      .orderBy('seq')
+      .execute()
+    return rows.map(toCompleted)
   }
 
   /** Returns whether the organisation has another request that was attempted and is not completed. */

@@ -46,6 +46,18 @@ export interface StoredDeletion extends DeletionSelection {
   readonly progress: DeletionProgress
 }
 
+/** What a request does to readers and writers depends on this. */
+export type ShownDeletion = Pick<
+  StoredDeletion,
+  'requestId' | 'tenantId' | 'status' | 'signals' | 'range' | 'finishedAtMs' | 'refuseLate'
+>
+
+/**
+ * A completed request, without what only people and attempts read: an organisation may have hundreds of
+ * thousands, and each start reads them all.
+ */
+export type CompletedDeletion = ShownDeletion & Pick<StoredDeletion, 'hasMark' | 'seq'>
+
 /** Counts of what all attempts of a request have done. */
 export interface DeletionProgress {
   readonly rows_erased: number
@@ -91,6 +103,33 @@ export function readRange(row: Pick<RequestRow, 'range_start_ns' | 'range_end_ns
 
 function readNs(text: string | null): bigint | null {
   return text === null ? null : BigInt(text)
+}
+
+/** Columns of {@link toCompleted}. */
+export const completedColumns = [
+  'request_id',
+  'tenant_id',
+  'signals',
+  'range_start_ns',
+  'range_end_ns',
+  'finished_at_ms',
+  'refuse_late',
+  'has_mark',
+  'seq',
+] as const
+
+export function toCompleted(row: Pick<RequestRow, (typeof completedColumns)[number]>): CompletedDeletion {
+  return {
+    requestId: row.request_id,
+    tenantId: row.tenant_id,
+    status: 'completed',
+    signals: readSignals(row.signals),
+    range: readRange(row),
+    finishedAtMs: row.finished_at_ms,
+    refuseLate: row.refuse_late === 1,
+    hasMark: row.has_mark === 1,
+    seq: row.seq,
+  }
 }
 
 export function toStored(row: RequestRow): StoredDeletion {

@@ -52,7 +52,7 @@ export function includesSelection(wide: DeletionSelection, narrow: DeletionSelec
  * Returns the time that readers take as unknown after an erasure: the range up to its completion, because
  * what arrives later for later time is new. Null where the whole range lies after the completion.
  */
-export function erasedTime({ range }: DeletionSelection, doneAtMs: number): TimeRange | null {
+export function erasedTime({ range }: Pick<DeletionSelection, 'range'>, doneAtMs: number): TimeRange | null {
   const doneNs = BigInt(doneAtMs) * nsPerMs
   const endNs = range.endNs === null || range.endNs > doneNs ? doneNs : range.endNs
   return range.startNs !== null && range.startNs >= endNs ? null : { startNs: range.startNs, endNs }

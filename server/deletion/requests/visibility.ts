@@ -26,13 +26,13 @@ import { isOutcomeUnknown } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { FenceChange } from '../../telemetry/gate.ts'
-import type { StoredDeletion } from './request.ts'
+import type { ShownDeletion } from './request.ts'
 import { erasedTime } from './selection.ts'
 import { type VisibilityState, visibilityOf } from './states.ts'
 
 /** What a change in progress demands. */
 interface Demand {
-  readonly request: StoredDeletion
+  readonly request: ShownDeletion
   readonly state: VisibilityState
   /** Position in the order of the transactions; the change with the higher number was stored later. */
   readonly order: number
@@ -71,7 +71,7 @@ export class Visibility {
    * Shows a request as it is stored. Called at the start of the service; nothing may be read or written
    * before it resolves.
    */
-  async restore(request: StoredDeletion): Promise<void> {
+  async restore(request: ShownDeletion): Promise<void> {
     const demand = { request, state: visibilityOf[request.status], order: ++this.#changes }
     await this.#publish([...this.#store(demand), ...this.#show(request)])
   }
@@ -84,7 +84,7 @@ export class Visibility {
    * the error is `outcome_unknown` it is shown as the stricter of both, and is among {@link doubts}.
    */
   async change<T>(
-    transaction: (announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
+    transaction: (announce: (after: ShownDeletion) => Promise<void>) => Promise<T>,
   ): Promise<T> {
     const demands: Demand[] = []
     let [isStored, isInDoubt] = [false, false]
@@ -110,7 +110,7 @@ export class Visibility {
    * Changes of requests that may be stored or not. For each one its request is to be shown as it is stored,
    * and then `end` called.
    */
-  doubts(): { readonly request: StoredDeletion; readonly end: () => Promise<void> }[] {
+  doubts(): { readonly request: ShownDeletion; readonly end: () => Promise<void> }[] {
     return [...this.#doubts].map((demand) => ({
       request: demand.request,
       end: async () => {
@@ -121,7 +121,7 @@ export class Visibility {
   }
 
   /** Fences the request while `work` runs, whatever its status is. */
-  async whileFenced<T>(request: StoredDeletion, work: () => Promise<T>): Promise<T> {
+  async whileFenced<T>(request: ShownDeletion, work: () => Promise<T>): Promise<T> {
     const demand: Demand = { request, state: 'fenced', order: ++this.#changes }
     try {
       await this.#begin(demand)
@@ -157,7 +157,7 @@ export class Visibility {
     return before === null || before === 'erased' ? unerased(request) : []
   }
 
-  #of({ requestId }: StoredDeletion): Shown {
+  #of({ requestId }: ShownDeletion): Shown {
     const known = this.#shown.get(requestId)
     if (known !== undefined) return known
     const shown: Shown = { stored: null, storedBy: 0, strictness: 0, demands: new Set() }
@@ -166,7 +166,7 @@ export class Visibility {
   }
 
   /** Returns what changes so that the strictest of what is stored and what is demanded is shown. */
-  #show(request: StoredDeletion): FenceChange[] {
+  #show(request: ShownDeletion): FenceChange[] {
     const { requestId, tenantId } = request
     const shown = this.#of(request)
     const states = [shown.stored ?? 'open', ...[...shown.demands].map(({ state }) => state)]
@@ -186,7 +186,7 @@ export class Visibility {
   }
 
   /** Returned before what ends the hiding, so that the time is unknown at every moment. */
-  #erased(request: StoredDeletion): FenceChange[] {
+  #erased(request: ShownDeletion): FenceChange[] {
     const { finishedAtMs, refuseLate, requestId, signals, tenantId } = request
     const range = erasedTime(request, finishedAtMs ?? this.#clock.nowMs())
     if (range === null) return []
@@ -198,7 +198,7 @@ export class Visibility {
   }
 }
 
-function unerased({ requestId, tenantId }: StoredDeletion): FenceChange[] {
+function unerased({ requestId, tenantId }: ShownDeletion): FenceChange[] {
   return [
     { kind: 'late', tenantId, end: requestId },
     { kind: 'erased', tenantId, end: requestId },
