@@ -8,7 +8,7 @@ import { createServer } from 'node:net'
 import { after, before, test } from 'node:test'
 import { createApp } from '../../server/app.ts'
 import { ConfigError, readConfig } from '../../server/config.ts'
-import { systemClock } from '../../server/core/clock.ts'
+import { type Clock, systemClock } from '../../server/core/clock.ts'
 import { silent, temporaryFolder } from '../fixtures.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { waitFor } from '../wait-for.ts'
@@ -16,9 +16,18 @@ import { GrpcClient } from './grpc-client.ts'
 import { type Service, startService } from './service.ts'
 import { mondayNs, sampleExport } from './telemetry.ts'
 
+const commitDelayMs = 1234
+const delay = Promise.withResolvers<void>()
+
 let service: Service
 before(async () => {
-  service = await startService({ settings: { LETHE_COMMIT_DELAY_MS: '1000' } })
+  // The delay of a commit ends when the test has seen that the call waits. Nothing else sleeps this long.
+  const sleep: Clock['sleep'] = (ms, signal) =>
+    ms === commitDelayMs ? delay.promise : systemClock.sleep(ms, signal)
+  service = await startService({
+    settings: { LETHE_COMMIT_DELAY_MS: String(commitDelayMs) },
+    clock: { ...systemClock, sleep },
+  })
 })
 after(() => service.stop())
 
@@ -34,6 +43,7 @@ test('accepted telemetry is committed and answered before the service exits', as
     (text) => /^lethe_ingest_buffered_bytes [1-9]/m.test(text),
   )
   const closed = service.app.close()
+  delay.resolve()
   assert.equal((await waiting).code, 0)
   await closed
   const late = await idle.export('logs', body, secret)
