@@ -9,14 +9,14 @@ import { useMe } from '../../api/session.ts'
 import { after } from '../../clock.ts'
 import { Failure } from '../../ui/states.tsx'
 import { countOf } from '../../ui/units.ts'
+import { type Arrivals, arrivalsAfter } from './arrivals.ts'
 
 export function Waiting() {
   const { tenant_id: organisation } = useMe()
   const { data, error, refetch } = useQuery(arrivedQuery)
-  const before = useRef<number | null>(null)
-  if (before.current === null && data !== undefined) before.current = data.today.rows_accepted
-  // A new UTC day begins its count at zero.
-  const arrived = data === undefined ? 0 : Math.max(0, data.today.rows_accepted - (before.current ?? 0))
+  const arrivals = useRef<Arrivals | null>(null)
+  if (data !== undefined) arrivals.current = arrivalsAfter(arrivals.current, data.today)
+  const arrived = arrivals.current?.arrived ?? 0
   const elapsed = useElapsed(arrived === 0)
   if (error !== null && data === undefined) {
     return <Failure error={error} what="Arrivals could not be read" onRetry={() => void refetch()} />
