@@ -25,6 +25,7 @@ import { oddTexts } from './migrations/0016-odd-texts.ts'
 import { longGroups } from './migrations/0017-long-groups.ts'
 import { manyErasures } from './migrations/0018-many-erasures.ts'
 import { anomaliesByStart } from './migrations/0019-anomalies-by-start.ts'
+import { endedRows } from './migrations/0020-ended-rows.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -46,6 +47,7 @@ const migrations = {
   '0017-long-groups': longGroups,
   '0018-many-erasures': manyErasures,
   '0019-anomalies-by-start': anomaliesByStart,
+  '0020-ended-rows': endedRows,
 }
 
 /** Names of all migrations of this program, oldest first. */

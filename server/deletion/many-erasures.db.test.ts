@@ -1,5 +1,6 @@
-// An organisation may have completed a hundred thousand erasures. What a new one depends on is found by
-// indexes without reading those. The plans of SQLite show it, which does not choose by the number of rows.
+// An organisation may have completed a hundred thousand erasures, and ended as many tokens and legal holds.
+// What a new one depends on is found by indexes without reading those. The plans of SQLite show it, which
+// does not choose by the number of rows.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -9,7 +10,10 @@ import type { Control, ControlTransaction } from '../control/database.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
+import { readTokenPage } from '../tenancy/token-list.ts'
 import { between } from './deletion-fixture.ts'
+import { readActiveHolds, readHoldsSince } from './governance/active-holds.ts'
+import { LegalHolds } from './governance/holds.ts'
 import { DeletionPolicies } from './governance/policy.ts'
 import { secondPersonCause } from './governance/second-person.ts'
 import {
@@ -25,8 +29,11 @@ const { control, close } = await openControlPlane()
 after(close)
 const nowMs = 1_767_000_000_000
 
-/** Returns how SQLite finds deletion requests in the statements of `work`, in their order. */
-async function waysOf(work: (observed: Control) => Promise<unknown>): Promise<string[]> {
+/** Returns how SQLite finds rows of a table in the statements of `work`, in their order. */
+async function waysOf(
+  work: (observed: Control) => Promise<unknown>,
+  table = 'deletion_requests',
+): Promise<string[]> {
   const nodes: RootOperationNode[] = []
   const plugin: KyselyPlugin = {
     transformQuery({ node }) {
@@ -45,7 +52,7 @@ async function waysOf(work: (observed: Control) => Promise<unknown>): Promise<st
     const { rows } = await sql<{ detail: string }>`explain query plan ${sql.join(values, sql``)}`.execute(
       control,
     )
-    const way = / deletion_requests USING (?:COVERING )?INDEX (.*)$/
+    const way = new RegExp(` ${table} USING (?:COVERING )?INDEX (.*)$`)
     ways.push(...rows.flatMap(({ detail }) => way.exec(detail)?.[1] ?? []))
   }
   return ways
@@ -94,4 +101,25 @@ test('what retention keeps, and the lists of a status, read no other requests', 
     'deletion_requests_by_tenant_status (tenant_id=? AND status=? AND request_id<?)',
   ])
   assert.deepEqual(await waysOf((observed) => queriesOn(observed).inStatus(['running'], 'acme')), [byStatus])
+})
+
+test('legal holds in force, and those that were released lately, are found without the others', {
+  skip: isOnPostgres,
+}, async () => {
+  const inForce = 'legal_holds_by_release (tenant_id=? AND released_at_ms=?)'
+  const ways = (work: (observed: Control) => Promise<unknown>) => waysOf(work, 'legal_holds')
+  assert.deepEqual(await ways((observed) => readActiveHolds(observed, 'acme')), [inForce])
+  const holdsOn = (observed: Control) => new LegalHolds(observed, new ManualClock(nowMs))
+  const page = { limit: 10, beforeId: null, isActive: true }
+  assert.deepEqual(await ways((observed) => holdsOn(observed).list('acme', page)), [inForce])
+  const since = await ways((observed) => readHoldsSince(observed, 'acme', nowMs))
+  const isWhole = (way: string) => way.endsWith('(tenant_id=?)')
+  assert.deepEqual([since.length > 0, since.filter(isWhole)], [true, []])
+})
+
+test('access tokens that work are found without those that have ended', { skip: isOnPostgres }, async () => {
+  const page = { limit: 10, beforeId: null, isActive: true }
+  const ways = await waysOf((observed) => readTokenPage(observed, 'acme', page, nowMs), 'access_tokens')
+  const parts = ['=', '>'].map((is) => `access_tokens_not_revoked (tenant_id=? AND expires_at_ms${is}?)`)
+  assert.deepEqual(ways.slice(1), parts)
 })

@@ -37,11 +37,7 @@ export async function readTokenPage(
     .limit(limit)
   if (beforeId !== null) query = query.where('id', '<', beforeId)
   if (descendantsOf !== undefined) query = query.where('id', 'in', descendantIds(tenantId, descendantsOf))
-  if (isActive === true) {
-    query = query
-      .where('revoked_at_ms', 'is', null)
-      .where(({ eb, or }) => or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', nowMs)]))
-  }
+  if (isActive === true) query = query.where('id', 'in', activeIds(tenantId, nowMs))
   if (isActive === false) {
     query = query.where(({ eb, or }) =>
       or([eb('revoked_at_ms', 'is not', null), eb('expires_at_ms', '<=', nowMs)]),
@@ -69,6 +65,16 @@ export function descendantIds(tenantId: string, id: string): RawBuilder<string> 
 }
 
 /**
+ * Selects the ids of the tokens that work. In two parts, each of which an index finds, because ended tokens
+ * stay stored.
+ */
+export function activeIds(tenantId: string, nowMs: number): RawBuilder<string> {
+  const notRevoked = sql`select id from access_tokens where tenant_id = ${tenantId} and revoked_at_ms is null`
+  return sql<string>`(
+    ${notRevoked} and expires_at_ms is null union all ${notRevoked} and expires_at_ms > ${nowMs})`
+}
+
+/**
  * Counts active descendants, at any distance, by token, of the whole organisation. Reads active tokens and
  * their ancestors: ended tokens stay stored, and an organisation may have made any number of them.
  */
@@ -80,8 +86,7 @@ export async function countLiveDescendants(
   const { rows } = await sql<CountedRow>`
     with recursive line (id, made_with, expires_at_ms, revoked_at_ms) as (
       select id, made_with, expires_at_ms, revoked_at_ms from access_tokens
-      where tenant_id = ${tenantId} and revoked_at_ms is null
-        and (expires_at_ms is null or expires_at_ms > ${nowMs})
+      where id in ${activeIds(tenantId, nowMs)}
       union
       select maker.id, maker.made_with, maker.expires_at_ms, maker.revoked_at_ms
       from line cross join access_tokens maker

@@ -14,7 +14,15 @@ import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { endSessions } from './sessions.ts'
 import { hashSecret, prefixOf } from './tenancy.ts'
-import { countLiveDescendants, descendantIds, isOver, type TokenRow, textOf, toToken } from './token-list.ts'
+import {
+  activeIds,
+  countLiveDescendants,
+  descendantIds,
+  isOver,
+  type TokenRow,
+  textOf,
+  toToken,
+} from './token-list.ts'
 
 const msPerDay = 86_400_000
 
@@ -92,9 +100,7 @@ async function refuseTooManyTokens(trx: ControlTransaction, tenantId: string, no
   const { active } = await trx
     .selectFrom('access_tokens')
     .select(({ fn }) => fn.countAll<number>().as('active'))
-    .where('tenant_id', '=', tenantId)
-    .where('revoked_at_ms', 'is', null)
-    .where(({ eb, or }) => or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', nowMs)]))
+    .where('id', 'in', activeIds(tenantId, nowMs))
     .executeTakeFirstOrThrow()
   if (Number(active) < activeTokensMax) return
   throw new AppError('too_many_tokens', {

@@ -50,7 +50,7 @@ const notBegun = [
 
 const notCompleted = deletionStatuses.filter((status) => status !== 'completed')
 
-/** Every request that matters: of the completed ones, which may be very many, only a part of their columns. */
+/** Every request; of the completed ones, which may be very many, only some columns. */
 interface AllRequests {
   readonly completed: readonly CompletedDeletion[]
   readonly others: readonly StoredDeletion[]
@@ -176,8 +176,8 @@ export class RestoreGuard {
   }
 
   /**
-   * Writes again what the journal lacks of completed requests. Safe while attempts are in progress: an attempt
-   * writes its own line.
+   * Writes again what the journal lacks of completed requests. Safe while attempts are in progress: an
+   * attempt writes its own line.
    */
   async completeJournal(): Promise<void> {
     const { journalled, requests } = this.#deps

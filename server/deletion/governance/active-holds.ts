@@ -21,9 +21,10 @@ export async function readHoldsSince(
   tenantId: string,
   sinceMs: number,
 ): Promise<ActiveHold[]> {
-  const rows = await holdsOf(control, tenantId)
-    .where(({ eb, or }) => or([eb('released_at_ms', 'is', null), eb('released_at_ms', '>=', sinceMs)]))
-    .execute()
+  // In two parts, each of which an index finds: released holds stay stored.
+  const ids = control.selectFrom('legal_holds').select('hold_id').where('tenant_id', '=', tenantId)
+  const wanted = ids.where('released_at_ms', 'is', null).unionAll(ids.where('released_at_ms', '>=', sinceMs))
+  const rows = await holdsOf(control, tenantId).where('hold_id', 'in', wanted).execute()
   return rows.map(toHold)
 }
 

@@ -1,14 +1,13 @@
-// All SQL of detectors, and of anomalies together with `anomaly-rows.ts` and `write-runs.ts`. A change by a
-// person and its audit entry share one transaction, and so do the result of a run and the anomalies it
-// records. Changes compare and set `revision`: a run that read an older definition records nothing, so an
-// anomaly always belongs to the definition that it names.
+// All SQL of detectors, and of anomalies together with `anomaly-list.ts`, `anomaly-rows.ts` and `write-
+// runs.ts`. A change by a person and its audit entry share one transaction, and so do the result of a run
+// and the anomalies it records. Changes compare and set `revision`: a run that read an older definition
+// records nothing, so an anomaly always belongs to the definition that it names.
 //
 // Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race
 // between the two: it is called inside the transaction, so a run that read something before it was hidden
 // cannot record it afterwards.
 
-import type { Anomaly, AnomalyListQuery } from '../../../contract/detection/detectors.ts'
-import type { Ns } from '../../../contract/values/instant.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
@@ -18,7 +17,7 @@ import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
-import { isTouched, type RunRecord, sortableInstant, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
+import { type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
 import { FeedbackStore } from '../anomalies/feedback-store.ts'
 import {
   forgetReleasedVersions,
@@ -27,8 +26,9 @@ import {
   readVersions,
   refuseHeldDetector,
 } from '../anomalies/held-anomalies.ts'
-import { idList, ofDetector } from '../anomalies/id-list.ts'
+import { idList } from '../anomalies/id-list.ts'
 import { recordRunsIn } from '../anomalies/write-runs.ts'
+import { type AnomalyPage, readAnomalyPage, visibleOf } from './anomaly-list.ts'
 import {
   changedFields,
   type DetectorChange,
@@ -50,16 +50,6 @@ export interface DueDetector {
   readonly id: string
   /** Since when, milliseconds since 1970. */
   readonly dueAtMs: number
-}
-
-export interface AnomalyPage {
-  readonly limit: number
-  readonly filter: Pick<AnomalyListQuery, 'detector_id' | 'open' | 'muted'> & {
-    readonly range_start?: Ns | undefined
-    readonly range_end?: Ns | undefined
-  }
-  /** The last anomaly of the page before. */
-  readonly before: { readonly startedNs: Ns; readonly id: string } | null
 }
 
 export class DetectionStore {
@@ -268,42 +258,16 @@ export class DetectionStore {
     )
   }
 
-  /**
-   * By start, latest first. Never contains what was hidden before it is returned. An index has this order, by
-   * organisation and by detector. That of the organisation has everything that filters compare, so a row that
-   * does not match is not read.
-   */
+  /** By start, latest first. Never contains what was hidden before it is returned. */
   listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
-    return this.#gate.together(tenantId, () => this.#listAnomalies(tenantId, page))
-  }
-
-  async #listAnomalies(tenantId: string, page: AnomalyPage): Promise<Anomaly[]> {
-    const { filter, before } = page
-    const { detector_id: detectorId, range_end: endNs, range_start: startNs } = filter
-    let query = this.#visibleAnomalies(tenantId, detectorId)
-    if (filter.open !== undefined)
-      query = query.where('ended_at_ns', filter.open === 'true' ? 'is' : 'is not', null)
-    if (filter.muted !== undefined) query = query.where('muted', '=', filter.muted === 'true' ? 1 : 0)
-    if (startNs !== undefined) query = query.where('seen_until_ns', '>', sortableInstant(startNs))
-    if (endNs !== undefined) query = query.where('started_at_ns', '<', sortableInstant(endNs))
-    if (before !== null) {
-      const { id, startedNs } = before
-      query = query.where((where) =>
-        where(where.refTuple('started_at_ns', 'id'), '<', where.tuple(sortableInstant(startedNs), id)),
-      )
-    }
-    const rows = await query
-      .orderBy('started_at_ns', 'desc')
-      .orderBy('id', 'desc')
-      .limit(page.limit)
-      .execute()
-    return rows.map((row) => toAnomaly(row, this.#gate.hidden(tenantId)))
+    return this.#gate.together(tenantId, () => readAnomalyPage(this.#control, this.#gate, tenantId, page))
   }
 
   /** Null also where it was hidden before this returns. */
   findAnomaly(tenantId: string, id: string): Promise<Anomaly | null> {
     return this.#gate.together(tenantId, async () => {
-      const row = await this.#visibleAnomalies(tenantId).where('id', '=', id).executeTakeFirst()
+      const own = this.#control.selectFrom('anomalies').selectAll().where('tenant_id', '=', tenantId)
+      const row = await visibleOf(own, this.#gate, tenantId).where('id', '=', id).executeTakeFirst()
       return row === undefined ? null : toAnomaly(row, this.#gate.hidden(tenantId))
     })
   }
@@ -320,19 +284,6 @@ export class DetectionStore {
     return versions
       .filter(({ row }) => hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'))
       .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
-  }
-
-  /** Anomalies are derived from telemetry, so hiding the telemetry hides them too. */
-  #visibleAnomalies(tenantId: string, detectorId?: string) {
-    const all = this.#control.selectFrom('anomalies').selectAll()
-    let query =
-      detectorId === undefined
-        ? all.where('tenant_id', '=', tenantId)
-        : all.where(ofDetector(this.#control, tenantId, detectorId))
-    for (const { signals, range } of this.#gate.hidden(tenantId)) {
-      query = query.where((where) => where.not(isTouched(where, signals, range)))
-    }
-    return query
   }
 }
 
