@@ -52,7 +52,7 @@ export const LedgerQuery = z.strictObject({
   to_status: DeletionStatus.optional().describe('Only changes to this status.'),
 })
 
-/** Of an export. A link of a page has no headers, in which other requests name the token that the page shows. */
+/** Of an export: a link of a page has no header, in which other requests name the token that it shows. */
 export const ExportQuery = z.strictObject({
   token_id: factText
     .optional()
