@@ -1,7 +1,7 @@
 // Counts refused requests of each organisation's own tokens, in memory, for its administrators: by reason,
 // operation and token, in all and by minute. Nothing of a body, a query or a header is kept. The memory is
-// bounded: kinds for each organisation, and organisations; what was refused longest ago is forgotten first, of
-// the token with the most kinds, so that one token can't replace what others show.
+// bounded: kinds for each organisation, and organisations; what was refused longest ago is forgotten first,
+// of the token with the most kinds, so that one token can't replace what others show.
 
 import {
   meaningOf,

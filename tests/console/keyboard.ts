@@ -51,8 +51,8 @@ export function keyboardOf(page: Page): Keyboard {
     async tabTo(target) {
       await target.waitFor()
       for (let tabs = 0; tabs < tabsMax; tabs++) {
-        // A button that was disabled gets its focus back some frames after it is enabled. Without the wait, the
-        // key would move the focus away from it, and then over the end of the page.
+        // A button that was disabled gets its focus back some frames after it is enabled. Without the wait,
+        // the key would move the focus away from it, and then over the end of the page.
         await seeFocus()
         if ((await target.and(page.locator(':focus')).count()) > 0) return
         await page.keyboard.press('Tab')

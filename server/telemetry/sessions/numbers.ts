@@ -36,9 +36,9 @@ const atOnceBesideOthers = Math.min(2, halfOfCores)
 
 /**
  * Of an organisation's own time, what a client asked for gets four times as much as what its detectors read.
- * All detectors together never have more than two of the four sessions. A page of a console requests some ten series at once, and several
- * people look at it: a client with more than 64 waiting reads asks faster than it reads. Reads of detectors
- * are bounded by the loop that runs them.
+ * All detectors together never have more than two of the four sessions. A page of a console requests some ten
+ * series at once, and several people look at it: a client with more than 64 waiting reads asks faster than it
+ * reads. Reads of detectors are bounded by the loop that runs them.
  */
 export const readKinds = {
   asked: { weight: 4, atOnceByOwner: 2, atOnceBesideOthers, atOnce: readers, waitingByOwner: 64 },
