@@ -157,9 +157,9 @@ export const PreviewDeletion = CreateDeletion.partial({ confirm: true })
 
 /**
  * `future_end`: the range ends in the future. `ranges_together`: a second person is needed because of earlier
- * requests.
+ * requests. `nothing_left`: one is needed because nothing older than a day is known to stay of a signal.
  */
-const previewWarnings = ['future_end', 'ranges_together'] as const
+const previewWarnings = ['future_end', 'ranges_together', 'nothing_left'] as const
 
 export const DeletionPreview = z
   .object({

@@ -12,6 +12,7 @@ import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
 import type { Failpoint } from '../deletion/attempt/eraser.ts'
+import { readRemaining } from '../deletion/attempt/remaining-rows.ts'
 import { StepStore } from '../deletion/attempt/step-store.ts'
 import { DeletionWorker, type DeletionWorkerDeps } from '../deletion/attempt/worker.ts'
 import { readHoldsSince } from '../deletion/governance/active-holds.ts'
@@ -19,7 +20,7 @@ import { Decisions } from '../deletion/governance/decisions.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/governance/policy.ts'
 import { addGovernanceRoutes } from '../deletion/governance/routes.ts'
-import { secondPersonCause } from '../deletion/governance/second-person.ts'
+import { type SecondPersonDeps, secondPersonTest } from '../deletion/governance/second-person.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { LateRowCounts } from '../deletion/requests/late-row-counts.ts'
@@ -82,6 +83,13 @@ export interface WiredDeletion {
 
 export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
+  const findPlace = needs.tenancy.findOrganisation.bind(needs.tenancy)
+  const secondPerson: SecondPersonDeps = {
+    control,
+    findPlace,
+    findRelated,
+    readRemaining: (place, ...asked) => readRemaining(needs.engine, place, ...asked),
+  }
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
   const visibility = new Visibility(needs.fences, clock)
@@ -89,8 +97,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     control,
     clock,
     visibility,
-    secondPersonCause: (trx, asker, selection, nowMs) =>
-      secondPersonCause(trx, findRelated, asker, selection, nowMs),
+    secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })
@@ -106,7 +113,8 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     worker,
     retentionStore,
     activeHolds: holds.active.bind(holds),
-    findPlace: needs.tenancy.findOrganisation.bind(needs.tenancy),
+    findPlace,
+    secondPerson,
     nudge: () => {
       worker.wake()
       nudgeLoop()
@@ -147,6 +155,7 @@ interface Rooms {
   readonly requestStore: RequestStore
   readonly worker: DeletionWorker
   readonly retentionStore: RetentionStore
+  readonly secondPerson: SecondPersonDeps
   readonly activeHolds: LegalHolds['active']
   readonly nudge: () => void
 }
@@ -160,8 +169,8 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     weighRows: weighingForAnswers(needs),
     derivedStores: derivedStores(control),
     knownBackups: async () => (await backups.containing()).all,
-    approvalCause: (asker, selection) =>
-      secondPersonCause(control, findRelated, asker, selection, clock.nowMs()),
+    approvalCause: async (asker, selection) =>
+      (await secondPersonTest(rooms.secondPerson, asker, selection, clock.nowMs()))(control),
   })
   const decisions = new Decisions({
     ...rooms,

@@ -27,6 +27,7 @@ import { CompletionMarks } from './attempt/completion-marks.ts'
 import { StepStore } from './attempt/step-store.ts'
 import { DeletionWorker } from './attempt/worker.ts'
 import { LegalHolds } from './governance/holds.ts'
+import { nothingErased } from './governance/remaining.ts'
 import { secondPersonCause } from './governance/second-person.ts'
 import type { DeletionDraft } from './requests/draft.ts'
 import { RequestQueries } from './requests/queries.ts'
@@ -179,15 +180,23 @@ export function requestStoreOn(control: Control, clock: Clock): RequestStore {
   return startOn(control, clock).requestStore
 }
 
-/** Creates a store that asks for a second person as the service does. */
-export function storeShowing(visibility: Visibility, control: Control, clock: Clock): RequestStore {
-  return new RequestStore({
-    control,
-    clock,
-    visibility,
-    secondPersonCause: (trx, asker, selection, nowMs) =>
-      secondPersonCause(trx, findRelated, asker, selection, nowMs),
-  })
+/**
+ * Creates a store that asks for a second person as the service does, except that no deletion counts as all
+ * that is stored, unless another test is given.
+ */
+export function storeShowing(
+  visibility: Visibility,
+  control: Control,
+  clock: Clock,
+  secondPersonTest: ConstructorParameters<typeof RequestStore>[0]['secondPersonTest'] = async (
+    asker,
+    selection,
+    nowMs,
+  ) =>
+    (trx) =>
+      secondPersonCause(trx, findRelated, asker, selection, nowMs, nothingErased),
+): RequestStore {
+  return new RequestStore({ control, clock, visibility, secondPersonTest })
 }
 
 async function fillAll(

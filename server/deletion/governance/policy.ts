@@ -34,10 +34,11 @@ interface StoredPolicy {
 const longRangeNs = 31n * 86_400_000_000_000n
 
 /**
- * Why a deletion needs a second person: because of the rule, because of what it selects, or because it covers
- * too much together with earlier requests.
+ * Why a deletion needs a second person: because of the rule, because of what it selects, because it covers
+ * too much together with earlier requests, or because nothing that is older than a day is known to stay of a
+ * signal.
  */
-export type ApprovalCause = 'every_deletion' | 'full_erasure' | 'ranges_together'
+export type ApprovalCause = 'every_deletion' | 'full_erasure' | 'ranges_together' | 'nothing_left'
 
 /**
  * Returns why the rule asks for a second person; null where it doesn't. Under `full_erasures` a range without

@@ -18,6 +18,7 @@ import { all, between, monday, requestStoreOn } from '../deletion-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { DeletionPolicies } from './policy.ts'
+import { nothingErased } from './remaining.ts'
 import { completedMax, secondPersonCause } from './second-person.ts'
 
 const { control, close } = await openControlPlane()
@@ -293,7 +294,7 @@ test('a preview says whether the deletion will need a second person, and why', a
   const { ada, clock, erase, make, tenantId } = await scene()
   const ben = await make(operator)
   const cause = (requester: Actor, draft: DeletionDraft) =>
-    secondPersonCause(control, findRelated, { tenantId, requester }, draft, clock.nowMs())
+    secondPersonCause(control, findRelated, { tenantId, requester }, draft, clock.nowMs(), nothingErased)
   assert.equal(await cause(ada, days(31, 62)), null)
   await erase(days(0, 31), ada)
   assert.equal(await cause(ada, days(31, 62)), 'ranges_together')

@@ -1,17 +1,23 @@
 // Whether a deletion needs a second person, considering what its requester has erased before: many short
-// ranges erase as much as a long one. Everybody who may be the requester counts as the requester.
+// ranges erase as much as a long one, and a short one may be all that is stored. Everybody who may be the
+// requester counts as the requester.
 
+import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'
 import { isSameActor } from '../../core/actor.ts'
 import type { BoundedRange } from '../../core/time-range.ts'
+import type { TenantPlace } from '../../telemetry/engine.ts'
+import type { HeldPart } from '../../telemetry/held-part.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
 import { isClockInDoubt } from '../../worker/clock-watch.ts'
-import { readRange } from '../requests/request.ts'
+import { readRange, readSignals } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { hidingStatuses } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
+import { leavesNothing, type Remaining } from './remaining.ts'
 
 /** Returns which of `others` may be the same person as `requester`. */
 export type FindRelated = (
@@ -26,11 +32,25 @@ interface Asker {
   readonly requester: Actor
 }
 
+export interface SecondPersonDeps {
+  readonly control: Control
+  /** Looks for rows of the selection, and for rows before `untilNs` beside it and beside `apart`. */
+  readonly readRemaining: (
+    place: TenantPlace,
+    selection: DeletionSelection,
+    beside: { readonly apart: readonly HeldPart[]; readonly untilNs: Ns },
+  ) => Promise<Remaining>
+  readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
+  readonly findRelated: FindRelated
+}
+
+const dayMs = 86_400_000
+
 /**
  * How far back requests count, milliseconds: as long as the range that one person may erase alone. So one
  * person can't erase telemetry faster than it arrives, and others have a month to notice.
  */
-const windowMs = 31 * 86_400_000
+const windowMs = 31 * dayMs
 
 /**
  * How many completed requests are read, newest first; with more of them, all further ones need a second
@@ -40,9 +60,39 @@ const windowMs = 31 * 86_400_000
 export const completedMax = 10_000
 
 /**
+ * Returns what the deletion would leave, for {@link secondPersonCause}; null where that is not known, or not
+ * asked because the answer is known without it. Reads the engine, so it is called before the transaction.
+ * What the requester has erased alone and what is hidden does not stay, nor does what is younger than a day:
+ * a sender that runs always has that.
+ */
+async function remainingBeside(
+  { control, findPlace, findRelated, readRemaining }: SecondPersonDeps,
+  asker: Asker,
+  selection: DeletionSelection,
+  nowMs: number,
+): Promise<Remaining | null> {
+  const { requester, tenantId } = asker
+  if (isSameActor(requester, retentionRequester)) return null
+  if ((await approvalRuleOf(control, tenantId, nowMs)) !== 'full_erasures') return null
+  const alone = await partsAskedAlone(control, findRelated, asker, nowMs)
+  if (alone === null || approvalCause('full_erasures', selection, boundsOf(alone)) !== null) return null
+  if (await isClockInDoubt(control)) return null
+  const place = await findPlace(tenantId)
+  if (place === null) return null
+  const apart = [...alone, ...(await hiddenParts(control, tenantId))]
+  try {
+    const untilNs = BigInt(nowMs - dayMs) * nsPerMs
+    return await readRemaining(place, selection, { apart, untilNs })
+  } catch {
+    // Whatever the reason is, a second person is the safe answer, and the request is not lost.
+    return null
+  }
+}
+
+/**
  * Returns why the deletion needs a second person; null where it needs none. Reads in the transaction that
- * writes the request, so that two requests at once can't both pass. Retention needs nobody: its rule was
- * approved before.
+ * writes the request, so that two requests at once can't both pass; `remaining` is from before it. Retention
+ * needs nobody: its rule was approved before.
  */
 export async function secondPersonCause(
   control: Control | ControlTransaction,
@@ -50,33 +100,72 @@ export async function secondPersonCause(
   asker: Asker,
   selection: Pick<DeletionSelection, 'range'>,
   nowMs: number,
+  remaining: Remaining | null,
 ): Promise<ApprovalCause | null> {
-  if (isSameActor(asker.requester, retentionRequester)) return null
-  const rule = await approvalRuleOf(control, asker.tenantId, nowMs)
+  const { requester, tenantId } = asker
+  if (isSameActor(requester, retentionRequester)) return null
+  const rule = await approvalRuleOf(control, tenantId, nowMs)
   const cause = approvalCause(rule, selection)
   if (rule !== 'full_erasures' || cause !== null) return cause
-  const alone = await rangesAskedAlone(control, findRelated, asker, nowMs)
+  const alone = await partsAskedAlone(control, findRelated, asker, nowMs)
   // What is not read may cover any time.
-  return alone === null ? 'ranges_together' : approvalCause(rule, selection, alone)
+  if (alone === null) return 'ranges_together'
+  const together = approvalCause(rule, selection, boundsOf(alone))
+  if (together !== null) return together
+  const apart = [...alone, ...(await hiddenParts(control, tenantId))]
+  return remaining === null || leavesNothing(remaining, apart) ? 'nothing_left' : null
 }
 
 /**
- * Returns the ranges that this person has requested without approval: those that are not completed, and those
+ * Looks at what the deletion would leave, and returns {@link secondPersonCause} with that, for the
+ * transaction that writes the request.
+ */
+export async function secondPersonTest(
+  deps: SecondPersonDeps,
+  asker: Asker,
+  selection: DeletionSelection,
+  nowMs: number,
+): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
+  const remaining = await remainingBeside(deps, asker, selection, nowMs)
+  return (control) => secondPersonCause(control, deps.findRelated, asker, selection, nowMs, remaining)
+}
+
+/** Returns what requests hide now, of anybody: it will be erased too. */
+async function hiddenParts(control: Control | ControlTransaction, tenantId: string): Promise<HeldPart[]> {
+  const rows = await control
+    .selectFrom('deletion_requests')
+    .select(['signals', 'range_start_ns', 'range_end_ns'])
+    .where('tenant_id', '=', tenantId)
+    .where('status', 'in', [...hidingStatuses])
+    .execute()
+  return rows.map((row) => ({ signals: readSignals(row.signals), range: readRange(row) }))
+}
+
+/** A part of telemetry that one person erases alone. */
+interface AlonePart {
+  readonly signals: readonly Signal[]
+  readonly range: BoundedRange
+}
+
+const boundsOf = (parts: readonly AlonePart[]) => parts.map(({ range }) => range)
+
+/**
+ * Returns what this person has requested without approval: those that are not completed, and those
  * that were completed within the window; all of them while the clock is in doubt. What was cancelled,
  * rejected or has expired does not count, nor do full erasures without approval, which are from before the
  * rule. Null where the organisation has more than {@link completedMax} of the completed ones.
  */
-async function rangesAskedAlone(
+async function partsAskedAlone(
   control: Control | ControlTransaction,
   findRelated: FindRelated,
   { requester, tenantId }: Asker,
   nowMs: number,
-): Promise<BoundedRange[] | null> {
+): Promise<AlonePart[] | null> {
   const sinceMs = (await isClockInDoubt(control)) ? 0 : nowMs - windowMs
   const asked = control
     .selectFrom('deletion_requests')
     .select(['requested_by_kind', 'requested_by_id', 'requested_by_name'])
-    .select(['range_start_ns', 'range_end_ns'])
+    .select(['signals', 'range_start_ns', 'range_end_ns'])
     .where('tenant_id', '=', tenantId)
     .where(({ and, eb, not }) =>
       not(
@@ -97,15 +186,17 @@ async function rangesAskedAlone(
     .limit(completedMax + 1)
     .execute()
   if (completed.length > completedMax) return null
-  const ranges = [...open, ...completed].map((row) => ({
-    by: readActor('requested_by', row),
-    range: readRange(row),
-  }))
+  const asks = [...open, ...completed].map((row) => ({ by: readActor('requested_by', row), row }))
   const isRelated = await findRelated(
     control,
     tenantId,
     requester,
-    ranges.map(({ by }) => by),
+    asks.map(({ by }) => by),
   )
-  return ranges.filter(({ by }) => isRelated(by)).flatMap(({ range }) => withinLimit(range) ?? [])
+  return asks
+    .filter(({ by }) => isRelated(by))
+    .flatMap(({ row }) => {
+      const range = withinLimit(readRange(row))
+      return range === null ? [] : [{ signals: readSignals(row.signals), range }]
+    })
 }

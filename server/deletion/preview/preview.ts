@@ -110,10 +110,7 @@ export class Previews {
       })),
       ...backupsOf(await knownBackups()),
       needs_approval: cause !== null,
-      warnings: [
-        ...warningsAbout(selection, nowMs),
-        ...(cause === 'ranges_together' ? [rangesTogether] : []),
-      ],
+      warnings: [...warningsAbout(selection, nowMs), ...causeWarnings.filter(({ code }) => code === cause)],
       tolerance_rows: toleranceOf(totalOf(rowCounts)),
     }
   }
@@ -179,12 +176,19 @@ export function warningsAbout({ range }: DeletionSelection, nowMs: number): Prev
   return [{ code: 'future_end', message }]
 }
 
-/** Explains why a short range needs approval. */
-const rangesTogether: Preview['warnings'][number] = {
-  code: 'ranges_together',
-  message:
-    'Together with what you have erased alone in the last 31 days this covers more than 31 days, so a second owner or admin must approve it.',
-}
+/** Explain why a short range needs approval. */
+const causeWarnings: Preview['warnings'] = [
+  {
+    code: 'ranges_together',
+    message:
+      'Together with what you have erased alone in the last 31 days this covers more than 31 days, so a second owner or admin must approve it.',
+  },
+  {
+    code: 'nothing_left',
+    message:
+      'Beside this and what was erased before, no telemetry of a signal that is older than a day is known to stay, so it counts as a full erasure and a second owner or admin must approve it.',
+  },
+]
 
 export function toleranceOf(rows: number): number {
   return Math.max(toleranceRowsMin, Math.floor(rows * toleranceShare))

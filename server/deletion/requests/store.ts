@@ -57,28 +57,28 @@ interface RequestStoreDeps {
   readonly clock: Clock
   readonly visibility: Visibility
   /**
-   * Returns why a new request needs a second person; null where it needs none. Reads in the transaction that
-   * writes the request, so that two requests at once can't both pass.
+   * Looks at what a new request would leave, and returns what tells why it needs a second person; null where
+   * it needs none. That reads in the transaction that writes the request, so that two requests at once can't
+   * both pass.
    */
-  readonly secondPersonCause: (
-    trx: ControlTransaction,
+  readonly secondPersonTest: (
     asker: { readonly tenantId: string; readonly requester: Actor },
     selection: DeletionSelection,
     nowMs: number,
-  ) => Promise<string | null>
+  ) => Promise<(trx: ControlTransaction) => Promise<string | null>>
 }
 
 export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #visibility: Visibility
-  readonly #secondPersonCause: RequestStoreDeps['secondPersonCause']
+  readonly #secondPersonTest: RequestStoreDeps['secondPersonTest']
 
-  constructor({ clock, control, secondPersonCause, visibility }: RequestStoreDeps) {
+  constructor({ clock, control, secondPersonTest, visibility }: RequestStoreDeps) {
     this.#control = control
     this.#clock = clock
     this.#visibility = visibility
-    this.#secondPersonCause = secondPersonCause
+    this.#secondPersonTest = secondPersonTest
   }
 
   /**
@@ -102,6 +102,8 @@ export class RequestStore {
   ): Promise<Created> {
     const nowMs = this.#clock.nowMs()
     const selectionHash = hashOf(draftText(draft))
+    const asker = { tenantId, requester: by.requester }
+    const causeIn = await this.#secondPersonTest(asker, draft, nowMs)
     return this.#change(async (trx, announce) => {
       const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
@@ -109,8 +111,7 @@ export class RequestStore {
       await refuseTooManyDeletions(trx, tenantId)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseDuringFullErasure(trx, tenantId, draft)
-      const asker = { tenantId, requester: by.requester }
-      const approvalCause = await this.#secondPersonCause(trx, asker, draft, nowMs)
+      const approvalCause = await causeIn(trx)
       const waits = approvalCause !== null
       const request = await insertRequest(trx, {
         ...draft,
