@@ -4,6 +4,7 @@
 // sum by (le) (increase(x_bucket)))`, over the increase of a step as `docs/decisions/0025` defines it. Pure.
 
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { type MetricChoice, quantileOf } from './metric-kind.ts'
 import type { PackedGroup, SeriesFrame } from './series-statement.ts'
 
@@ -88,7 +89,7 @@ function meanOf(gains: readonly PartGain[]): Settled | null {
 
 interface Bucket {
   readonly bound: number
-  count: number
+  readonly count: number
 }
 
 /**
@@ -122,14 +123,12 @@ function cumulative(gains: readonly PartGain[], bounds: Map<string, number>): Bu
     bounds.set(part, bound)
     if (!Number.isNaN(bound)) counts.set(bound, (counts.get(bound) ?? 0) + gained)
   }
-  const buckets = [...counts].map(([bound, count]): Bucket => ({ bound, count }))
-  buckets.sort((a, b) => (a.bound < b.bound ? -1 : 1))
   let most = Number.NEGATIVE_INFINITY
-  for (const bucket of buckets) {
-    most = Math.max(most, bucket.count)
-    bucket.count = most
-  }
-  return buckets
+  // A typed array sorts tens of thousands of numbers five times as fast as a comparison of objects.
+  return Array.from(Float64Array.from(counts.keys()).sort(), (bound): Bucket => {
+    most = Math.max(most, counts.get(bound) ?? 0)
+    return { bound, count: most }
+  })
 }
 
 /**
@@ -173,34 +172,42 @@ interface PartGroup {
 
 export type PartRow = PartStep | PartGroup
 
-/** Returns the groups of a statement that returns one row for each part, in its order. */
-export function settleRows(
+/**
+ * Returns the groups of a statement that returns one row for each part, in its order. Other work runs between
+ * the steps: one may have tens of thousands of buckets.
+ */
+export async function settleRows(
   frame: SeriesFrame,
   rows: readonly PartRow[],
   aggregation: Aggregation,
-): PackedGroup[] {
-  if (frame.groupBy === undefined) {
-    const steps = rows.filter((row): row is PartStep => 'step' in row)
-    const parts = steps.map((row) => row.parts)
-    const gains = steps.map((row) => row.gains)
-    return [
-      settleGroup({ grp: '', steps: steps.map(({ step }) => step), parts, gains, groups: 1 }, aggregation),
-    ]
+): Promise<PackedGroup[]> {
+  const groups = frame.groupBy === undefined ? [onlyGroup(rows)] : rows.filter((row) => 'steps' in row)
+  const bounds = new Map<string, number>()
+  const pace = new Pace()
+  const settled: PackedGroup[] = []
+  for (const { gains, grp, groups: count, parts, steps: ofRow } of groups) {
+    const [steps, readings, amounts]: [number[], number[], number[]] = [[], [], []]
+    for (const [i, step] of ofRow.entries()) {
+      if (pace.isOver()) await pace.turn()
+      const gained = (parts[i] ?? []).map((part, n): PartGain => [part, gains[i]?.[n] ?? Number.NaN])
+      const own = settle(aggregation, gained, bounds)
+      if (own === null) continue
+      steps.push(step)
+      readings.push(own.reading)
+      amounts.push(own.amount)
+    }
+    settled.push({ grp, steps, readings, amounts, groups: count, counting: 0 })
   }
-  return rows.filter((row): row is PartGroup => 'steps' in row).map((row) => settleGroup(row, aggregation))
+  return settled
 }
 
-function settleGroup({ grp, groups, ...own }: PartGroup, aggregation: Aggregation): PackedGroup {
-  const steps: number[] = []
-  const readings: number[] = []
-  const amounts: number[] = []
-  own.steps.forEach((step, i) => {
-    const gains = (own.parts[i] ?? []).map((part, n): PartGain => [part, own.gains[i]?.[n] ?? Number.NaN])
-    const settled = settle(aggregation, gains)
-    if (settled === null) return
-    steps.push(step)
-    readings.push(settled.reading)
-    amounts.push(settled.amount)
-  })
-  return { grp, steps, readings, amounts, groups, counting: 0 }
+function onlyGroup(rows: readonly PartRow[]): PartGroup {
+  const own = rows.filter((row) => 'step' in row)
+  return {
+    grp: '',
+    steps: own.map(({ step }) => step),
+    parts: own.map(({ parts }) => parts),
+    gains: own.map(({ gains }) => gains),
+    groups: 1,
+  }
 }

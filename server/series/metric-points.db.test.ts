@@ -187,7 +187,7 @@ test('the computation from points returns what the engine computes', async () =>
         const statement = (from: From) => metricStatement(from, frame, what)
         const hasParts = way.kind === 'classic_histogram' && isOfParts(way.aggregation)
         const expected = hasParts
-          ? settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
+          ? await settleRows(frame, await reader.rows<PartRow>(statement), way.aggregation)
           : groupsOf(frame, await reader.rows<SeriesRow>(statement), false)
         const series = (await readMetricPoints(reader, frame, what, undefined))?.series ?? null
         assert.ok(series !== null)
