@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import canonicalize from 'canonicalize'
 import type { Control } from '../control/database.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import { workFor } from '../core/work-owner.ts'
 import { chainStart, type SealedEntry } from './chain.ts'
 import { type ChainName, chainTables, readChainFrom, readHead } from './log.ts'
 import type { SigningKeys } from './signing.ts'
@@ -50,7 +51,9 @@ export async function* exportChain(
     // would make the loop continue with other work before the end of a long chain.
     if (afterSeq > 0) await turn()
     const limit = Math.min(pageLength, entries - afterSeq)
-    for (const entry of await readChainFrom(control, chainTables[chain], tenantId, { afterSeq, limit })) {
+    // A stream may be read in the course of other work.
+    const page = () => readChainFrom(control, chainTables[chain], tenantId, { afterSeq, limit })
+    for (const entry of await workFor(tenantId, page)) {
       yield `${lineOf(entry)}\n`
       last = entry
     }

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { createVerifier } from 'fast-jwt'
 import { calculateJwkThumbprint, exportSPKI, importJWK } from 'jose'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
+import { figuresOf } from '../control/dialect.ts'
 import { operatorActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -226,4 +227,14 @@ test('a statement is valid only for its type, with a trusted key, and with the o
 test('what JSON can’t represent is not signed', async (t) => {
   const { keys } = await openKeys(t)
   await assert.rejects(keys.sign({ rows: 5n }, 'test+jws'))
+})
+
+test('many who ask for the published keys at once share their reading', async (t) => {
+  const { control, keys } = await openKeys(t)
+  const expected = await keys.jwks()
+  const before = figuresOf(control).statements
+  const answers = await Promise.all(Array.from({ length: 50 }, () => keys.jwks()))
+  for (const answer of answers) assert.deepEqual(answer, expected)
+  const statements = figuresOf(control).statements - before
+  assert.ok(statements <= 4, `${statements} statements`)
 })

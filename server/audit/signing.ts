@@ -6,6 +6,7 @@ import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
+import { BatchedLookUps } from '../core/batched-look-ups.ts'
 import type { Clock } from '../core/clock.ts'
 import { newKeyPair, type PublicKey, signJws } from './jws.ts'
 import type { KeySeal } from './key-seal.ts'
@@ -25,8 +26,11 @@ export class SigningKeys {
   readonly #control: Control
   readonly #clock: Clock
   readonly #seal: KeySeal
+  /** Anybody may ask for them without a token, so those who ask at once share a reading. */
+  readonly #published: BatchedLookUps<PublicKey[]>
 
   constructor(control: Control, clock: Clock, seal: KeySeal) {
+    this.#published = new BatchedLookUps((all) => this.#readPublished(all))
     this.#control = control
     this.#clock = clock
     this.#seal = seal
@@ -47,8 +51,13 @@ export class SigningKeys {
 
   /** Returns the public halves of all keys, retired ones included, newest first; never empty. */
   async jwks(): Promise<{ keys: PublicKey[] }> {
+    return { keys: (await this.#published.get('')) ?? [] }
+  }
+
+  async #readPublished(all: readonly string[]): Promise<ReadonlyMap<string, PublicKey[]>> {
     await this.#current()
-    return { keys: await readPublicKeys(this.#control) }
+    const keys = await readPublicKeys(this.#control)
+    return new Map(all.map((key) => [key, keys]))
   }
 
   /**

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { workFor, workOwner } from '../core/work-owner.ts'
 import { ErasedBytesKept, ErasedFlush } from './erased-flush.ts'
 
 /** A flush whose runs end when the test says so. */
@@ -50,4 +51,13 @@ test('a failed flush is an error to all who share it, and its tables are in the 
   await settled()
   assert.deepEqual(runs[2]?.tables, ['detectors'], 'what was flushed is due no more')
   runs[2]?.end.resolve()
+})
+
+test('a flush is work of nobody, because callers of other organisations share it', async () => {
+  const owners: (string | null)[] = []
+  const flush = new ErasedFlush(async () => {
+    owners.push(workOwner())
+  })
+  await workFor('acme', () => flush.flush(['anomalies']))
+  assert.deepEqual(owners, [null])
 })

@@ -2,6 +2,7 @@
 // is running share the next one, because the running one may have passed their rows. Tables of a flush that
 // failed stay due, so that the next one includes them.
 
+import { workForAll } from '../core/work-owner.ts'
 import type { Control } from './database.ts'
 import { dialectOf } from './dialect.ts'
 
@@ -32,7 +33,7 @@ export class ErasedFlush {
    */
   flush(tables: readonly string[]): Promise<void> {
     for (const table of tables) this.#due.add(table)
-    this.#next ??= this.#after(this.#running)
+    this.#next ??= workForAll(() => this.#after(this.#running))
     return this.#next
   }
 

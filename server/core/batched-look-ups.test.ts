@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BatchedLookUps } from './batched-look-ups.ts'
+import { workFor, workOwner } from './work-owner.ts'
 
 /** Look-ups that wait until they are ended, in the order in which they began. */
 function delayedLookUps() {
@@ -65,4 +66,14 @@ test('many keys are looked up in several turns', async () => {
     [1, 500, 500, 1],
   )
   assert.deepEqual(new Set(await Promise.all(all)), new Set(['value']))
+})
+
+test('a look-up is work of nobody, so that the keys of others do not wait behind what the first one asks for', async () => {
+  const owners: (string | null)[] = []
+  const batched = new BatchedLookUps<string>(async () => {
+    owners.push(workOwner())
+    return new Map()
+  })
+  await workFor('acme', () => Promise.all([batched.get('a'), batched.get('b')]))
+  assert.deepEqual(owners, [null, null])
 })

@@ -2,6 +2,8 @@
 // wait, and the next one looks all of them up. A look-up begins after everybody who gets its result has
 // asked, so nobody gets a result that is older than the question.
 
+import { workForAll } from './work-owner.ts'
+
 /** Keys of one look-up at most. */
 const keysMax = 500
 
@@ -22,7 +24,7 @@ export class BatchedLookUps<V> {
       asked = Promise.withResolvers()
       this.#waiting.set(key, asked)
     }
-    if (!this.#isRunning) void this.#run()
+    if (!this.#isRunning) void workForAll(() => this.#run())
     return asked.promise
   }
 

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { workOwner } from '../core/work-owner.ts'
 import { byAccessToken } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
@@ -34,12 +35,14 @@ afterEach(async () => {
 async function start(proxies: string[] = [], refusalDelayMs = 0) {
   const clock = new ManualClock(1_763_717_400_000)
   let lookUps = 0
+  const owners: (string | null)[] = []
   const clients = new ClientLimits({
     clock,
     refusalDelayMs,
     addresses: new ClientAddresses(proxies, 'x-forwarded-for'),
     authenticate: byAccessToken(async (given) => {
       lookUps += 1
+      owners.push(workOwner())
       return given === secret ? caller : null
     }),
   })
@@ -47,7 +50,10 @@ async function start(proxies: string[] = [], refusalDelayMs = 0) {
   const http = createHttp({ clock, logger, authenticate: clients, isReady: () => true })
   open.push(http)
   serve(http, testOperation({ path: '/things', access: ['viewer'], result: z.object({}) }), {
-    handle: async () => ({ body: {} }),
+    handle: async () => {
+      owners.push(workOwner())
+      return { body: {} }
+    },
   })
   http.get('/open', { config: { access: 'public' } }, async () => 'open')
   addHealthRoutes(http, {
@@ -71,7 +77,7 @@ async function start(proxies: string[] = [], refusalDelayMs = 0) {
       if (answer.statusCode === 429) return { answered, refusal: answer }
     }
   }
-  return { clock, clients, ask, askOn, lookUps: () => lookUps }
+  return { clock, clients, ask, askOn, lookUps: () => lookUps, owners }
 }
 
 describe('a wrong token', () => {
@@ -166,4 +172,10 @@ describe('requests without a token', () => {
     assert.equal(answered, 300)
     assert.equal((await ask('/open', null, '192.0.2.20', from('192.0.2.22'))).statusCode, 429)
   })
+})
+
+test('a credential is looked up for the address of its client, and an operation works for the organisation', async () => {
+  const { ask, owners } = await start()
+  assert.equal((await ask('/things', secret)).statusCode, 200)
+  assert.deepEqual(owners, ['address 192.0.2.7', 'acme'])
 })

@@ -7,6 +7,8 @@ import type { ErrorCode } from '../../contract/errors.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { loopOwner } from '../core/turns/loop-owner.ts'
+import { workFor } from '../core/work-owner.ts'
 import { type Authenticate, hasCredential, type RequestHead } from './authentication.ts'
 import type { ClientAddresses } from './limits/client-address.ts'
 import { RateLimit } from './limits/rate-limit.ts'
@@ -87,7 +89,7 @@ export class ClientLimits {
    */
   async identify(request: RequestHead): Promise<Caller> {
     try {
-      const caller = await this.#options.authenticate(request)
+      const caller = await this.#authenticate(request)
       if (caller === null) throw new AppError('token_unknown')
       return caller
     } catch (error) {
@@ -99,11 +101,16 @@ export class ClientLimits {
     }
   }
 
+  /** What only this request asks is asked for its address: look-ups of tokens are shared by all. */
+  #authenticate(request: RequestHead): Promise<Caller | null> {
+    return workFor(loopOwner(null, request.address), () => this.#options.authenticate(request))
+  }
+
   /** Returns the caller of a request to an unknown address; null where there is none. Limits nothing. */
   async find(request: RequestHead): Promise<Caller | null> {
     if (!hasCredential(request)) return null
     try {
-      return await this.#options.authenticate(request)
+      return await this.#authenticate(request)
     } catch (error) {
       if (error instanceof AppError) return null
       throw error

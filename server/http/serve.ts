@@ -11,6 +11,7 @@ import { type Access, bodyTypesOf, type Operation, type Rate } from '../../contr
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/input/parsed.ts'
+import { workFor } from '../core/work-owner.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
 import { whenResponseEnds } from './response-end.ts'
@@ -95,7 +96,9 @@ export function serve<
     handler: async (request, reply) => {
       const names = new SentNames()
       const signal = goneSignal(request, reply)
-      const work = async () => serving.handle(await readInput(operation, serving, { request, signal, names }))
+      const handle = async () =>
+        serving.handle(await readInput(operation, serving, { request, signal, names }))
+      const work = () => (request.caller === null ? handle() : workFor(request.caller.tenantId, handle))
       try {
         if (operation.rate !== undefined) takeRate(http, request, operation.rate)
         const answer = await (serving.usesReserve === true ? http.withReserve(work) : work())

@@ -10,6 +10,7 @@ import type { Role } from '../../contract/role.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { silent } from '../../tests/fixtures.ts'
 import { readChain } from '../audit/log.ts'
+import { figuresOf } from '../control/dialect.ts'
 import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { ClientLimits } from '../http/client-limits.ts'
@@ -386,4 +387,17 @@ describe('a one-time code', () => {
     await store.revokeToken({ tenantId, id, actor, actorRole: 'owner', withDescendants: false })
     assert.equal((await ask('POST', '/session', { ...ownPage, ...bearer(code) })).status, 401)
   })
+})
+
+test('requests of one session that come at once share its look-up, and write its use once', async () => {
+  const { secret } = await tokenOf('viewer')
+  const cookie = await signIn(secret)
+  await meWith(cookie)
+  await clock.advance(61_000)
+  const sessionOf = (given: string) => sessions.findCaller(given.split('=')[1] ?? '')
+  const before = figuresOf(control).statements
+  const callers = await Promise.all(Array.from({ length: 20 }, () => sessionOf(cookie)))
+  assert.deepEqual(new Set(callers.map((caller) => caller?.tenantId)), new Set([tenantId]))
+  const statements = figuresOf(control).statements - before
+  assert.ok(statements <= 4, `${statements} statements`)
 })

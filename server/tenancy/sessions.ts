@@ -13,6 +13,7 @@ import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import { type Actor, actorText } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
+import { BatchedLookUps } from '../core/batched-look-ups.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { newId, newSecret } from '../core/ids.ts'
@@ -35,10 +36,15 @@ export class SessionStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #uses: TokenUses
+  /** By the hash of the secret. */
+  readonly #rows: BatchedLookUps<SessionRow>
+  /** Sessions whose use is being written: requests that come at once write it once. */
+  readonly #touching = new Set<string>()
 
   constructor(control: Control, clock: Clock) {
     this.#control = control
     this.#clock = clock
+    this.#rows = new BatchedLookUps((hashes) => readSessions(control, hashes))
     this.#uses = new TokenUses(control)
   }
 
@@ -48,13 +54,7 @@ export class SessionStore {
    */
   async findCaller(secret: string): Promise<Caller | null> {
     const nowMs = this.#clock.nowMs()
-    const row = await this.#control
-      .selectFrom('sessions')
-      .innerJoin('access_tokens', 'access_tokens.id', 'sessions.token_id')
-      .innerJoin('organisations', 'organisations.tenant_id', 'sessions.tenant_id')
-      .select([...callerColumns, 'sessions.id as session_id', 'seen_at_ms', 'ends_at_ms'])
-      .where('sessions.secret_hash', '=', hashSecret(secret))
-      .executeTakeFirst()
+    const row = await this.#rows.get(hashSecret(secret))
     if (row === undefined) return null
     const caller = callerIn(row, nowMs)
     if (row.ends_at_ms <= nowMs || row.seen_at_ms + idleMs <= nowMs) return null
@@ -173,6 +173,8 @@ export class SessionStore {
 
   /** On a failing disk the session continues, and ends earlier than it would have. */
   async #touch(id: string, nowMs: number): Promise<void> {
+    if (this.#touching.has(id)) return
+    this.#touching.add(id)
     try {
       await this.#control
         .updateTable('sessions')
@@ -182,8 +184,30 @@ export class SessionStore {
         .execute()
     } catch (error) {
       if (!(error instanceof Error) || storageFaultOf(error) === null) throw error
+    } finally {
+      this.#touching.delete(id)
     }
   }
+}
+
+type SessionRow = Awaited<ReturnType<typeof selectSessions>>[number]
+
+async function readSessions(
+  control: Control,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, SessionRow>> {
+  return new Map((await selectSessions(control, hashes)).map((row) => [row.secret_hash, row]))
+}
+
+function selectSessions(control: Control, hashes: readonly string[]) {
+  return control
+    .selectFrom('sessions')
+    .innerJoin('access_tokens', 'access_tokens.id', 'sessions.token_id')
+    .innerJoin('organisations', 'organisations.tenant_id', 'sessions.tenant_id')
+    .select([...callerColumns, 'sessions.id as session_id', 'seen_at_ms', 'ends_at_ms'])
+    .select('sessions.secret_hash as secret_hash')
+    .where('sessions.secret_hash', 'in', hashes)
+    .execute()
 }
 
 /** Reads the caller's token again, because it may have ended since the request was authenticated. */

@@ -9,6 +9,7 @@ import { operatorActor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { rememberedMs } from '../core/remembered.ts'
+import { workFor, workOwner } from '../core/work-owner.ts'
 import { IngestQuotas } from './ingest-quotas.ts'
 import { QuotaStore } from './quota-store.ts'
 
@@ -304,4 +305,15 @@ describe('usage', () => {
     await admission.count(1, 0)
     assert.deepEqual(await store.daysOf(tenant), [])
   })
+})
+
+test('counts are written as work of nobody, because those of others are written with them', async () => {
+  const owners: (string | null)[] = []
+  const add = store.add.bind(store)
+  store.add = (batch) => {
+    owners.push(workOwner())
+    return add(batch)
+  }
+  await workFor(tenant, () => Promise.all([send(10), quotas.usageOf(tenant)]))
+  assert.deepEqual(new Set(owners), new Set([null]))
 })

@@ -8,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError, isOutcomeUnknown } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
+import { workForAll } from '../core/work-owner.ts'
 import {
   addCounts,
   type CountsBatch,
@@ -187,14 +188,16 @@ export class IngestQuotas {
    */
   #persist(): Promise<void> {
     if (this.#dirty.size === 0 && this.#inDoubt === null) return this.#writing
-    this.#next ??= this.#writing
-      .then(() => turn())
-      .then(() => {
-        this.#next = null
-        this.#writing = this.#write()
-        return this.#writing
-      })
+    this.#next ??= workForAll(() => this.#writeNext())
     return this.#next
+  }
+
+  async #writeNext(): Promise<void> {
+    await this.#writing
+    await turn()
+    this.#next = null
+    this.#writing = this.#write()
+    await this.#writing
   }
 
   /**

@@ -1,13 +1,13 @@
 // The connections of a control plane on PostgreSQL, as Kysely takes them. Whatever goes to the database and
 // comes back passes here once: values are encoded, errors become refusals, and a connection in doubt is
-// closed and never used again. Every wait has a limit.
+// closed and never used again. Every wait has a limit, and who waits for a connection takes turns.
 
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type PoolConfig } from 'pg'
-import { AppError } from '../../core/app-error.ts'
 import { Failover } from '../failover.ts'
 import { ControlFigures } from '../figures.ts'
-import { endsConnection, overloaded, refusalOf, takenOver } from './refusals.ts'
+import { ConnectionTurns } from './connection-turns.ts'
+import { endsConnection, refusalOf, takenOver } from './refusals.ts'
 import { encodeParameters, valueTypes } from './values.ts'
 
 export interface PostgresLimits {
@@ -89,20 +89,23 @@ export function openPool(server: PoolConfig, limits: PostgresLimits): GuardedPoo
         if (!failover.isSame(await readTimeline(client))) throw takenOver()
       },
     }),
+    new ConnectionTurns(limits.connections, limits.connectMs),
     failover,
   )
 }
 
 class GuardedPool implements PostgresPool {
   readonly #pool: Pool
+  readonly #turns: ConnectionTurns
   readonly options = {}
   readonly figures: ControlFigures
   readonly failover: Failover
 
-  constructor(pool: Pool, failover: Failover) {
+  constructor(pool: Pool, turns: ConnectionTurns, failover: Failover) {
     this.#pool = pool
+    this.#turns = turns
     this.failover = failover
-    this.figures = new ControlFigures(() => ({ open: pool.totalCount, waiting: pool.waitingCount }))
+    this.figures = new ControlFigures(() => ({ open: pool.totalCount, waiting: turns.waiting }))
     // The pool forgets a connection that fails; whoever uses it gets the error from its statement.
     const ignored = () => {}
     pool.on('error', ignored)
@@ -110,12 +113,15 @@ class GuardedPool implements PostgresPool {
   }
 
   async connect(): Promise<PostgresPoolClient> {
-    const isFull = this.#pool.totalCount >= (this.#pool.options.max ?? 1)
+    let endTurn = () => {}
     try {
+      endTurn = await this.#turns.begin()
+      const client = new GuardedClient(await this.#pool.connect(), this.figures, endTurn)
       // Cursors, which Kysely could ask for too, are never opened.
-      return new GuardedClient(await this.#pool.connect(), this.figures) as unknown as PostgresPoolClient
+      return client as unknown as PostgresPoolClient
     } catch (error) {
-      const refusal = isFull && !(error instanceof AppError) ? overloaded(error) : refusalOf(error, 'connect')
+      endTurn()
+      const refusal = refusalOf(error, 'connect')
       this.figures.countFailure(refusal)
       throw refusal
     }
@@ -133,12 +139,14 @@ function nothing<R>(): PostgresQueryResult<R> {
 class GuardedClient {
   readonly #client: PoolClient
   readonly #figures: ControlFigures
+  readonly #endTurn: () => void
   #isBroken = false
   #isUpkeep = false
 
-  constructor(client: PoolClient, figures: ControlFigures) {
+  constructor(client: PoolClient, figures: ControlFigures, endTurn: () => void) {
     this.#client = client
     this.#figures = figures
+    this.#endTurn = endTurn
   }
 
   async query<R>(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<R>> {
@@ -167,5 +175,6 @@ class GuardedClient {
 
   release(isDiscarded = false): void {
     this.#client.release(isDiscarded || this.#isBroken || this.#isUpkeep)
+    this.#endTurn()
   }
 }
