@@ -36,7 +36,8 @@ export class ConnectionTurns {
           waitingByOwner: endless,
         },
         background: {
-          weight: 4,
+          weight: 1,
+          weightAmongOwners: 4,
           atOnceByOwner: connections,
           atOnce: connections,
           waitingByOwner: endless,
