@@ -100,7 +100,8 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
-  const worker = createWorker(needs, { holds, requests, requestStore, visibility })
+  const mayBegin = (request: StoredDeletion) => retention.mayBegin(request)
+  const worker = createWorker(needs, { holds, mayBegin, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
   // The loop is created later; until then nudges do nothing.
@@ -207,7 +208,7 @@ function createWorker(
     tenancy,
     trustedNowMs,
   }: DeletionNeeds,
-  rooms: {
+  rooms: Pick<DeletionWorkerDeps, 'mayBegin'> & {
     readonly holds: LegalHolds
     readonly requests: RequestQueries
     readonly requestStore: RequestStore

@@ -131,12 +131,7 @@ export class ErasureJournal {
     const { request_id } = entry
     const hash = hashOf(text)
     let left = await this.#asWeLeftIt()
-    if (left !== null && left.hashes.get(request_id) === hash) {
-      if (left.isOnDisk) return
-      // Its seals were checked when this process read or wrote it.
-      const bytes = await readFile(this.path)
-      return this.#writeAgain(bytes.subarray(0, left.sizeBytes), left)
-    }
+    if (left?.isOnDisk === true && left.hashes.get(request_id) === hash) return
     // Another text of the same request is either the same erasure in a line of an earlier version, or wrong.
     if (left === null || left.hashes.has(request_id)) {
       const read = await this.#load()

@@ -31,7 +31,7 @@ import { nothingErased } from './governance/remaining.ts'
 import { secondPersonCause } from './governance/second-person.ts'
 import type { DeletionDraft } from './requests/draft.ts'
 import { RequestQueries } from './requests/queries.ts'
-import type { RecordedErasure } from './requests/request.ts'
+import type { RecordedErasure, StoredDeletion } from './requests/request.ts'
 import { RequestStore } from './requests/store.ts'
 import { Visibility } from './requests/visibility.ts'
 
@@ -73,6 +73,8 @@ export interface SceneOptions {
   readonly derivedStores?: readonly DerivedStore[]
   /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
+  /** Whether a scheduled request may begin; each may where absent. */
+  readonly mayBegin?: (request: StoredDeletion) => Promise<boolean>
   /** Partitions are small, so 0 copies survivors before the lock, and the usual number under it. */
   readonly fewRows?: number
 }
@@ -92,7 +94,8 @@ let serial = 0
 
 /** Creates two organisations with the same rows, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
-  const { attemptsAtOnce = 1, fewRows, isShared = false, clock = systemClock, tables = usualTables } = options
+  const { attemptsAtOnce = 1, fewRows, isShared = false, mayBegin } = options
+  const { clock = systemClock, tables = usualTables } = options
   const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, tables, [own, neighbour])
@@ -125,6 +128,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       attemptsAtOnce,
+      ...(mayBegin !== undefined && { mayBegin }),
       ...(fewRows !== undefined && { fewRows }),
     })
   /** Creates the objects that every start of the service creates. */

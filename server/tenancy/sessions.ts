@@ -171,7 +171,7 @@ export class SessionStore {
     return code
   }
 
-  /** On a failing disk the session continues, and ends earlier than it would have. */
+  /** Where the database refuses it, the session continues, and ends earlier than it would have. */
   async #touch(id: string, nowMs: number): Promise<void> {
     if (this.#touching.has(id)) return
     this.#touching.add(id)
@@ -183,7 +183,9 @@ export class SessionStore {
         .where('seen_at_ms', '<', nowMs)
         .execute()
     } catch (error) {
-      if (!(error instanceof Error) || storageFaultOf(error) === null) throw error
+      const isRefused =
+        error instanceof AppError || (error instanceof Error && storageFaultOf(error) !== null)
+      if (!isRefused) throw error
     } finally {
       this.#touching.delete(id)
     }

@@ -63,18 +63,15 @@ export class ConnectionTurns {
     const [tooLate, begun] = [new AbortController(), new AbortController()]
     const turn = Promise.withResolvers<() => void>()
     const ended = Promise.withResolvers<void>()
-    const waitingBefore = this.#pool.waiting
     this.#pool
       .lend({ owner: owner ?? 'service', kind, signal: tooLate.signal }, () => {
         turn.resolve(ended.resolve)
         return ended.promise
       })
       .catch(turn.reject)
-    if (this.#pool.waiting > waitingBefore) {
-      void systemClock
-        .sleep(this.#waitMs, begun.signal)
-        .then(() => tooLate.abort(overloaded(new Error('No connection was free.'))))
-    }
+    void systemClock
+      .sleep(this.#waitMs, begun.signal)
+      .then(() => tooLate.abort(overloaded(new Error('No connection was free.'))))
     try {
       return await turn.promise
     } finally {

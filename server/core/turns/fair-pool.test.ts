@@ -260,6 +260,18 @@ describe('a pool that is shared fairly', () => {
     await Promise.all(all)
   })
 
+  test('forgets owners that came once as soon as another has used more than each of them', async () => {
+    const { lend, end, pool } = poolOf(1)
+    const owners = Array.from({ length: 100 }, (_, i) => `once ${i}`)
+    for (const owner of [...owners, 'always', 'always', 'always']) {
+      const work = lend(owner)
+      await turn()
+      await end(1)
+      await work
+    }
+    assert.ok(pool.owners <= 3, `${pool.owners} owners`)
+  })
+
   test('refuses work above the limit of one owner before it begins, and accepts it again later', async () => {
     const { begun, lend, end, endAll } = poolOf(1, { waitingByOwner: 3 })
     const all = Array.from({ length: 4 }, () => lend('attacker'))

@@ -139,6 +139,11 @@ export class FairPool<Member> {
     this.#present = new Presence(options.nowMs)
   }
 
+  /** Number of owners that are remembered. */
+  get owners(): number {
+    return this.#owners.size
+  }
+
   /** Number of waiting pieces of work. */
   get waiting(): number {
     return this.#waiting
@@ -326,7 +331,10 @@ export class FairPool<Member> {
     let best: Flow<Member> | undefined
     for (const owner of this.#owners.values()) {
       const flow = this.#nextOf(owner, hasRoomForLong)
-      if (flow === undefined) continue
+      if (flow === undefined) {
+        this.#forgetIdle(owner)
+        continue
+      }
       if (best === undefined || isBefore(this.#times, [owner, flow], [best.owner, best])) best = flow
     }
     return best
@@ -357,7 +365,7 @@ export class FairPool<Member> {
    * Removes an idle owner whose clock is not ahead of the common clock: it would be treated like a new one.
    */
   #forgetIdle({ clock, flows, name }: Owner<Member>): void {
-    const isIdle = flows.every(({ running, waiting }) => running === 0 && waiting.length === 0)
+    const isIdle = flows.every((flow) => flow.running + flow.waiting.length + flow.pauses === 0)
     if (isIdle && clock <= this.#times.now) this.#owners.delete(name)
   }
 }

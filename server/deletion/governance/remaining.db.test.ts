@@ -46,6 +46,8 @@ async function guarded(options: SceneOptions = {}) {
     readRemaining: (...asked) => readRemaining(engine, ...asked),
   }
   const store = storeShowing(visibility, control, clock, (...asked) => secondPersonTest(needs, ...asked))
+  const asker = { tenantId: own.tenantId, requester: tokenNamed('ada') }
+  const look = (draft: DeletionDraft) => secondPersonTest(needs, asker, draft, clock.nowMs())
   return {
     ...scene,
     engine,
@@ -54,10 +56,10 @@ async function guarded(options: SceneOptions = {}) {
       const { row } = await store.create(own.tenantId, draft, { requester, idempotencyKey: null })
       return row.status
     },
+    look,
     /** Why it would need a second person. */
     async cause(draft: DeletionDraft) {
-      const asker = { tenantId: own.tenantId, requester: tokenNamed('ada') }
-      return (await secondPersonTest(needs, asker, draft, clock.nowMs()))(control)
+      return (await look(draft))(control)
     },
   }
 }
@@ -108,6 +110,16 @@ test('what another request hides does not count as staying', async () => {
   const scene = await guarded({ tables: ['otel_logs'] })
   assert.equal(await scene.ask({ ...firstWeek, delayMinutes: 60 }, retentionRequester), 'scheduled')
   assert.equal(await scene.cause(secondWeek), 'nothing_left')
+})
+
+test('what another request has erased since the look does not count as staying', async () => {
+  const scene = await guarded({ tables: ['otel_logs'] })
+  const decide = await scene.look(secondWeek)
+  assert.equal(await decide(stores.control), null)
+  assert.equal(await scene.ask(firstWeek, retentionRequester), 'running')
+  await scene.round()
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)
+  assert.equal(await decide(stores.control), 'nothing_left')
 })
 
 test('of two requests at once that are everything together, at most one is accepted', async () => {

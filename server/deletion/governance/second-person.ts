@@ -79,7 +79,7 @@ async function remainingBeside(
   if (await isClockInDoubt(control)) return null
   const place = await findPlace(tenantId)
   if (place === null) return null
-  const apart = [...alone, ...(await hiddenParts(control, tenantId))]
+  const apart = [...alone, ...(await goingParts(control, tenantId, nowMs))]
   try {
     const untilNs = BigInt(nowMs - dayMs) * nsPerMs
     return await readRemaining(place, selection, { apart, untilNs })
@@ -112,7 +112,7 @@ export async function secondPersonCause(
   if (alone === null) return 'ranges_together'
   const together = approvalCause(rule, selection, boundsOf(alone))
   if (together !== null) return together
-  const apart = [...alone, ...(await hiddenParts(control, tenantId))]
+  const apart = [...alone, ...(await goingParts(control, tenantId, nowMs))]
   return remaining === null || leavesNothing(remaining, apart) ? 'nothing_left' : null
 }
 
@@ -130,13 +130,20 @@ export async function secondPersonTest(
   return (control) => secondPersonCause(control, deps.findRelated, asker, selection, nowMs, remaining)
 }
 
-/** Returns what requests hide now, of anybody: it will be erased too. */
-async function hiddenParts(control: Control | ControlTransaction, tenantId: string): Promise<HeldPart[]> {
-  const rows = await control
+/** Returns what requests of anybody hide now or have erased since `sinceMs`: it does not stay. */
+async function goingParts(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  sinceMs: number,
+): Promise<HeldPart[]> {
+  const own = control
     .selectFrom('deletion_requests')
     .select(['signals', 'range_start_ns', 'range_end_ns'])
     .where('tenant_id', '=', tenantId)
+  // In two parts, each of which an index finds.
+  const rows = await own
     .where('status', 'in', [...hidingStatuses])
+    .unionAll(own.where('status', '=', 'completed').where('finished_at_ms', '>=', sinceMs))
     .execute()
   return rows.map((row) => ({ signals: readSignals(row.signals), range: readRange(row) }))
 }

@@ -22,6 +22,7 @@ import {
 import { readHoldsSince } from '../governance/active-holds.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
 import { FailingEngine } from '../governed-fixture.ts'
+import type { StoredDeletion } from '../requests/request.ts'
 import { openRequestsMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
 import { retentionDrafts } from './retention.ts'
@@ -41,7 +42,8 @@ const signal = new AbortController().signal
 /** A scene whose day is three weeks after its first row, and retention over it. */
 async function retained(options: SceneOptions = {}) {
   const clock = new ManualClock(mondayMs + 21 * msPerDay + 3_600_000)
-  const scene = await sceneOf(stores, { ...options, clock })
+  const mayBegin = (request: StoredDeletion): Promise<boolean> => retention.mayBegin(request)
+  const scene = await sceneOf(stores, { ...options, clock, mayBegin })
   const engine = new FailingEngine(stores.engine)
   const errors: unknown[] = []
   const store = new RetentionStore(stores.control, clock, findRelated)
@@ -59,7 +61,8 @@ async function retained(options: SceneOptions = {}) {
       holdsSince: (tenantId, sinceMs) => readHoldsSince(stores.control, tenantId, sinceMs),
       nudge: () => {},
     })
-  return { clock, engine, errors, scene, store, retention: newWorker(), newWorker }
+  const retention = newWorker()
+  return { clock, engine, errors, scene, store, retention, newWorker }
 }
 
 const requestsOf = ({ own, requests }: Scene) =>
@@ -255,6 +258,17 @@ describe('retention that waits its day', () => {
     await store.set(tenantId, { logs_days: null, traces_days: null }, tokenNamed('admin'))
     await retention.round(signal)
     assert.deepEqual(await statuses(), ['logs 01-12 cancelled', 'traces 01-11 cancelled'])
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+  })
+
+  test('does not begin where the rule keeps it, also when it is due before it is cancelled', async () => {
+    const { clock, retention, scene, statuses, store, tenantId } = await waiting()
+    await store.set(tenantId, { logs_days: null }, tokenNamed('admin'))
+    await clock.advance(msPerDay)
+    await scene.round()
+    assert.deepEqual(await statuses(), ['logs 01-12 scheduled', 'traces 01-11 completed'])
+    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
+    await retention.round(signal)
     assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
   })
 

@@ -15,6 +15,7 @@ import { planErasure } from '../attempt/planner.ts'
 import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import type { RequestQueries } from '../requests/queries.ts'
+import type { StoredDeletion } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { hasBegun, openRequestsMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
@@ -40,6 +41,12 @@ interface RetentionWorkerDeps {
 }
 
 const minutesPerDay = 1440
+
+const notCancelled = 'retention that a longer rule keeps could not be cancelled; it is tried again'
+
+/** Whether it is a request of retention that has not begun. */
+const isWaiting = (request: StoredDeletion) =>
+  isSameActor(request.requestedBy, retentionRequester) && !hasBegun(request)
 
 /**
  * How many ranges of an organisation are looked at in a round. Each is a statement of some milliseconds, and
@@ -94,22 +101,38 @@ export class RetentionWorker {
    * visible again, and what is still too old is requested anew. It is tried again in the next round.
    */
   async #cancelKept(): Promise<void> {
-    const { logger, requestStore, requests, store, trustedNowMs } = this.#deps
+    const { logger, requests } = this.#deps
     try {
-      const waiting = (await requests.inStatus(['scheduled', 'held'])).filter(
-        (request) => isSameActor(request.requestedBy, retentionRequester) && !hasBegun(request),
-      )
-      const nowMs = waiting.length === 0 ? null : await trustedNowMs()
-      if (nowMs === null) return
-      for (const request of waiting) {
-        const rule = await store.rule(request.tenantId)
-        if (isTooOld(rule, request, nowMs)) continue
-        const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
-        await requestStore.move(request, 'cancel', by)
+      for (const request of (await requests.inStatus(['scheduled', 'held'])).filter(isWaiting)) {
+        await this.#cancelIfKept(request).catch((err: unknown) => {
+          const { requestId, tenantId } = request
+          logger.error({ err, requestId, tenantId }, notCancelled)
+        })
       }
     } catch (err) {
-      logger.error({ err }, 'retention that a longer rule keeps could not be cancelled; it is tried again')
+      logger.error({ err }, notCancelled)
     }
+  }
+
+  async #cancelIfKept(request: StoredDeletion): Promise<void> {
+    const { requestStore, store, trustedNowMs } = this.#deps
+    const rule = await store.rule(request.tenantId)
+    // Without a limit everything is kept, whatever the time is.
+    const isWithoutLimit = request.signals.some((signal) => !rule.has(signal))
+    const nowMs = await trustedNowMs()
+    if (!isWithoutLimit && (nowMs === null || isTooOld(rule, request, nowMs))) return
+    const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
+    await requestStore.move(request, 'cancel', by)
+  }
+
+  /**
+   * Whether a scheduled request may begin: of retention only where the rule keeps nothing of it by now. One
+   * that the rule keeps is cancelled in a round, which may be later than the moment at which it is due.
+   */
+  async mayBegin(request: StoredDeletion): Promise<boolean> {
+    if (!isWaiting(request)) return true
+    const nowMs = await this.#deps.trustedNowMs()
+    return nowMs !== null && isTooOld(await this.#deps.store.rule(request.tenantId), request, nowMs)
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
