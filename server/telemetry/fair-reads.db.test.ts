@@ -147,8 +147,8 @@ test('statements that run for long leave room for both kinds of reads of a neigh
   })
   // Three where the organisation is alone.
   await untilUnderWay(2)
-  // Of organisations that had no read before: where a machine is so busy that one took long, the next one must
-  // wait beside three long ones.
+  // Of organisations that had no read before: where a machine is so busy that one took long, the next one
+  // must wait beside three long ones.
   await engine.select(busy(1000), undefined, { tenantId: 'asking', kind: 'asked' })
   await engine.select(busy(1000), undefined, { tenantId: 'detecting', kind: 'background' })
   assert.equal(ended, 0)
