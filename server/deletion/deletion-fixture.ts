@@ -94,8 +94,7 @@ let serial = 0
 
 /** Creates two organisations with the same rows, and a started worker. */
 export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
-  const { attemptsAtOnce = 1, fewRows, isShared = false, mayBegin } = options
-  const { clock = systemClock, tables = usualTables } = options
+  const { clock = systemClock, isShared = false, tables = usualTables, ...rest } = options
   const derivedStores = options.derivedStores ?? derivedStoresOf(stores.control)
   const { own, neighbour } = placesOf(++serial, isShared)
   const fill = () => fillAll(stores, tables, [own, neighbour])
@@ -108,6 +107,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   const founded: { hash: string | null } = { hash: 'first entry' }
   const newWorker = (start: Started, engine: TelemetryEngine) =>
     new DeletionWorker({
+      attemptsAtOnce: 1,
       ...start,
       requests,
       steps: new StepStore(stores.control),
@@ -127,9 +127,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       flushControl: () => dialectOf(stores.control).flushErased(stores.control, derivedTables),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
-      attemptsAtOnce,
-      ...(mayBegin !== undefined && { mayBegin }),
-      ...(fewRows !== undefined && { fewRows }),
+      ...rest,
     })
   /** Creates the objects that every start of the service creates. */
   const started = (engine = stores.engine) => {
