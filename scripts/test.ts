@@ -90,16 +90,23 @@ function planRounds(): Round[] {
   ].filter((round) => round.files.length > 0)
 }
 
+/**
+ * These hold transactions for seconds, or need a server on which nobody does: a snapshot is as old as the
+ * oldest transaction of any database of the server. So they run one after the other.
+ */
+const holdsTransactions = (file: string) => file.startsWith('server/control/postgres/')
+
 /** What the processes of a round run, in the order in which they begin. */
 function planProcesses(tests: readonly string[]): (readonly string[])[] {
   const ownProcess = tests.filter(isAlone)
-  const shared = tests.filter((file) => !ownProcess.includes(file))
+  const inTurns = tests.filter((file) => !isAlone(file) && !isFast(file) && holdsTransactions(file))
+  const shared = tests.filter((file) => !ownProcess.includes(file) && !inTurns.includes(file))
   const perProcess = Math.ceil(shared.filter((file) => !isFast(file)).length / (processesAtOnce * 4))
   const inChunks = (files: readonly string[]) => chunksOf(files, Math.min(perProcess, filesPerProcessMax))
   const alone = ownProcess.map((file) => [file])
   const fast = shared.filter(isFast)
   return [
-    ...(fast.length > 0 ? [fast] : []),
+    ...[fast, inTurns].filter((files) => files.length > 0),
     ...alone.filter(([file = '']) => isLong(file)),
     ...inChunks(shared.filter((file) => !isFast(file) && isLong(file))),
     ...alone.filter(([file = '']) => !isLong(file)),
