@@ -7,12 +7,13 @@ import type { LongWorkRule } from '../../core/turns/long-work.ts'
 import { EndedForOthers } from '../engine.ts'
 
 /**
- * A chart takes some tens of milliseconds, and on cores that others use some hundreds. A read is ended only
- * where all sessions have reads of over a second, which takes several organisations that had none in the
- * last minute. Then it counts as too expensive, so whoever can ask for less does that.
+ * A chart takes some tens of milliseconds. Reads of some hundreds, of several organisations, already take
+ * every session: whoever asks for something short then waits for each of its reads. A read is ended only
+ * where all sessions have long reads, which takes several organisations that had none in the last minute.
+ * Then it counts as too expensive, so whoever can ask for less does that.
  */
 export const longReads: LongWorkRule = {
-  longMs: 1_000,
+  longMs: 250,
   rememberedMs: 60_000,
   ranMs: 5_000,
   waitedMs: 1_000,
