@@ -157,10 +157,10 @@ interface AlonePart {
 const boundsOf = (parts: readonly AlonePart[]) => parts.map(({ range }) => range)
 
 /**
- * Returns what this person has requested without approval: those that are not completed, and those
- * that were completed within the window; all of them while the clock is in doubt. What was cancelled,
- * rejected or has expired does not count, nor do full erasures without approval, which are from before the
- * rule. Null where the organisation has more than {@link completedMax} of the completed ones.
+ * Returns what this person has requested without approval: what is not completed, and what was completed
+ * within the window; all of it while the clock is in doubt. What was cancelled, rejected or has expired does
+ * not count, nor do full erasures without approval, which are from before the rule. Null where the
+ * organisation has more than {@link completedMax} of the completed ones.
  */
 async function partsAskedAlone(
   control: Control | ControlTransaction,

@@ -101,12 +101,14 @@ export class RetentionWorker {
    * visible again, and what is still too old is requested anew. It is tried again in the next round.
    */
   async #cancelKept(): Promise<void> {
-    const { logger, requests } = this.#deps
+    const { logger, requests, trustedNowMs } = this.#deps
     try {
-      for (const request of (await requests.inStatus(['scheduled', 'held'])).filter(isWaiting)) {
-        await this.#cancelIfKept(request).catch((err: unknown) => {
-          const { requestId, tenantId } = request
-          logger.error({ err, requestId, tenantId }, notCancelled)
+      const waiting = (await requests.inStatus(['scheduled', 'held'])).filter(isWaiting)
+      if (waiting.length === 0) return
+      const nowMs = await trustedNowMs()
+      for (const [tenantId, own] of Map.groupBy(waiting, (request) => request.tenantId)) {
+        await this.#cancelKeptOf(tenantId, own, nowMs).catch((err: unknown) => {
+          logger.error({ err, tenantId }, notCancelled)
         })
       }
     } catch (err) {
@@ -114,15 +116,20 @@ export class RetentionWorker {
     }
   }
 
-  async #cancelIfKept(request: StoredDeletion): Promise<void> {
-    const { requestStore, store, trustedNowMs } = this.#deps
-    const rule = await store.rule(request.tenantId)
-    // Without a limit everything is kept, whatever the time is.
-    const isWithoutLimit = request.signals.some((signal) => !rule.has(signal))
-    const nowMs = await trustedNowMs()
-    if (!isWithoutLimit && (nowMs === null || isTooOld(rule, request, nowMs))) return
-    const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
-    await requestStore.move(request, 'cancel', by)
+  async #cancelKeptOf(
+    tenantId: string,
+    waiting: readonly StoredDeletion[],
+    nowMs: number | null,
+  ): Promise<void> {
+    const { requestStore, store } = this.#deps
+    const rule = await store.rule(tenantId)
+    // At an unknown time only what has no limit is known to be kept.
+    const isKept = (request: StoredDeletion) =>
+      nowMs === null ? request.signals.some((signal) => !rule.has(signal)) : !isTooOld(rule, request, nowMs)
+    for (const request of waiting.filter(isKept)) {
+      const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
+      await requestStore.move(request, 'cancel', by)
+    }
   }
 
   /**
