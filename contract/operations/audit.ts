@@ -92,3 +92,9 @@ export const auditOperations = {
     results: { 200: { body: Jwks, headers: ['cache-control'], example: jwksExample } },
   }),
 } as const
+
+/** The export of each chain. */
+export const exportOf = {
+  audit: auditOperations.exportAuditLog,
+  ledger: auditOperations.exportLedger,
+} as const

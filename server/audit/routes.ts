@@ -3,22 +3,17 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import { auditOperations } from '../../contract/operations/audit.ts'
+import { auditOperations, exportOf } from '../../contract/operations/audit.ts'
 import { latestNs, type Moment } from '../../contract/values/instant.ts'
-import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { askedRange } from '../core/input/asked-range.ts'
 import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/input/cursor.ts'
 import { routeOf, serve } from '../http/serve.ts'
+import { requireSameToken } from '../http/session-cookie.ts'
 import { type EntryFilter, readChainPage } from './chain-page.ts'
 import { type ExportDeps, exportChain } from './export.ts'
 import type { ChainName, ChainTable } from './log.ts'
 import type { SigningKeys } from './signing.ts'
-
-const exportOf = {
-  audit: auditOperations.exportAuditLog,
-  ledger: auditOperations.exportLedger,
-}
 
 export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
   serve(http, auditOperations.auditLog, {
@@ -42,7 +37,7 @@ export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
   for (const chain of ['audit', 'ledger'] as const) {
     serve(http, exportOf[chain], {
       handle: async ({ caller, query: { token_id: shown } }) => {
-        if (shown !== undefined && shown !== caller.requester.id) throw new AppError('other_token')
+        if (shown !== undefined) requireSameToken(shown, caller)
         return fileOf(deps, chain, caller)
       },
     })

@@ -58,10 +58,15 @@ export function requireOwnPage({ headers, method }: RequestHead): void {
  * somebody signed in again in another window of the browser. A request that names no token may only read,
  * because links and typed addresses have no headers.
  */
-export function requireShownToken({ headers, method }: RequestHead, { requester }: Caller): void {
+export function requireShownToken({ headers, method }: RequestHead, caller: Caller): void {
   const shown = headers[shownTokenHeader]
-  if (shown === requester.id || (shown === undefined && isSafeMethod(method))) return
-  throw new AppError('other_token', shown === undefined ? { sentence: unnamed } : {})
+  if (shown !== undefined) requireSameToken(shown, caller)
+  else if (!isSafeMethod(method)) throw new AppError('other_token', { sentence: unnamed })
+}
+
+/** Refuses another access token than that of the request, with `other_token`. */
+export function requireSameToken(shown: string | string[], { requester }: Caller): void {
+  if (shown !== requester.id) throw new AppError('other_token')
 }
 
 const unnamed =

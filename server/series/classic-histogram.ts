@@ -124,7 +124,6 @@ function cumulative(gains: readonly PartGain[], bounds: Map<string, number>): Bu
     if (!Number.isNaN(bound)) counts.set(bound, (counts.get(bound) ?? 0) + gained)
   }
   let most = Number.NEGATIVE_INFINITY
-  // A typed array sorts tens of thousands of numbers five times as fast as a comparison of objects.
   return Array.from(Float64Array.from(counts.keys()).sort(), (bound): Bucket => {
     most = Math.max(most, counts.get(bound) ?? 0)
     return { bound, count: most }

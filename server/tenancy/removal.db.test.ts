@@ -154,6 +154,15 @@ async function remove(secret: string, confirm: unknown) {
   return { status: answer.statusCode, body: answer.json() }
 }
 
+/** Begins to remove acme, which waits for a commit before it counts the stores; `goOn` ends the commit. */
+async function removeUpToCount() {
+  const committing = Promise.withResolvers<void>()
+  gate.track(acme.tenantId, committing.promise)
+  const removing = remove(acme.owner, acme.tenantId)
+  while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+  return { goOn: () => committing.resolve(), removing }
+}
+
 async function assertRefused(secret: string, tenantId: string, reason: RegExp): Promise<void> {
   const before = await countRows(tenantId)
   const { status, body } = await remove(secret, tenantId)
@@ -327,12 +336,9 @@ describe('where deletions need two people, the removal', () => {
 
   test('is refused where the rule begins while the stores are counted', async () => {
     await request(acme.tenantId)
-    const committing = Promise.withResolvers<void>()
-    gate.track(acme.tenantId, committing.promise)
-    const removing = remove(acme.owner, acme.tenantId)
-    while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+    const { goOn, removing } = await removeUpToCount()
     await guard()
-    committing.resolve()
+    goOn()
     assert.match((await removing).body.detail, /No second person approved/)
     assert.notEqual(await store.findCaller(acme.owner), null)
   })
@@ -372,18 +378,16 @@ test('an organisation that stored something after its erasure is not removed, wh
 
 test('commits that run when the removal begins are waited for and counted', async () => {
   await request(acme.tenantId)
-  const committing = Promise.withResolvers<void>()
-  gate.track(acme.tenantId, committing.promise)
+  const { goOn, removing } = await removeUpToCount()
   let isDone = false
-  const removing = remove(acme.owner, acme.tenantId).finally(() => {
+  void removing.finally(() => {
     isDone = true
   })
-  while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
   // More statements than the removal has, so that a removal that did not wait would be done.
   for (let i = 0; i < 30; i++) await engine.select(query`SELECT 1 AS one`)
   assert.equal(isDone, false)
   await insertRows(engine, acme.place, batch)
-  committing.resolve()
+  goOn()
   const { status, body } = await removing
   assert.deepEqual([status, body.code], [409, 'not_removable'])
   assert.notEqual(await store.findCaller(acme.owner), null)
@@ -391,12 +395,9 @@ test('commits that run when the removal begins are waited for and counted', asyn
 
 test('a deletion or a hold that is requested while the stores are counted stops the removal', async () => {
   await request(acme.tenantId)
-  const committing = Promise.withResolvers<void>()
-  gate.track(acme.tenantId, committing.promise)
-  const removing = remove(acme.owner, acme.tenantId)
-  while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
+  const { goOn, removing } = await removeUpToCount()
   await request(acme.tenantId, { status: 'running' })
-  committing.resolve()
+  goOn()
   assert.match((await removing).body.detail, /is running/)
   assert.equal(gate.refuses(acme.place, [batch]), false)
 })

@@ -206,8 +206,8 @@ function selectSessions(control: Control, hashes: readonly string[]) {
     .selectFrom('sessions')
     .innerJoin('access_tokens', 'access_tokens.id', 'sessions.token_id')
     .innerJoin('organisations', 'organisations.tenant_id', 'sessions.tenant_id')
-    .select([...callerColumns, 'sessions.id as session_id', 'seen_at_ms', 'ends_at_ms'])
-    .select('sessions.secret_hash as secret_hash')
+    .select([...callerColumns, 'sessions.id as session_id', 'sessions.secret_hash as secret_hash'])
+    .select(['seen_at_ms', 'ends_at_ms'])
     .where('sessions.secret_hash', 'in', hashes)
     .execute()
 }

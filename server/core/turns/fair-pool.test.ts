@@ -72,12 +72,18 @@ function poolOf(
   const endAll = async (costMs = 1) => {
     while (under.length > 0) await end(costMs)
   }
+  /** Ends work of 10 ms each until fifty have begun, and returns how many of them are of the owner. */
+  const ofFifty = async (owner: string) => {
+    await turn()
+    while (begun.length < 50) await end(10)
+    return begun.filter((one) => one === owner).length
+  }
   /** Ends the oldest pause, before its time has passed by the clock, as a timer may. */
   const endPause = async () => {
     pauses.shift()?.end()
     await turn()
   }
-  return { pool, alone, crowding, begun, ofKind, under, lend, end, endAll, endPause, pauses }
+  return { pool, alone, crowding, begun, ofKind, under, lend, end, endAll, ofFifty, endPause, pauses }
 }
 
 describe('a pool that is shared fairly', () => {
@@ -234,27 +240,23 @@ describe('a pool that is shared fairly', () => {
   })
 
   test('gives each owner the same time, whether its clients ask or its background work waits', async () => {
-    const { begun, lend, end, endAll } = poolOf(1)
+    const { lend, endAll, ofFifty } = poolOf(1)
     const askers = ['a', 'b', 'c', 'd']
     const all = Array.from({ length: 25 }, () => [
       ...askers.map((owner) => lend(owner)),
       lend('detecting', { kind: 'background' }),
     ]).flat()
-    await turn()
-    while (begun.length < 50) await end(10)
-    const ofDetecting = begun.filter((owner) => owner === 'detecting').length
+    const ofDetecting = await ofFifty('detecting')
     assert.ok(ofDetecting >= 9 && ofDetecting <= 11, `${ofDetecting} of 50`)
     await endAll()
     await Promise.all(all)
   })
 
   test('with weights among owners, puts background work behind what clients of any owner ask for', async () => {
-    const { begun, lend, end, endAll } = poolOf(1, { askedAmongOwners: 4 })
+    const { lend, endAll, ofFifty } = poolOf(1, { askedAmongOwners: 4 })
     const kinds: WorkKind[] = ['asked', 'background']
     const all = Array.from({ length: 50 }, () => kinds.map((kind) => lend(kind, { kind }))).flat()
-    await turn()
-    while (begun.length < 50) await end(10)
-    const background = begun.filter((owner) => owner === 'background').length
+    const background = await ofFifty('background')
     assert.ok(background >= 9 && background <= 12, `${background} of 50`)
     await endAll()
     await Promise.all(all)

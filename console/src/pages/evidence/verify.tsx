@@ -3,7 +3,7 @@
 
 import { Button } from '@mantine/core'
 import { useEffect, useRef, useState } from 'react'
-import { auditOperations } from '../../../../contract/operations/audit.ts'
+import { auditOperations, exportOf } from '../../../../contract/operations/audit.ts'
 import { call } from '../../api/client.ts'
 import { useMe } from '../../api/session.ts'
 import { exportAddress, shownTokenHeaders } from '../../api/shown-token.ts'
@@ -13,8 +13,6 @@ import type { ChainCheck } from './check-chain.ts'
 import type { CheckOrder, CheckReport } from './check-worker.ts'
 
 export type ChainName = 'ledger' | 'audit'
-
-const exportOf = { ledger: auditOperations.exportLedger, audit: auditOperations.exportAuditLog } as const
 
 type State =
   | { readonly kind: 'idle' }
