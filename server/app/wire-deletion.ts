@@ -88,6 +88,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     control,
     findPlace,
     findRelated,
+    logger: needs.logger,
     readRemaining: (place, ...asked) => readRemaining(needs.engine, place, ...asked),
   }
   const backups = new BackupRegister(control, clock)

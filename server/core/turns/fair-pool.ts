@@ -8,7 +8,7 @@
 
 import assert from 'node:assert/strict'
 import { AppError } from '../app-error.ts'
-import { LongWork, type LongWorkRule, type RunningWork } from './long-work.ts'
+import { type LongRoom, LongWork, type LongWorkRule, type RunningWork } from './long-work.ts'
 import { Presence } from './presence.ts'
 import { type Sharer, StartTimes } from './start-times.ts'
 
@@ -275,7 +275,10 @@ export class FairPool<Member> {
     })
   }
 
-  /** As long as work waits, looks from time to time whether long work must end for it. */
+  /**
+   * As long as work waits, looks from time to time whether it may begin now, as cores are free again, and
+   * whether long work must end for it.
+   */
   async #watchWaiting(long: LongWork): Promise<void> {
     if (this.#watch !== null) return
     const { sleep, waitedMs } = long.rule
@@ -283,6 +286,7 @@ export class FairPool<Member> {
     const { signal } = this.#watch
     while (!signal.aborted) {
       await sleep(waitedMs, signal)
+      if (!signal.aborted) this.#dispatch()
       const latestMs = this.#options.nowMs() - waitedMs
       if (!signal.aborted && this.#flows().some((flow) => this.#isHeldUp(flow, latestMs, long))) long.endOne()
     }
@@ -327,10 +331,10 @@ export class FairPool<Member> {
   /** Returns the flow that is next; of owners that are equal the one whose work waited first. */
   #next(): Flow<Member> | undefined {
     if (this.#free.length === 0) return undefined
-    const hasRoomForLong = this.#long === null || this.#long.hasRoom()
+    const room = this.#long?.room() ?? 'all'
     let best: Flow<Member> | undefined
     for (const owner of this.#owners.values()) {
-      const flow = this.#nextOf(owner, hasRoomForLong)
+      const flow = this.#nextOf(owner, room)
       if (flow === undefined) {
         this.#forgetIdle(owner)
         continue
@@ -340,25 +344,31 @@ export class FairPool<Member> {
     return best
   }
 
-  #nextOf({ flows, times }: Owner<Member>, hasRoomForLong: boolean): Flow<Member> | undefined {
+  #nextOf({ flows, times }: Owner<Member>, room: LongRoom): Flow<Member> | undefined {
     let best: Flow<Member> | undefined
     for (const flow of flows) {
-      if (!this.#mayBegin(flow, hasRoomForLong)) continue
+      if (!this.#mayBegin(flow, room)) continue
       if (best === undefined || isBefore(times, [flow, flow], [best, best])) best = flow
     }
     return best
   }
 
-  #mayBegin(flow: Flow<Member>, hasRoomForLong: boolean): boolean {
-    const { key, kind, owner, pauses, rule, running, waiting } = flow
+  #mayBegin(flow: Flow<Member>, room: LongRoom): boolean {
+    const { kind, owner, pauses, rule, running, waiting } = flow
     const [first] = waiting
     if (first === undefined || this.#running[kind] >= rule.atOnce) return false
     if (pauses > 0) return false
     const { atOnceByOwner, atOnceBesideOthers = atOnceByOwner } = rule
     if (running >= (this.#askers.isAlone(owner.name) ? atOnceByOwner : atOnceBesideOthers)) return false
-    if (hasRoomForLong) return true
-    first.isLong ||= this.#long?.isLong(key) === true
-    return !first.isLong
+    if (!this.#mustWaitAsLong(flow, first, room)) return true
+    first.isLong = true
+    return false
+  }
+
+  #mustWaitAsLong({ key, owner }: Flow<Member>, first: Waiting<Member>, room: LongRoom): boolean {
+    const long = this.#long
+    if (long === null || room === 'all' || !(first.isLong || long.isLong(key))) return false
+    return room === 'none' || (long.isHeavy(key) && !this.#present.isAlone(owner.name))
   }
 
   /**

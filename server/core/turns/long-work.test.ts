@@ -10,6 +10,7 @@ const longMs = 1_000
 const rememberedMs = 60_000
 const ranMs = 5_000
 const waitedMs = 1_000
+const heavyMs = 2_000
 
 interface Under {
   readonly owner: string
@@ -20,6 +21,7 @@ interface Under {
 /** A pool of four members, of which one owner may have all but one. */
 function poolOfFour() {
   let nowMs = 0
+  let heavyAtOnce = Number.POSITIVE_INFINITY
   const under: Under[] = []
   /** Waits of the watch that have not ended. */
   const waits = new Set<() => void>()
@@ -31,6 +33,8 @@ function poolOfFour() {
     longWork: {
       longMs,
       rememberedMs,
+      heavyMs,
+      heavyAtOnce: () => heavyAtOnce,
       ranMs,
       waitedMs,
       refusal: () => new Error('took long'),
@@ -69,12 +73,15 @@ function poolOfFour() {
     for (const end of waits) end()
     await turn()
   }
+  const cores = (state: 'free' | 'short') => {
+    heavyAtOnce = state === 'short' ? 1 : Number.POSITIVE_INFINITY
+  }
   const owners = () => under.map(({ owner }) => owner)
   const ending = () => under.filter((one) => one.ending?.aborted).map(({ owner }) => owner)
   const endAll = async () => {
     while (under.length > 0) await endOf(under[0]?.owner ?? '')
   }
-  return { lend, pass, endOf, endAll, look, owners, ending, under, waits }
+  return { pool, lend, pass, endOf, endAll, look, cores, owners, ending, under, waits }
 }
 
 type Pool = ReturnType<typeof poolOfFour>
@@ -231,6 +238,77 @@ describe('long work in a shared pool', () => {
     assert.equal(pool.waits.size, 1)
     await pool.endOf('b')
     assert.equal(pool.waits.size, 0)
+    await pool.endAll()
+  })
+
+  test('of heavy owners has one member while cores are short, and short and light work begins beside it', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['a', 'b', 'light'])
+    pool.cores('short')
+    await pool.lend('a')
+    pool.pass(heavyMs)
+    await pool.lend('b')
+    pool.pass(heavyMs)
+    await pool.endAll()
+    for (const owner of ['a', 'b', 'b']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['a'], 'one of the heavy owners waits')
+    await pool.lend('light')
+    await pool.lend('quick')
+    assert.deepEqual(pool.owners(), ['a', 'light', 'quick'])
+    await pool.endOf('quick')
+    await pool.endOf('light')
+    assert.deepEqual(pool.owners(), ['a'])
+    await pool.endOf('a')
+    assert.deepEqual(pool.owners(), ['b'], 'it is the turn of the other one')
+    await pool.endAll()
+    await pool.lend('light')
+    await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['light', 'a'], 'light work takes no place of heavy work')
+    await pool.endAll()
+  })
+
+  test('of heavy owners begins as soon as the watch sees that cores are free again', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['a', 'b'])
+    pool.cores('short')
+    for (const owner of ['a', 'b']) await pool.lend(owner)
+    pool.pass(heavyMs)
+    for (const owner of ['a', 'b']) await pool.lend(owner)
+    await pool.endOf('a')
+    assert.deepEqual(pool.owners(), ['b'])
+    await pool.look()
+    assert.deepEqual(pool.owners(), ['b'], 'cores are still short')
+    pool.cores('free')
+    await pool.look()
+    assert.deepEqual(pool.owners().toSorted(), ['a', 'b', 'b'])
+    await pool.endAll()
+  })
+
+  test('of an owner that is alone has every member that it may have, however heavy it is', async () => {
+    const pool = poolOfFour()
+    pool.cores('short')
+    for (let times = 0; times < 3; times++) await pool.lend('a')
+    pool.pass(heavyMs)
+    await pool.endAll()
+    for (let times = 0; times < 3; times++) await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['a', 'a', 'a'])
+    await pool.endOf('a')
+    pool.pool.noteOther('sender')
+    await pool.lend('a')
+    assert.deepEqual(pool.owners(), ['a', 'a'], 'another one sends')
+    await pool.endAll()
+  })
+
+  test('is heavy only as long as it took much time lately', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['a', 'b'])
+    for (const owner of ['a', 'b']) await pool.lend(owner)
+    pool.pass(heavyMs)
+    await pool.endAll()
+    pool.pass(20_000)
+    pool.cores('short')
+    for (const owner of ['a', 'b']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['a', 'b'])
     await pool.endAll()
   })
 })

@@ -1,14 +1,22 @@
 // Work that occupies a member of a pool for a long time. Turns don't interrupt running work, so several
-// owners with long work, each within its limits, could occupy every member together. Two rules limit that.
+// owners with long work, each within its limits, could occupy every member together. Three rules limit that.
 // Work of a flow whose work took long lately never begins where it would leave no member without long work.
+// Of flows that also used much time lately, the heavy ones, fewer have a member while cores are short: each
+// of their members keeps a core busy, and everybody's short work then waits for a core at each of its steps.
 // And where every member has long work nevertheless, because nobody could know before, work that has run
 // very long is ended for a client who waits.
+
+import { RecentUse } from './recent-use.ts'
 
 export interface LongWorkRule {
   /** Work that takes longer than this is long, milliseconds. */
   readonly longMs: number
   /** A flow counts as long until this much time after its last long work ended, milliseconds. */
   readonly rememberedMs: number
+  /** A long flow whose work took more than this in the last 10 to 20 seconds is heavy, milliseconds. */
+  readonly heavyMs: number
+  /** Returns how many members heavy flows may have at once now, beside other owners. */
+  readonly heavyAtOnce: () => number
   /** Work that a client waits for is ended only after it has run this long, milliseconds. */
   readonly ranMs: number
   /** It is ended only for a client who has waited this long, milliseconds. */
@@ -18,6 +26,12 @@ export interface LongWorkRule {
   /** Resolves after `ms`, or at once where `signal` aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
+
+/** For which long flows another member may be occupied. */
+export type LongRoom = 'all' | 'light' | 'none'
+
+/** The time over which the work of a flow is counted, milliseconds. */
+const heavyWindowMs = 10_000
 
 /** Work that occupies a member. */
 export interface RunningWork {
@@ -36,12 +50,14 @@ export class LongWork {
   readonly #running = new Set<RunningWork>()
   /** When the last long work of a flow ended, in this order. */
   readonly #endedMs = new Map<string, number>()
+  readonly #use: RecentUse
 
   /** @param members the number of members of the pool */
   constructor(rule: LongWorkRule, members: number, nowMs: () => number) {
     this.rule = rule
     this.#members = members
     this.#nowMs = nowMs
+    this.#use = new RecentUse(nowMs, heavyWindowMs)
   }
 
   /** Whether work of the flow takes long, or took long lately. */
@@ -51,10 +67,22 @@ export class LongWork {
     return [...this.#running].some((work) => work.flow === flow && this.#hasRun(work, this.rule.longMs))
   }
 
-  /** Whether another piece of long work leaves a member without long work. */
-  hasRoom(): boolean {
-    const isLong = (work: RunningWork) => work.isOfLongFlow || this.#hasRun(work, this.rule.longMs)
-    return [...this.#running].filter(isLong).length < this.#members - 1
+  /** Whether the work of a long flow took much time lately. */
+  isHeavy(flow: string): boolean {
+    const nowMs = this.#nowMs()
+    const own = [...this.#running].filter((work) => work.flow === flow)
+    const ranMs = own.reduce((sum, { startedMs }) => sum + nowMs - startedMs, 0)
+    return this.#use.amountOf(flow) + ranMs > this.rule.heavyMs
+  }
+
+  /** Returns for which long flows another member is free. */
+  room(): LongRoom {
+    const long = [...this.#running].filter(
+      (work) => work.isOfLongFlow || this.#hasRun(work, this.rule.longMs),
+    )
+    if (long.length >= this.#members - 1) return 'none'
+    const heavy = long.filter(({ flow }) => this.isHeavy(flow))
+    return heavy.length < this.rule.heavyAtOnce() ? 'all' : 'light'
   }
 
   /** @param isAsked whether a client waits for the result; only then it can be ended early */
@@ -68,6 +96,7 @@ export class LongWork {
   ended(work: RunningWork): void {
     this.#running.delete(work)
     const nowMs = this.#nowMs()
+    this.#use.count(work.flow, nowMs - work.startedMs)
     if (this.#hasRun(work, this.rule.longMs)) {
       this.#endedMs.delete(work.flow)
       this.#endedMs.set(work.flow, nowMs)

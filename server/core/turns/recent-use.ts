@@ -1,8 +1,8 @@
 // Who has used most of something in the last seconds, such as the event loop: a flood is noticed within
 // seconds, and forgotten as soon.
 
-/** Amounts are compared over the last one to two of these, milliseconds. */
-const windowMs = 2_000
+/** Amounts are counted over the last one to two windows, milliseconds. */
+const usualWindowMs = 2_000
 
 /** Above this share of all use an owner has most. Of two that use the same none has. */
 const shareMax = 0.6
@@ -16,12 +16,14 @@ interface Window {
 
 export class RecentUse {
   readonly #nowMs: () => number
+  readonly #windowMs: number
   #current: Window
   #previous: Window
 
   /** @param nowMs a clock that never goes back, milliseconds */
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, windowMs: number = usualWindowMs) {
     this.#nowMs = nowMs
+    this.#windowMs = windowMs
     this.#current = newWindow(nowMs())
     this.#previous = newWindow(this.#current.sinceMs)
   }
@@ -33,19 +35,22 @@ export class RecentUse {
     this.#current.total += amount
   }
 
+  amountOf(owner: string): number {
+    this.#roll()
+    const { byOwner: earlier } = this.#previous
+    return (earlier.get(owner) ?? 0) + (this.#current.byOwner.get(owner) ?? 0)
+  }
+
   /** Also true of an owner that is alone. */
   hasMost(owner: string): boolean {
-    this.#roll()
-    const windows = [this.#previous, this.#current]
-    const own = windows.reduce((sum, { byOwner }) => sum + (byOwner.get(owner) ?? 0), 0)
-    return own > windows.reduce((sum, { total }) => sum + total, 0) * shareMax
+    return this.amountOf(owner) > (this.#previous.total + this.#current.total) * shareMax
   }
 
   #roll(): void {
     const nowMs = this.#nowMs()
     const ageMs = nowMs - this.#current.sinceMs
-    if (ageMs < windowMs) return
-    this.#previous = ageMs < 2 * windowMs ? this.#current : newWindow(nowMs)
+    if (ageMs < this.#windowMs) return
+    this.#previous = ageMs < 2 * this.#windowMs ? this.#current : newWindow(nowMs)
     this.#current = newWindow(nowMs)
   }
 }

@@ -39,10 +39,12 @@ async function guarded(options: SceneOptions = {}) {
   const { control } = stores
   const engine = new FailingEngine(stores.engine)
   await scene.policies.set(own.tenantId, 'full_erasures', tokenNamed('owner'))
+  const warned: object[] = []
   const needs: SecondPersonDeps = {
     control,
     findRelated,
     findPlace: async () => own,
+    logger: { warn: (facts: object) => warned.push(facts) },
     readRemaining: (...asked) => readRemaining(engine, ...asked),
   }
   const store = storeShowing(visibility, control, clock, (...asked) => secondPersonTest(needs, ...asked))
@@ -51,6 +53,8 @@ async function guarded(options: SceneOptions = {}) {
   return {
     ...scene,
     engine,
+    /** What was logged. */
+    warned,
     /** Requests it; returns its first status. */
     async ask(draft: DeletionDraft, requester = tokenNamed('ada')): Promise<string> {
       const { row } = await store.create(own.tenantId, draft, { requester, idempotencyKey: null })
@@ -136,6 +140,10 @@ test('where it can’t be read what stays, or the clock is in doubt, a second pe
   scene.engine.failing = { text: /AS part/, code: 159 }
   assert.equal(await scene.cause(hour), 'nothing_left')
   assert.equal(scene.engine.failed, 1)
+  assert.deepEqual(
+    scene.warned.map((facts) => 'tenantId' in facts && facts.tenantId),
+    [scene.own.tenantId],
+  )
   scene.engine.failing = null
   const doubt = { expected_ms: 0, found_ms: 1 }
   const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }

@@ -2,6 +2,7 @@
 // ranges erase as much as a long one, and a short one may be all that is stored. Everybody who may be the
 // requester counts as the requester.
 
+import type { FastifyBaseLogger } from 'fastify'
 import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
@@ -42,6 +43,7 @@ export interface SecondPersonDeps {
   ) => Promise<Remaining>
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   readonly findRelated: FindRelated
+  readonly logger: Pick<FastifyBaseLogger, 'warn'>
 }
 
 const dayMs = 86_400_000
@@ -66,7 +68,7 @@ export const completedMax = 10_000
  * a sender that runs always has that.
  */
 async function remainingBeside(
-  { control, findPlace, findRelated, readRemaining }: SecondPersonDeps,
+  { control, findPlace, findRelated, logger, readRemaining }: SecondPersonDeps,
   asker: Asker,
   selection: DeletionSelection,
   nowMs: number,
@@ -83,8 +85,9 @@ async function remainingBeside(
   try {
     const untilNs = BigInt(nowMs - dayMs) * nsPerMs
     return await readRemaining(place, selection, { apart, untilNs })
-  } catch {
+  } catch (err) {
     // Whatever the reason is, a second person is the safe answer, and the request is not lost.
+    logger.warn({ err, tenantId }, 'what a deletion would leave is not known; it needs a second person')
     return null
   }
 }
