@@ -31,3 +31,22 @@ test('what was used is forgotten after four seconds, so a flood is noticed altho
   use.count('flood', 10)
   assert.ok(use.hasMost('flood'))
 })
+
+test('rates are averages of the last two to four seconds, and of at least one second', () => {
+  const { use, wait } = scene()
+  use.count('early', 500)
+  assert.deepEqual([...use.rates()], [['early', 0.5]])
+  wait(2_000)
+  use.count('early', 1_000)
+  use.count('late', 3_000)
+  wait(1_000)
+  assert.deepEqual(
+    [...use.rates()],
+    [
+      ['early', 0.5],
+      ['late', 1],
+    ],
+  )
+  wait(3_000)
+  assert.deepEqual([...use.rates()], [])
+})

@@ -7,6 +7,9 @@ const usualWindowMs = 2_000
 /** Above this share of all use an owner has most. Of two that use the same none has. */
 const shareMax = 0.6
 
+/** So that the first amounts after a rest are no high rate, milliseconds. */
+const leastRateMs = 1_000
+
 /** Amounts of one window, in any unit. */
 interface Window {
   readonly sinceMs: number
@@ -39,6 +42,20 @@ export class RecentUse {
     this.#roll()
     const { byOwner: earlier } = this.#previous
     return (earlier.get(owner) ?? 0) + (this.#current.byOwner.get(owner) ?? 0)
+  }
+
+  /**
+   * Returns how much each owner has used in a millisecond, on average since the windows began, and at least
+   * over {@link leastRateMs}.
+   */
+  rates(): ReadonlyMap<string, number> {
+    this.#roll()
+    const passedMs = Math.max(this.#nowMs() - this.#previous.sinceMs, leastRateMs)
+    const rates = new Map<string, number>()
+    for (const { byOwner } of [this.#previous, this.#current]) {
+      for (const [owner, amount] of byOwner) rates.set(owner, (rates.get(owner) ?? 0) + amount / passedMs)
+    }
+    return rates
   }
 
   /** Also true of an owner that is alone. */

@@ -9,69 +9,136 @@ import { CommitShares } from './commit-shares.ts'
 
 const megabyte = 1024 * 1024
 
-/** @param reserved the bytes that wait of each organisation */
-function scene({ reserved = 20 * megabyte, areCoresShort = false } = {}) {
+/**
+ * Cores are short unless a test says otherwise.
+ *
+ * @param waiting bytes that wait of each organisation; 20 MiB of those that it does not name
+ */
+function scene({ waiting = {}, areCoresShort = true }: Scene = {}) {
   const clock = new ManualClock(1_767_600_000_000)
+  const cores = { areShort: areCoresShort }
   const shares = new CommitShares({
     clock,
-    reservedBy: () => reserved,
-    areCoresShort: () => areCoresShort,
+    reservedBy: (tenantId) => waiting[tenantId] ?? 20 * megabyte,
+    areCoresShort: () => cores.areShort,
   })
-  return { clock, shares }
+  return { clock, cores, shares }
 }
 
-test('an organisation that is alone has whole commits and no pause', () => {
-  const { shares } = scene()
-  shares.count('flood', 500 * megabyte)
-  assert.deepEqual([shares.mostBytes('flood'), shares.isFlood('flood')], [groupBytes, false])
-  shares.ended(['flood'], shares.nowMs() - 400)
-  assert.equal(shares.pauseMs('flood'), 0)
-})
+interface Scene {
+  readonly waiting?: Readonly<Record<string, number>>
+  readonly areCoresShort?: boolean
+}
 
-test('an organisation that sends most beside others has small commits, each with a pause as long as it took', async () => {
-  const { clock, shares } = scene()
-  shares.count('calm', megabyte)
-  shares.count('flood', 9 * megabyte)
-  assert.ok(shares.mostBytes('flood') <= groupBytes / 4)
-  assert.deepEqual([shares.isFlood('flood'), shares.isFlood('calm')], [true, false])
-  const beganMs = shares.nowMs()
-  await clock.advance(300)
-  shares.ended(['flood', 'calm'], beganMs)
-  assert.equal(shares.pauseMs('calm'), 0)
-  assert.equal(shares.pauseMs('flood'), 300)
-  await clock.advance(299)
-  assert.equal(shares.pauseMs('flood'), 1)
-  await clock.advance(1)
-  assert.equal(shares.pauseMs('flood'), 0)
-})
+const calmly = { calm: 3 * megabyte }
 
-test('while cores are short the pause is three times as long as the commit', async () => {
-  const { shares } = scene({ areCoresShort: true })
-  shares.count('calm', megabyte)
-  shares.count('flood', 9 * megabyte)
-  shares.ended(['flood', 'calm'], shares.nowMs() - 100)
-  assert.deepEqual([shares.pauseMs('flood'), shares.pauseMs('calm')], [300, 0])
-})
-
-test('an organisation that sends most is no flood where all that it has fits into a commit', () => {
-  const { shares } = scene({ reserved: 8 * megabyte })
-  shares.count('little', 1)
-  shares.count('usual', 9 * megabyte)
-  assert.ok(!shares.isFlood('usual'))
-  shares.ended(['usual'], shares.nowMs() - 400)
-  assert.equal(shares.pauseMs('usual'), 0)
-})
-
-test('the first commit of a flood is small too, and of two organisations that send the same none pauses', () => {
-  const { shares } = scene()
-  shares.count('one', 10 * megabyte)
-  shares.count('other', 9 * megabyte)
-  for (const one of ['one', 'other']) {
-    assert.ok(shares.mostBytes(one) <= groupBytes / 4)
-    assert.ok(!shares.isFlood(one))
-    shares.ended([one], shares.nowMs() - 400)
-    assert.equal(shares.pauseMs(one), 0)
+/** Every organisation sends its megabytes in each of some steps of 200 ms. */
+async function send({ clock, shares }: ReturnType<typeof scene>, sent: Record<string, number>, steps = 20) {
+  for (let step = 0; step < steps; step++) {
+    for (const [tenantId, megabytes] of Object.entries(sent)) shares.count(tenantId, megabytes * megabyte)
+    await clock.advance(200)
   }
+}
+
+/** Returns the pauses after a commit of 8 MiB of each that has taken no time, milliseconds. */
+function pausesAfterCommit({ shares }: ReturnType<typeof scene>, tenantIds: readonly string[]) {
+  const slices = tenantIds.flatMap((tenantId) =>
+    [3, 5].map((megabytes) => ({ place: { tenantId }, bytes: megabytes * megabyte })),
+  )
+  shares.ended(slices, shares.nowMs())
+  return tenantIds.map((tenantId) => shares.pauseMs(tenantId))
+}
+
+test('an organisation that is alone has whole commits and no pause', async () => {
+  const alone = scene()
+  await send(alone, { flood: 20 })
+  assert.deepEqual([alone.shares.mostBytes('flood'), alone.shares.isFlood('flood')], [groupBytes, false])
+  assert.deepEqual(pausesAfterCommit(alone, ['flood']), [0])
+})
+
+test('beside an organisation that is no flood all floods pause while cores are short, and it does not', async () => {
+  const beside = scene({ waiting: calmly })
+  await send(beside, { calm: 2, one: 5, other: 4, third: 5 })
+  const all = ['one', 'other', 'third', 'calm']
+  assert.deepEqual(
+    all.map((one) => beside.shares.isFlood(one)),
+    [true, true, true, false],
+  )
+  const [one = 0, other, third, calm] = pausesAfterCommit(beside, all)
+  assert.ok(one > 0)
+  assert.deepEqual([other, third, calm], [one, one, 0])
+  await beside.clock.advance(one - 1)
+  assert.equal(beside.shares.pauseMs('one'), 1)
+  await beside.clock.advance(1)
+  assert.equal(beside.shares.pauseMs('one'), 0)
+})
+
+test('floods together may commit three tenths of what arrives', async () => {
+  const beside = scene({ waiting: calmly })
+  await send(beside, { calm: 2, one: 9, other: 9 }, 40)
+  // 20 MiB in 200 ms are 100 MiB in a second: each may commit 15 MiB in a second, or 8 MiB in 533 ms.
+  const [one = 0, other = 0] = pausesAfterCommit(beside, ['one', 'other'])
+  assert.ok(Math.abs(one - 533) < 60, `${one} ms`)
+  assert.equal(other, one)
+})
+
+test('a flood may commit at half the rate of an organisation that is none', async () => {
+  const beside = scene({ waiting: calmly })
+  const floods = { one: 0.5, two: 0.5, three: 0.5, four: 0.5 }
+  await send(beside, { calm: 4, ...floods }, 40)
+  // The calm one sends 20 MiB in a second, so a flood may commit 8 MiB in 800 ms.
+  const [pauseMs = 0] = pausesAfterCommit(beside, ['one'])
+  assert.ok(Math.abs(pauseMs - 800) < 100, `${pauseMs} ms`)
+})
+
+test('no pause is longer than two seconds, and it counts from when the commit began', async () => {
+  const beside = scene({ waiting: { calm: 0 } })
+  await send(beside, { calm: 0.1, flood: 0.5 }, 40)
+  assert.deepEqual(pausesAfterCommit(beside, ['flood']), [2000])
+  const slice = { place: { tenantId: 'flood' }, bytes: megabyte }
+  await beside.clock.advance(2000)
+  beside.shares.ended([slice], beside.shares.nowMs() - 60_000)
+  assert.equal(beside.shares.pauseMs('flood'), 0)
+})
+
+test('where only floods send, none of them pauses', async () => {
+  const waiting: Record<string, number> = { one: 0, other: 0 }
+  const floods = scene({ waiting })
+  await send(floods, { one: 5, other: 4 }, 1)
+  for (const each of Object.keys(waiting)) delete waiting[each]
+  await send(floods, { one: 5, other: 4 })
+  assert.ok(floods.shares.mostBytes('one') <= groupBytes / 4)
+  assert.deepEqual(pausesAfterCommit(floods, ['one', 'other']), [0, 0])
+})
+
+test('an organisation that sends most is no flood where all that it has fits into a commit', async () => {
+  const usual = scene({ waiting: { usual: 8 * megabyte, little: 0 } })
+  await send(usual, { usual: 9, little: 0.01 })
+  assert.ok(!usual.shares.isFlood('usual'))
+  assert.deepEqual(pausesAfterCommit(usual, ['usual']), [0])
+})
+
+test('a flood has no limit while cores are free, and loses it within seconds after they are', async () => {
+  const free = scene({ waiting: calmly, areCoresShort: false })
+  await send(free, { calm: 1, flood: 5 })
+  assert.deepEqual(pausesAfterCommit(free, ['flood']), [0])
+  free.cores.areShort = true
+  await send(free, { calm: 1, flood: 5 })
+  assert.ok(free.shares.isFlood('flood'))
+  free.cores.areShort = false
+  await send(free, { calm: 1, flood: 5 }, 40)
+  assert.ok(!free.shares.isFlood('flood'))
+})
+
+test('a flood counts as none four seconds after it had much waiting for the last time', async () => {
+  const waiting: Record<string, number> = { calm: 0 }
+  const beside = scene({ waiting })
+  await send(beside, { calm: 1, flood: 5 })
+  waiting.flood = 2 * megabyte
+  await send(beside, { calm: 1, flood: 0.1 }, 19)
+  assert.ok(beside.shares.isFlood('flood'))
+  await send(beside, { calm: 1, flood: 0.1 }, 3)
+  assert.ok(!beside.shares.isFlood('flood'))
 })
 
 test('the limit ends within ten seconds after the others have sent their last', async () => {

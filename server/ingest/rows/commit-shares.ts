@@ -1,57 +1,55 @@
 // How much of the commits one organisation may use while others send too. A large commit of one would make
-// the next one of a neighbour wait, so while others send each has small ones. An organisation that sends most
-// of what arrives would still keep the engine busy without a break, on every core, and an insert, a chart and
-// an erasure of its neighbours would take several times as long. So each of its commits has a low priority
-// and is followed by a pause: as long as the commit, and longer while cores are short. Alone it has
-// everything. docs/decisions/0040 and 0046 have the measurements.
+// the next one of a neighbour wait, so while others send each has small ones. A flood would still keep every
+// core busy, so while cores are short its commits have a low priority and pauses between them
+// (flood-rate.ts). Alone an organisation has everything. docs/decisions/0040 and 0054 have the measurements.
 
 import type { Clock } from '../../core/clock.ts'
-import { shortPausePerMs } from '../../core/turns/core-use.ts'
 import { Presence } from '../../core/turns/presence.ts'
-import { RecentUse } from '../../core/turns/recent-use.ts'
 import { groupBytes } from './commit-parts.ts'
+import { FloodRate, type FloodRateOptions } from './flood-rate.ts'
 import { sliceBytes } from './pending-batch.ts'
 
-interface CommitSharesOptions {
+interface CommitSharesOptions extends Pick<FloodRateOptions, 'areCoresShort' | 'reservedBy'> {
   readonly clock: Pick<Clock, 'elapsedMs'>
-  /** Returns the bytes of the organisation that wait or are being committed. */
-  readonly reservedBy: (tenantId: string) => number
-  /** Whether the process uses most of its cores; absent: never. */
-  readonly areCoresShort?: () => boolean
 }
 
+/** A part of a commit; all of an organisation count together. */
+interface CommittedRows {
+  readonly place: { readonly tenantId: string }
+  readonly bytes: number
+}
+
+/** However low the limit of floods is, milliseconds: exporters wait ten seconds for a response. */
+const longestPauseMs = 2_000
+
 export class CommitShares {
-  readonly #options: CommitSharesOptions
-  readonly #arrivals: RecentUse
+  readonly #clock: CommitSharesOptions['clock']
+  readonly #floods: FloodRate
   readonly #senders: Presence
   /** Ends of pauses. */
   readonly #pausedUntilMs = new Map<string, number>()
 
   constructor(options: CommitSharesOptions) {
-    this.#options = options
+    this.#clock = options.clock
     const nowMs = () => this.nowMs()
-    this.#arrivals = new RecentUse(nowMs)
+    this.#floods = new FloodRate({ ...options, nowMs })
     this.#senders = new Presence(nowMs)
   }
 
   /** The time of {@link ended}, milliseconds. */
   nowMs(): number {
-    return this.#options.clock.elapsedMs()
+    return this.#clock.elapsedMs()
   }
 
-  /** Counts rows that have arrived. */
+  /** Counts rows that now wait. */
   count(tenantId: string, bytes: number): void {
-    this.#arrivals.count(tenantId, bytes)
+    this.#floods.count(tenantId, bytes)
     this.#senders.note(tenantId)
   }
 
-  /**
-   * Whether the organisation sends most of what arrives, while others send too, and has more than fits into a
-   * commit: beside others that send little, everybody sends most.
-   */
+  /** Whether the organisation is a flood that has a limit at present. */
   isFlood(tenantId: string): boolean {
-    const isMuch = this.#options.reservedBy(tenantId) > sliceBytes
-    return isMuch && !this.#senders.isAlone(tenantId) && this.#arrivals.hasMost(tenantId)
+    return this.#floods.limitOf(tenantId) < Number.POSITIVE_INFINITY
   }
 
   /** The most bytes of the organisation in the next commit. */
@@ -59,12 +57,17 @@ export class CommitShares {
     return this.#senders.isAlone(tenantId) ? groupBytes : sliceBytes
   }
 
-  /** A commit with rows of these organisations, which began at `beganMs`, has ended. */
-  ended(tenantIds: Iterable<string>, beganMs: number): void {
+  /** A commit of these rows, which began at `beganMs`, has ended. */
+  ended(rows: Iterable<CommittedRows>, beganMs: number): void {
     const nowMs = this.nowMs()
-    const pausePerMs = this.#options.areCoresShort?.() ? shortPausePerMs : 1
-    for (const tenantId of tenantIds) {
-      if (this.isFlood(tenantId)) this.#pausedUntilMs.set(tenantId, nowMs + (nowMs - beganMs) * pausePerMs)
+    this.#floods.adjust()
+    const bytesOf = new Map<string, number>()
+    for (const { bytes, place } of rows) {
+      bytesOf.set(place.tenantId, (bytesOf.get(place.tenantId) ?? 0) + bytes)
+    }
+    for (const [tenantId, bytes] of bytesOf) {
+      const nextMs = beganMs + bytes / this.#floods.limitOf(tenantId)
+      if (nextMs > nowMs) this.#pausedUntilMs.set(tenantId, Math.min(nextMs, nowMs + longestPauseMs))
     }
   }
 

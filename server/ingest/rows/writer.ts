@@ -5,9 +5,9 @@
 // divided for that. Under load groups grow by themselves, and the number of parts does not. A request is
 // acknowledged when all its rows are committed, never before. The buffer is limited, and organisations share
 // it fairly (core/fair-shares): above the limit, requests of those that use the most are refused with a
-// response that can be retried, and the process does not grow. An organisation that sends most of all has
-// small commits with pauses while others send (commit-shares.ts). docs/decisions/0001 and 0033 have the
-// measurements.
+// response that can be retried, and the process does not grow. While others send, an organisation has small
+// commits, and a flood has pauses while cores are short (commit-shares.ts). docs/decisions/0001 and 0033 have
+// the measurements.
 
 import { once } from 'node:events'
 import type { FastifyBaseLogger } from 'fastify'
@@ -319,7 +319,7 @@ export class IngestWriter {
     const open = group.filter(({ place }) => !this.#options.gate.isClosed(place.placement))
     const beganMs = this.#commitShares.nowMs()
     await this.#commitOpen(open)
-    this.#commitShares.ended(new Set(open.map(({ place }) => place.tenantId)), beganMs)
+    this.#commitShares.ended(open, beganMs)
     if (open.length === group.length) return
     const closed = group.filter((slice) => !open.includes(slice)).map(({ batch }) => batch)
     this.#refuse(closed, new AppError('erasing', { retryAfterSeconds }))
