@@ -22,6 +22,15 @@ export function whenResponseEnds(request: FastifyRequest, reply: FastifyReply, o
   if (socket.destroyed) once(false)
 }
 
+/** Aborts when the connection closes before the response was passed to the system. */
+export function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  whenResponseEnds(request, reply, (isAnswered) => {
+    if (!isAnswered) gone.abort()
+  })
+  return gone.signal
+}
+
 function watch(socket: Socket): Set<Over> {
   const open = new Set<Over>()
   openOn.set(socket, open)

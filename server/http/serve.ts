@@ -14,7 +14,7 @@ import type { Parsed } from '../core/input/parsed.ts'
 import { workFor } from '../core/work-owner.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
-import { whenResponseEnds } from './response-end.ts'
+import { goneSignal } from './response-end.ts'
 import { responseWriter } from './response-text.ts'
 import { SentNames } from './sent-names.ts'
 
@@ -127,15 +127,6 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
     },
     schema: schemaOf(operation),
   }
-}
-
-/** Aborts when the connection closes before the response was passed to the system. */
-function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  whenResponseEnds(request, reply, (isAnswered) => {
-    if (!isAnswered) gone.abort()
-  })
-  return gone.signal
 }
 
 /** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */

@@ -21,13 +21,14 @@ import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
 import { OperationRates } from './limits/rates.ts'
+import { RefusalPace } from './limits/refusal-pace.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
 import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
 import { knownError, setRefusalHeaders } from './refusal.ts'
 import { type OnRefusal, reportRefusals, type Sender } from './refused-request.ts'
 import { callerOf } from './request.ts'
-import { whenResponseEnds } from './response-end.ts'
+import { goneSignal, whenResponseEnds } from './response-end.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -143,6 +144,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     // running.
     if (!options.isReady()) reply.header('connection', 'close')
   })
+  paceRefusals(http, options.clock)
   reportRefusals(http, options.onRefusal)
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
   let allowedMethods: ReturnType<typeof methodFinder> | null = null
@@ -154,6 +156,15 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     throw new AppError('method_not_allowed')
   })
   return http
+}
+
+/** Before an error handler of any route answers. */
+function paceRefusals(http: FastifyInstance, clock: Clock): void {
+  const pace = new RefusalPace(clock)
+  http.addHook('onError', async (request, reply, error) => {
+    if (request.caller === null || knownError(error).status !== 429) return
+    await pace.turnOf(request.caller.tenantId, goneSignal(request, reply))
+  })
 }
 
 function limitsOf({ answers, authenticate, clock, connections, turns: shared }: HttpOptions) {
