@@ -3,6 +3,7 @@
 // is for those who may create a detector, and each organisation has one preview at a time. Organisations take
 // turns: whoever has used previews least is next.
 
+import { availableParallelism } from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import { detectorOperations } from '../../contract/operations/detectors.ts'
 import { instantOf } from '../../contract/values/instant.ts'
@@ -23,17 +24,30 @@ interface PreviewRouteOptions {
   readonly clock: Clock
   readonly evaluations: Evaluations
   readonly isReady: () => boolean
+  /** Previews at the same time, over all organisations; absent: {@link previewsAtOnce} of the machine. */
+  readonly atOnce?: number
 }
 
-/** Previews at the same time, over all organisations: each keeps its range in memory. */
-const places = [null, null]
+/**
+ * Two at most, because each keeps its range in memory. A preview keeps a core busy, with a read or with an
+ * evaluation, and the statements of everybody else wait where no core is free: so there are fewer than cores.
+ */
+export function previewsAtOnce(cores: number): number {
+  return Math.min(2, Math.max(1, cores - 1))
+}
+
 /** Repeats of a preview during which something was hidden: it takes up to twenty seconds each time. */
 const never = 0
-const rule = { atOnceByOwner: 1, atOnce: places.length, weight: 1, waitingByOwner: 1 }
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
-  { clock, evaluations, isReady, readerOf }: PreviewRouteOptions,
+  {
+    atOnce = previewsAtOnce(availableParallelism()),
+    clock,
+    evaluations,
+    isReady,
+    readerOf,
+  }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
     handle: ({ caller, query }) => {
@@ -43,6 +57,8 @@ export function addDetectorPreviewRoutes(
   })
 
   const busy = new Set<string>()
+  const rule = { atOnceByOwner: 1, atOnce, weight: 1, waitingByOwner: 1 }
+  const places = Array.from({ length: atOnce }, () => null)
   const turns = new FairPool(places, {
     kinds: { asked: rule, background: rule },
     waiting: Number.POSITIVE_INFINITY,

@@ -158,7 +158,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   return http
 }
 
-/** Before an error handler of any route answers. */
+/** Delays refusals by a limit, before the error handler of the route sends them. */
 function paceRefusals(http: FastifyInstance, clock: Clock): void {
   const pace = new RefusalPace(clock)
   http.addHook('onError', async (request, reply, error) => {
