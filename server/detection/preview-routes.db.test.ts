@@ -13,7 +13,7 @@ import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { noonMs, openControlAndEngine, type StoresFixture } from './detection-fixture.ts'
-import { addDetectorPreviewRoutes, previewsAtOnce } from './preview-routes.ts'
+import { addDetectorPreviewRoutes } from './preview-routes.ts'
 import { EvaluationsHere } from './runs/evaluation-pool.ts'
 
 let fixture: StoresFixture
@@ -107,8 +107,4 @@ test('a preview whose turn comes while the service stops is refused', async () =
   const answer = await preview('acme')
   isReady = true
   assert.deepEqual([answer.statusCode, answer.json().code], [503, 'not_ready'])
-})
-
-test('previews leave a core to everybody else, and two is the most at once', () => {
-  assert.deepEqual([1, 2, 3, 64].map(previewsAtOnce), [1, 1, 2, 2])
 })

@@ -3,13 +3,13 @@
 // is for those who may create a detector, and each organisation has one preview at a time. Organisations take
 // turns: whoever has used previews least is next.
 
-import { availableParallelism } from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import { detectorOperations } from '../../contract/operations/detectors.ts'
 import { instantOf } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
+import { coresButOne } from '../core/turns/core-use.ts'
 import { FairPool } from '../core/turns/fair-pool.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -24,30 +24,22 @@ interface PreviewRouteOptions {
   readonly clock: Clock
   readonly evaluations: Evaluations
   readonly isReady: () => boolean
-  /** Previews at the same time, over all organisations; absent: {@link previewsAtOnce} of the machine. */
+  /** Previews at the same time, over all organisations; absent: all cores but one, two at most. */
   readonly atOnce?: number
 }
 
 /**
- * Two at most, because each keeps its range in memory. A preview keeps a core busy, with a read or with an
- * evaluation, and the statements of everybody else wait where no core is free: so there are fewer than cores.
+ * Each preview keeps its range in memory. It also keeps a core busy, with a read or with an evaluation, and
+ * the statements of everybody else wait where no core is free: so there are fewer than cores.
  */
-export function previewsAtOnce(cores: number): number {
-  return Math.min(2, Math.max(1, cores - 1))
-}
+const atOnceMost = 2
 
 /** Repeats of a preview during which something was hidden: it takes up to twenty seconds each time. */
 const never = 0
 
 export function addDetectorPreviewRoutes(
   http: FastifyInstance,
-  {
-    atOnce = previewsAtOnce(availableParallelism()),
-    clock,
-    evaluations,
-    isReady,
-    readerOf,
-  }: PreviewRouteOptions,
+  { atOnce = coresButOne(atOnceMost), clock, evaluations, isReady, readerOf }: PreviewRouteOptions,
 ): void {
   serve(http, detectorOperations.suggest, {
     handle: ({ caller, query }) => {

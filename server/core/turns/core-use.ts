@@ -12,6 +12,14 @@ interface CoreUseOptions {
   readonly cores: number
 }
 
+/**
+ * Returns how many threads may work all the time so that one core stays free, but `most` at most and at
+ * least one.
+ */
+export function coresButOne(most: number, cores = availableParallelism()): number {
+  return Math.min(most, Math.max(1, cores - 1))
+}
+
 /** The share of the cores above which they count as short. */
 const shortShare = 0.7
 

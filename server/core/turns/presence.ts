@@ -2,7 +2,7 @@
 // there are: the last one, and the last one that is not the same.
 
 /** How long an owner counts as present, milliseconds. Exporters send more often than this. */
-const presentMs = 10_000
+export const presentMs = 10_000
 
 interface Sighting {
   readonly owner: string

@@ -5,10 +5,10 @@
 // starts another thread, whose series begin again.
 
 import assert from 'node:assert/strict'
-import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, elapsedMs, systemClock } from '../../core/clock.ts'
+import { coresButOne } from '../../core/turns/core-use.ts'
 import { FairPool, type WorkKind } from '../../core/turns/fair-pool.ts'
 import { type EvaluationResult, EvaluationStore, type EvaluationTask } from './evaluation-store.ts'
 import type { ThreadRequest, ThreadResult } from './evaluation-thread.ts'
@@ -116,7 +116,7 @@ export class EvaluationPool implements Evaluations {
 
   constructor(options: EvaluationPoolOptions = {}) {
     this.#options = options
-    const threads = options.threads ?? Math.min(4, Math.max(1, availableParallelism() - 1))
+    const threads = options.threads ?? coresButOne(4)
     this.#slots = Array.from({ length: threads }, () => new ThreadSlot())
   }
 

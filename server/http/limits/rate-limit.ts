@@ -4,6 +4,12 @@
 
 import type { Clock } from '../../core/clock.ts'
 
+/**
+ * The usual number of keys where they are organisations: far more than one process serves. One that is
+ * forgotten begins with a full burst.
+ */
+export const organisationsKept = 10_000
+
 interface RateLimitOptions {
   readonly clock: Pick<Clock, 'elapsedMs'>
   /** How many may happen at once after a pause. */

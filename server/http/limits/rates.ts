@@ -5,10 +5,7 @@
 import type { Rate } from '../../../contract/operation.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
-import { RateLimit } from './rate-limit.ts'
-
-/** Far more than one process serves; an organisation that is forgotten begins with a full burst. */
-const organisationsKept = 10_000
+import { organisationsKept, RateLimit } from './rate-limit.ts'
 
 export class OperationRates {
   readonly #clock: Pick<Clock, 'elapsedMs'>

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
+import { waitFor } from '../../../tests/wait-for.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Caller } from '../../core/caller.ts'
@@ -62,10 +63,6 @@ async function statuses(path: string, tenantId: string, times: number): Promise<
   return all
 }
 
-async function until(isDone: () => boolean): Promise<void> {
-  while (!isDone()) await new Promise((resolve) => setImmediate(resolve))
-}
-
 describe('after fifty refusals at once', () => {
   test('an organisation gets further ones a second later, and nothing else is delayed', async () => {
     assert.deepEqual(new Set(await statuses('/refused', 'hasty', 50)), new Set([429]))
@@ -73,7 +70,7 @@ describe('after fifty refusals at once', () => {
     const delayed = ask('/refused', 'hasty').finally(() => {
       isAnswered = true
     })
-    await until(() => clock.waiting === 1)
+    await waitFor(async () => clock.waiting === 1, Boolean)
     assert.deepEqual(await statuses('/refused', 'other', 50), Array(50).fill(429))
     assert.deepEqual(await statuses('/free', 'hasty', 1), [200])
     assert.deepEqual(await statuses('/unknown', 'hasty', 60), Array(60).fill(404))
@@ -99,8 +96,8 @@ describe('after fifty refusals at once', () => {
     const socket = connect(Number(port), '127.0.0.1')
     socket.on('error', () => undefined)
     socket.write('GET /refused HTTP/1.1\r\nhost: lethe\r\nauthorization: Bearer gone\r\n\r\n')
-    await until(() => clock.waiting === 1)
+    await waitFor(async () => clock.waiting === 1, Boolean)
     socket.destroy()
-    await until(() => clock.waiting === 0)
+    await waitFor(async () => clock.waiting === 0, Boolean)
   })
 })

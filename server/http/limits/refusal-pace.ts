@@ -5,7 +5,7 @@
 // the response: a connection and the memory of one request, and connections are limited.
 
 import type { Clock } from '../../core/clock.ts'
-import { RateLimit } from './rate-limit.ts'
+import { organisationsKept, RateLimit } from './rate-limit.ts'
 
 /** Refusals of an organisation that are sent at once: a console and some programs that repeat too early. */
 const burst = 50
@@ -13,9 +13,6 @@ const perSecond = 10
 
 /** No longer than any Retry-After, milliseconds. */
 const delayMs = 1_000
-
-/** Far more than one process serves; an organisation that is forgotten begins with a full burst. */
-const organisationsKept = 10_000
 
 export class RefusalPace {
   readonly #clock: Pick<Clock, 'elapsedMs' | 'sleep'>
@@ -27,7 +24,7 @@ export class RefusalPace {
   }
 
   /** Resolves when a refusal of the organisation may be sent, or when `signal` aborts. */
-  async turnOf(tenantId: string, signal?: AbortSignal): Promise<void> {
+  async turnOf(tenantId: string, signal: AbortSignal): Promise<void> {
     if (this.#limit.take(tenantId) !== null) await this.#clock.sleep(delayMs, signal)
   }
 }

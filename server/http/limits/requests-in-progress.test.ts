@@ -7,6 +7,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
+import { waitFor } from '../../../tests/wait-for.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -67,15 +68,11 @@ function letGo(): void {
 const ask = (path: string, secret: string, signal?: AbortSignal) =>
   fetch(`${address}${path}`, { headers: { authorization: `Bearer ${secret}` }, signal: signal ?? null })
 
-async function until(isDone: () => boolean): Promise<void> {
-  while (!isDone()) await new Promise((resolve) => setImmediate(resolve))
-}
-
 describe('requests in progress', () => {
   test('above the limit of a token are refused with 429, and other tokens and organisations are not', async () => {
     const { byToken } = requestLimits
     const first = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer'))
-    await until(() => waiting.size === byToken)
+    await waitFor(async () => waiting.size === byToken, Boolean)
     const refused = await ask('/slow', 'acme/viewer')
     assert.equal(refused.status, 429)
     assert.equal(refused.headers.get('retry-after'), '1')
@@ -97,10 +94,10 @@ describe('requests in progress', () => {
       const gone = new AbortController()
       const all = Array.from({ length: byToken }, () => ask('/slow', 'acme/viewer', gone.signal))
       const rejected = Promise.allSettled(all)
-      await until(() => waiting.size === byToken)
+      await waitFor(async () => waiting.size === byToken, Boolean)
       gone.abort()
       await rejected
-      await until(() => given === round * byToken)
+      await waitFor(async () => given === round * byToken, Boolean)
     }
     assert.deepEqual(errors, [])
   })
@@ -111,10 +108,10 @@ describe('requests in progress', () => {
       const before = given
       const socket = connect((http.server.address() as AddressInfo).port, '127.0.0.1')
       socket.write(request.repeat(20))
-      await until(() => waiting.size === 1)
+      await waitFor(async () => waiting.size === 1, Boolean)
       socket.destroy()
       await once(socket, 'close')
-      await until(() => given === before + 1)
+      await waitFor(async () => given === before + 1, Boolean)
     }
   })
 

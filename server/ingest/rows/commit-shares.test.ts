@@ -52,7 +52,7 @@ function pausesAfterCommit({ shares }: ReturnType<typeof scene>, tenantIds: read
 test('an organisation that is alone has whole commits and no pause', async () => {
   const alone = scene()
   await send(alone, { flood: 20 })
-  assert.deepEqual([alone.shares.mostBytes('flood'), alone.shares.isFlood('flood')], [groupBytes, false])
+  assert.deepEqual([alone.shares.mostBytes('flood'), alone.shares.isLimited('flood')], [groupBytes, false])
   assert.deepEqual(pausesAfterCommit(alone, ['flood']), [0])
 })
 
@@ -61,7 +61,7 @@ test('beside an organisation that is no flood all floods pause while cores are s
   await send(beside, { calm: 2, one: 5, other: 4, third: 5 })
   const all = ['one', 'other', 'third', 'calm']
   assert.deepEqual(
-    all.map((one) => beside.shares.isFlood(one)),
+    all.map((one) => beside.shares.isLimited(one)),
     [true, true, true, false],
   )
   const [one = 0, other, third, calm] = pausesAfterCommit(beside, all)
@@ -114,7 +114,7 @@ test('where only floods send, none of them pauses', async () => {
 test('an organisation that sends most is no flood where all that it has fits into a commit', async () => {
   const usual = scene({ waiting: { usual: 8 * megabyte, little: 0 } })
   await send(usual, { usual: 9, little: 0.01 })
-  assert.ok(!usual.shares.isFlood('usual'))
+  assert.ok(!usual.shares.isLimited('usual'))
   assert.deepEqual(pausesAfterCommit(usual, ['usual']), [0])
 })
 
@@ -124,10 +124,10 @@ test('a flood has no limit while cores are free, and loses it within seconds aft
   assert.deepEqual(pausesAfterCommit(free, ['flood']), [0])
   free.cores.areShort = true
   await send(free, { calm: 1, flood: 5 })
-  assert.ok(free.shares.isFlood('flood'))
+  assert.ok(free.shares.isLimited('flood'))
   free.cores.areShort = false
   await send(free, { calm: 1, flood: 5 }, 40)
-  assert.ok(!free.shares.isFlood('flood'))
+  assert.ok(!free.shares.isLimited('flood'))
 })
 
 test('a flood counts as none four seconds after it had much waiting for the last time', async () => {
@@ -136,9 +136,9 @@ test('a flood counts as none four seconds after it had much waiting for the last
   await send(beside, { calm: 1, flood: 5 })
   waiting.flood = 2 * megabyte
   await send(beside, { calm: 1, flood: 0.1 }, 19)
-  assert.ok(beside.shares.isFlood('flood'))
+  assert.ok(beside.shares.isLimited('flood'))
   await send(beside, { calm: 1, flood: 0.1 }, 3)
-  assert.ok(!beside.shares.isFlood('flood'))
+  assert.ok(!beside.shares.isLimited('flood'))
 })
 
 test('the limit ends within ten seconds after the others have sent their last', async () => {

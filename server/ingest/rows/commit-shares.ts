@@ -48,7 +48,7 @@ export class CommitShares {
   }
 
   /** Whether the organisation is a flood that has a limit at present. */
-  isFlood(tenantId: string): boolean {
+  isLimited(tenantId: string): boolean {
     return this.#floods.limitOf(tenantId) < Number.POSITIVE_INFINITY
   }
 

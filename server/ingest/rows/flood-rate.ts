@@ -5,6 +5,7 @@
 // limit, which falls until a part of the cores is free and then rises again. Where only floods send, none has
 // a limit. docs/decisions/0054 has the measurements.
 
+import { presentMs } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
 import { sliceBytes } from './pending-batch.ts'
 
@@ -28,9 +29,6 @@ const factor = 0.8
  * commits less waits.
  */
 const floodMs = 4_000
-
-/** How long an organisation that is no flood counts as present, milliseconds. Exporters send more often. */
-const presentMs = 10_000
 
 /** Floods together may always commit this share of what arrives. */
 const leastShareOfAll = 0.3

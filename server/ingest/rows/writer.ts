@@ -360,7 +360,7 @@ export class IngestWriter {
   async #insertAll(group: readonly RowSlice[]): Promise<void> {
     const isAlone = this.#committing.size <= 1
     const tenantIds = new Set(group.map(({ place }) => place.tenantId))
-    const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isFlood(tenantId))
+    const isYielding = [...tenantIds].every((tenantId) => this.#commitShares.isLimited(tenantId))
     const commit = { isYielding, tenantIds }
     const inserts = [...columnsOf].flatMap(([table, columns]) => {
       const rows = group.flatMap(({ encoded }) =>
