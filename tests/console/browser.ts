@@ -126,6 +126,13 @@ export async function openBrowser(path = browserPaths[0]): Promise<Browser> {
   })
 }
 
+/** As in Cumulative Layout Shift. */
+interface LayoutShift {
+  readonly score: number
+  /** The elements, each with its place before and after, in CSS pixels. */
+  readonly moved: readonly string[]
+}
+
 export interface Visitor {
   readonly page: Page
   readonly context: BrowserContext
@@ -136,8 +143,8 @@ export interface Visitor {
    * wide page in both colour schemes.
    */
   shoot(name: string): Promise<void>
-  /** Returns how much of the page has moved without an input: the score of Cumulative Layout Shift. */
-  layoutShift(): Promise<number>
+  /** Returns what has moved since the page was loaded, without an input: none on a good page. */
+  layoutShifts(): Promise<readonly LayoutShift[]>
   /** Fails where axe finds a violation of WCAG 2.2 AA. */
   checkAccess(): Promise<void>
   /** Fails where anything was logged as an error, or loaded from another origin. */
@@ -200,6 +207,19 @@ const findViolations = `axe
     violations.map(({ help, id, nodes }) =>
       id + ': ' + help + nodes.map((one) => '\\n  ' + one.html).join('')))`
 
+/** Runs in the page. The observer is called only where there are shifts, which two frames show. */
+const findLayoutShifts = `new Promise((resolve) => {
+  const at = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ')
+  const movedOf = ({ node, previousRect, currentRect }) =>
+    (node?.outerHTML ?? node?.textContent ?? 'removed').slice(0, 120) +
+    ' from ' + at(previousRect) + ' to ' + at(currentRect)
+  new PerformanceObserver((list) => {
+    const shifts = list.getEntries().filter((entry) => !entry.hadRecentInput)
+    resolve(shifts.map(({ sources, value }) => ({ score: value, moved: sources.map(movedOf) })))
+  }).observe({ type: 'layout-shift', buffered: true })
+  requestAnimationFrame(() => requestAnimationFrame(() => resolve([])))
+})`
+
 /**
  * axe itself, without the package for Playwright: that one loads axe again for every check and joins what it
  * found in frames, which takes three times as long. The pages have no frames.
@@ -257,15 +277,9 @@ export async function visit(
       }
       await show(before)
     },
-    async layoutShift() {
-      const sum: unknown = await page.evaluate(`new Promise((resolve) => {
-        new PerformanceObserver((list) => {
-          const moves = list.getEntries().filter((entry) => !entry.hadRecentInput)
-          resolve(moves.reduce((score, entry) => score + entry.value, 0))
-        }).observe({ type: 'layout-shift', buffered: true })
-        requestAnimationFrame(() => requestAnimationFrame(() => resolve(0)))
-      })`)
-      return Number(sum)
+    async layoutShifts() {
+      const shifts: unknown = await page.evaluate(findLayoutShifts)
+      return shifts as readonly LayoutShift[]
     },
     async checkAccess() {
       // While a button loads, or an amount is counted again, its text has too little contrast.

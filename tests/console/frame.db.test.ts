@@ -202,15 +202,15 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
       await visitor.look(view)
       await page.goto(`${service.address}${addressOf(page, pageCase)}`)
       await page.locator('#page').getByText(pageCase.loaded).first().waitFor()
-      assert.equal(await visitor.layoutShift(), 0, `${name} moves, loaded, ${view.width} wide`)
+      assert.deepEqual(await visitor.layoutShifts(), [], `${name} moves, loaded, ${view.width} wide`)
     }
     const open = async () => {
       await visitor.look(narrow)
-      const before = await visitor.layoutShift()
+      const before = await visitor.layoutShifts()
       await follow(page, addressOf(page, pageCase))
       const shown = page.locator('#page').getByText(pageCase.loaded)
       await shown.and(page.locator(':not([data-old])')).first().waitFor()
-      assert.equal(await visitor.layoutShift(), before, `${name} moves, opened`)
+      assert.deepEqual(await visitor.layoutShifts(), before, `${name} moves, opened`)
     }
     if (isUnlike(pageCase)) {
       await load(wide)
@@ -257,7 +257,7 @@ describe('the frame of the console', { skip: !hasChromium }, () => {
         if (isLoaded) await page.goto(`${service.address}${addressOf(page, pageCase)}`)
         else await follow(page, addressOf(page, pageCase))
         await shown(pageCase).and(page.locator(':not([data-old])')).first().waitFor()
-        if (isLoaded) assert.equal(await visitor.layoutShift(), 0, `${name} moves, ${state}`)
+        if (isLoaded) assert.deepEqual(await visitor.layoutShifts(), [], `${name} moves, ${state}`)
         // It is as wide as the window also with what it shows.
         await visitor.look(view)
         if (isChecked(pageCase) && view === (await checkedLook(pageCase))) await visitor.checkAccess()
