@@ -55,7 +55,7 @@ const isOfOne = (file: string) =>
     file,
   ) ||
   /^server\/(?:backup\/backups|worker\/periodic)\./.test(file) ||
-  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:rows\/writer|hostile|slow)[^/]*))\b/.test(
+  /^(?:console|server\/(?:telemetry|query|detection\/incidents|ingest\/(?:rows\/writer|hostile)[^/]*))\b/.test(
     file,
   )
 const needsServer = (file: string) => /\/(?:postgres-plane|race)\.ts'$/m.test(sourceOf(file))

@@ -15,6 +15,7 @@ import { ConsolePages } from '../http/console/console-pages.ts'
 import { byCredential } from '../http/credentials.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
+import type { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { ResponsesInProgress } from '../http/limits/responses-in-progress.ts'
 import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
@@ -32,6 +33,7 @@ export interface HttpNeeds {
   readonly logger: FastifyBaseLogger
   readonly clients: ClientLimits
   readonly turns: LoopTurns
+  readonly refusalPace: RefusalPace
   readonly disk: { readonly withReserve: WithReserve }
   readonly isReady: () => boolean
   readonly onRefusal: OnRefusal
@@ -76,7 +78,7 @@ export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): 
 }
 
 export function wireHttp(needs: HttpNeeds): WiredHttp {
-  const { clients, clock, config, disk, isReady, logger, onRefusal, turns } = needs
+  const { clients, clock, config, disk, isReady, logger, onRefusal, refusalPace, turns } = needs
 
   const answers = new ResponsesInProgress(clock)
   const open = (authenticate: HttpOptions['authenticate'], connections: Connections) =>
@@ -89,6 +91,7 @@ export function wireHttp(needs: HttpNeeds): WiredHttp {
       connections,
       answers,
       turns,
+      refusalPace,
       onRefusal,
     })
   const connections = new Connections(config.connections, addressesOf(config), turns, clock)

@@ -10,6 +10,7 @@ import { LoopTurns } from '../core/turns/loop-turns.ts'
 import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
+import type { RefusalPace } from '../http/limits/refusal-pace.ts'
 import type { OnRefusal } from '../http/refused-request.ts'
 import { BodyBudget } from '../ingest/body-budget.ts'
 import { Decoder } from '../ingest/decoder.ts'
@@ -39,6 +40,7 @@ interface IngestNeeds {
   readonly onLate: IntakeOptions['onLate']
   readonly clients: ClientLimits
   readonly turns: LoopTurns
+  readonly refusalPace: RefusalPace
   readonly headroom: Headroom
   readonly isReady: () => boolean
   readonly onRefusal: OnRefusal
@@ -99,10 +101,12 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   })
   const reads = new ReadTurns(new LoopTurns({ nowMs: elapsedMs, headroom }))
   const shared = { intake, clock, budget, reads, bodyLimitBytes: config.ingestBodyBytes }
-  const { clients, isReady, onRefusal, turns } = needs
+  const { clients, isReady, onRefusal, refusalPace, turns } = needs
   const { grpcPort, host } = config
   const grpc =
-    grpcPort === null ? null : new GrpcIngest({ ...shared, logger, clients, isReady, turns, onRefusal })
+    grpcPort === null
+      ? null
+      : new GrpcIngest({ ...shared, logger, clients, isReady, turns, refusalPace, onRefusal })
   return {
     writer,
     quotas,

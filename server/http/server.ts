@@ -66,6 +66,8 @@ export interface HttpOptions {
   readonly answers?: ResponsesInProgress
   /** Shared by all work on the event loop for organisations. */
   readonly turns?: LoopTurns
+  /** Shared by all protocols; one of its own where absent. */
+  readonly refusalPace?: RefusalPace
   /** Called for every refused request of a known token. */
   readonly onRefusal?: OnRefusal
 }
@@ -144,7 +146,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     // running.
     if (!options.isReady()) reply.header('connection', 'close')
   })
-  paceRefusals(http, options.clock)
+  paceRefusals(http, options.refusalPace ?? new RefusalPace(options.clock))
   reportRefusals(http, options.onRefusal)
   http.setErrorHandler((error, request, reply) => sendError(error, request, reply))
   let allowedMethods: ReturnType<typeof methodFinder> | null = null
@@ -159,8 +161,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
 }
 
 /** Delays refusals by a limit, before the error handler of the route sends them. */
-function paceRefusals(http: FastifyInstance, clock: Clock): void {
-  const pace = new RefusalPace(clock)
+function paceRefusals(http: FastifyInstance, pace: RefusalPace): void {
   http.addHook('onError', async (request, reply, error) => {
     if (request.caller === null || knownError(error).status !== 429) return
     await pace.turnOf(request.caller.tenantId, goneSignal(request, reply))

@@ -24,6 +24,7 @@ import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
+import type { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { knownError } from '../http/refusal.ts'
 import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-request.ts'
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
@@ -49,6 +50,8 @@ interface GrpcIngestOptions {
   readonly clients: ClientLimits
   /** The turns that HTTP uses too. */
   readonly turns: LoopTurns
+  /** Of refusals by a limit, HTTP's too. */
+  readonly refusalPace: RefusalPace
   /** False while starting or draining. */
   readonly isReady: () => boolean
   /** Called for every refused call of a known token. */
@@ -155,6 +158,9 @@ export class GrpcIngest {
       this.#report(known instanceof EndedToken ? known.sender : sender, known, headers)
       if (known.status === 401 || known.code === 'too_many_requests') this.#sessions.strike(session)
       if (known.code === 'internal') this.#options.logger.error({ err: error }, 'an export failed')
+      if (sender !== null && known.status === 429) {
+        await this.#options.refusalPace.turnOf(sender.tenantId, closedSignal(stream))
+      }
       respondOnce(stream, refusalHeaders(known))
     } finally {
       this.#sessions.callEnds(session)
@@ -274,6 +280,14 @@ function refusalHeaders(refusal: AppError) {
 /** Percent-encodes the sentence, as gRPC over HTTP/2 requires. */
 function statusHeaders(status: string, sentence: string) {
   return { 'grpc-status': status, 'grpc-message': encodeURI(sentence.toWellFormed()) }
+}
+
+/** Aborts when the stream closes. */
+function closedSignal(stream: ServerHttp2Stream): AbortSignal {
+  const gone = new AbortController()
+  if (isOver(stream)) gone.abort()
+  stream.once('close', () => gone.abort())
+  return gone.signal
 }
 
 /** A stream that its client has reset is closed, and destroyed only once what it sent has been read. */

@@ -1,15 +1,19 @@
-// Senders on real sockets that stop in the middle of a body, with a manual clock: each is refused as its
-// protocol says, and the memory of its body is freed.
+// Senders on real sockets, with a manual clock. One that stops in the middle of a body is refused as its
+// protocol says, and the memory of its body is freed. One that repeats refused calls at once gets further
+// refusals later.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
 import { connect } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
+import { GrpcClient } from '../../tests/scenario/grpc-client.ts'
+import { waitFor } from '../../tests/wait-for.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
+import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { elapsedMs } from '../core/clock.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -18,6 +22,7 @@ import { ThreadTurns } from '../core/turns/thread-turns.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { ClientLimits } from '../http/client-limits.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
+import { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { createHttp } from '../http/server.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { MemoryPlacementLocks } from '../telemetry/placement-locks.ts'
@@ -32,8 +37,7 @@ import { IngestWriter } from './rows/writer.ts'
 
 const clock = new ManualClock(1_767_600_000_000)
 const budget = new BodyBudget(64 * 1024 * 1024, clock)
-const caller: Caller = {
-  tenantId: 'acme',
+const caller: Omit<Caller, 'tenantId'> = {
   placement: 1,
   organisationName: 'Acme',
   role: 'ingest',
@@ -62,16 +66,24 @@ before(async () => {
     writer,
     turns,
     decoder: new Decoder({ loop: turns, thread: new ThreadTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
-    quota: { admit: () => assert.fail('a body that was never whole was admitted') },
+    quota: {
+      admit(tenantId) {
+        assert.match(tenantId, /^over-quota/, 'a body that was never whole was admitted')
+        throw new AppError('quota_exceeded', { retryAfterSeconds: 60 })
+      },
+    },
     lateSelections: () => [],
     onLate: () => {},
     requireRoom: () => {},
     onExport: () => {},
   })
+  const refusalPace = new RefusalPace(clock)
   const front = {
     clock,
     logger: silent,
-    authenticate: byAccessToken(async () => caller),
+    // A secret is the organisation.
+    authenticate: byAccessToken(async (tenantId): Promise<Caller> => ({ ...caller, tenantId })),
+    refusalPace,
     isReady: () => true,
   }
   const shared = { intake, clock, budget, reads: new ReadTurns(turns), bodyLimitBytes: 16 * 1024 * 1024 }
@@ -85,6 +97,7 @@ before(async () => {
     ...shared,
     clients,
     turns,
+    refusalPace,
     logger: silent,
     isReady: front.isReady,
     onRefusal: () => {},
@@ -131,14 +144,16 @@ for (const [path, contentType] of [
   })
 }
 
+const exportOf = (secret: string) => ({
+  ':method': 'POST',
+  ':path': '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  'content-type': 'application/grpc',
+  authorization: `Bearer ${secret}`,
+})
+
 test('gRPC: a message that stops is refused with DEADLINE_EXCEEDED, and its memory is freed', async () => {
   const session = connectHttp2(`http://127.0.0.1:${ports.grpc}`)
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
-    'content-type': 'application/grpc',
-    authorization: 'Bearer x',
-  })
+  const stream = session.request(exportOf('x'))
   stream.on('error', () => {})
   const answered = new Promise<IncomingHttpHeaders>((resolve) => stream.once('response', resolve))
   const piece = Buffer.alloc(3_000_005)
@@ -149,4 +164,58 @@ test('gRPC: a message that stops is refused with DEADLINE_EXCEEDED, and its memo
   assert.equal(headers['grpc-status'], '4')
   assert.equal(budget.reservedBytes, 0)
   session.destroy()
+})
+
+describe('after fifty refusals of an organisation over HTTP and gRPC together', () => {
+  let client: GrpcClient
+  before(() => {
+    client = new GrpcClient(`127.0.0.1:${ports.grpc}`)
+  })
+  after(() => client.close())
+  const overGrpc = async (tenantId: string) =>
+    (await client.export('logs', new Uint8Array(), tenantId)).reason
+  const overHttp = async (tenantId: string) => {
+    const headers = { authorization: `Bearer ${tenantId}`, 'content-type': 'application/x-protobuf' }
+    const url = `http://127.0.0.1:${ports.http}/v1/logs`
+    return (await fetch(url, { method: 'POST', headers, body: new Uint8Array() })).status
+  }
+  const untilWaiting = (wanted: number) =>
+    waitFor(
+      async () => clock.waiting,
+      (waiting) => waiting === wanted,
+    )
+  const refuseFifty = async (tenantId: string) => {
+    for (let i = 0; i < 25; i++) {
+      assert.equal(await overGrpc(tenantId), 'QUOTA_EXCEEDED')
+      assert.equal(await overHttp(tenantId), 429)
+    }
+  }
+
+  test('its next call over gRPC is refused a second later, and nobody else waits', async () => {
+    await refuseFifty('over-quota')
+    const waitingBefore = clock.waiting
+    let isAnswered = false
+    const delayed = overGrpc('over-quota').finally(() => {
+      isAnswered = true
+    })
+    await untilWaiting(waitingBefore + 1)
+    await refuseFifty('over-quota-too')
+    await clock.advance(999)
+    assert.equal(await overGrpc('over-quota-too'), 'QUOTA_EXCEEDED')
+    assert.equal(isAnswered, false)
+    await clock.advance(1)
+    assert.equal(await delayed, 'QUOTA_EXCEEDED')
+  })
+
+  test('a delayed refusal ends when its client disconnects', async () => {
+    await refuseFifty('over-quota-and-gone')
+    const waitingBefore = clock.waiting
+    const session = connectHttp2(`http://127.0.0.1:${ports.grpc}`)
+    const stream = session.request(exportOf('over-quota-and-gone'))
+    stream.on('error', () => {})
+    stream.end(Buffer.alloc(5))
+    await untilWaiting(waitingBefore + 1)
+    session.destroy()
+    await untilWaiting(waitingBefore)
+  })
 })

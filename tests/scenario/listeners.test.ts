@@ -10,6 +10,7 @@ import { LoopTurns } from '../../server/core/turns/loop-turns.ts'
 import { byAccessToken } from '../../server/http/authentication.ts'
 import { ClientLimits } from '../../server/http/client-limits.ts'
 import { ClientAddresses } from '../../server/http/limits/client-address.ts'
+import { RefusalPace } from '../../server/http/limits/refusal-pace.ts'
 import { silent } from '../fixtures.ts'
 import { encodeProto } from '../otlp/otlp-messages.ts'
 import { GrpcClient } from './grpc-client.ts'
@@ -70,7 +71,8 @@ describe('the admin listener', () => {
     })
     const disk: HttpNeeds['disk'] = { withReserve: (work) => work() }
     const turns = new LoopTurns({ nowMs: elapsedMs })
-    const needs = { config, clients, turns, disk, clock: systemClock, logger: silent }
+    const refusalPace = new RefusalPace(systemClock)
+    const needs = { config, clients, turns, refusalPace, disk, clock: systemClock, logger: silent }
     const front = wireHttp({ ...needs, isReady: () => true, onRefusal: () => {} })
     await assert.rejects(
       front.listen(),
