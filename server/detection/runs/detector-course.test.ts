@@ -205,3 +205,17 @@ test('a detector that does not run any more is dropped', async () => {
   courses.forgetUnused(noonMs + 2 * 86_400_000)
   assert.equal(evaluations.size, 0)
 })
+
+test('a run that fails leaves no course that nobody continues', async () => {
+  const source = new Growing()
+  const evaluations = new EvaluationsHere()
+  const courses = new DetectorCourses(evaluations)
+  source.onRead = () => {
+    if (source.reads.length > 1 && evaluations.size > 0) throw new Error('The engine is gone')
+  }
+  await assert.rejects(judge(courses, runAt(source, 0)), /The engine is gone/)
+  assert.equal(evaluations.size, 0)
+  source.onRead = null
+  assert.equal((await judge(courses, runAt(source, 5))).groups.length, 1)
+  assert.equal(evaluations.size, 1)
+})

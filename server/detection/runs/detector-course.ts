@@ -169,6 +169,17 @@ export class DetectorCourses {
   }
 
   async #judgeFrom(prepared: PreparedRun, last: SeriesSet): Promise<JudgedRun> {
+    try {
+      return await this.#judgeParts(prepared, last)
+    } catch (err) {
+      const { course, run } = prepared
+      // Nobody would continue it, so it would take memory from others.
+      if (this.#courses.get(run.detectorId)?.name !== course.name) this.#evaluations.end(course.name)
+      throw err
+    }
+  }
+
+  async #judgeParts(prepared: PreparedRun, last: SeriesSet): Promise<JudgedRun> {
     const going = new CourseInProgress(this.#evaluations, prepared)
     const { plan, run } = prepared
     const members = going.membersOf(last)

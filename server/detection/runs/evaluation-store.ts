@@ -1,15 +1,16 @@
 // The courses from which runs continue, one per series, in the memory of one thread only. They are learnt
 // from telemetry, so an erasure drops all of the organisation (`forget`), and their number is bounded by the
-// bytes they take. A missing course is no error: the caller reads the past again.
+// bytes they take (kept-courses.ts). A missing course is no error: the caller reads the past again.
 //
 // Buckets that may still change, because telemetry arrives late, are evaluated on a copy of the course, which
 // is then dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
-import { copyState, stateBytes } from '../methods/copy-state.ts'
+import { copyState } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { peersOf } from './evaluate.ts'
+import { KeptCourses } from './kept-courses.ts'
 import { type JudgedWindow, SeriesCourse, type SeriesFeedback } from './series-course.ts'
 
 /** The next buckets of one series. */
@@ -47,31 +48,11 @@ export interface EvaluationTask {
 /** In the order of the members of a task; null where a course is missing and must begin again. */
 export type EvaluationResult = readonly JudgedWindow[] | null
 
-/** About a thousand series of minutes with the most expensive method. */
-const usualBytesMax = 384 * 1024 * 1024
-/** A series counts as unused if the others were used this many times since, on average. */
-const longUnused = 4
-/** Sizes grow slowly, so they are measured only once in this many tasks. */
-const measuredEvery = 64
-
-interface Kept {
-  readonly tenantId: string
-  readonly course: string
-  readonly series: SeriesCourse
-  bytes: number
-  tasks: number
-  /** Number of the last task, of all of the store. */
-  lastTask: number
-}
-
 export class EvaluationStore {
-  private readonly bytesMax: number
-  private readonly kept = new Map<string, Kept>()
-  private bytes = 0
-  private tasks = 0
+  private readonly kept: KeptCourses
 
-  constructor(bytesMax = usualBytesMax) {
-    this.bytesMax = bytesMax
+  constructor(bytesMax?: number) {
+    this.kept = new KeptCourses(bytesMax)
   }
 
   /** How many series it keeps. */
@@ -81,6 +62,14 @@ export class EvaluationStore {
 
   /** Evaluates a task. The columns of the result are valid until the next task of the same series. */
   evaluate(task: EvaluationTask): EvaluationResult {
+    const result = this.evaluateKept(task)
+    if (result !== null) {
+      for (const member of task.members) this.kept.used(keyOf(task, member), task.reportBuckets > 0)
+    }
+    return result
+  }
+
+  private evaluateKept(task: EvaluationTask): EvaluationResult {
     const courses: SeriesCourse[] = []
     for (const member of task.members) {
       const course = task.isStart ? this.start(task, member) : this.find(task, member)
@@ -89,9 +78,8 @@ export class EvaluationStore {
     }
     const settled = task.members.map(({ piece }) => firstBuckets(piece, task.settledUntilNs))
     this.advance(task, courses, settled)
-    for (const member of task.members) this.measure(keyOf(task, member))
-    const rest = task.members.map(({ piece }, i) => without(piece, settled[i]?.values.length ?? 0))
     if (task.reportBuckets === 0) return []
+    const rest = task.members.map(({ piece }, i) => without(piece, settled[i]?.values.length ?? 0))
     const isAllSettled = rest.every(({ values }) => values.length === 0)
     const shown = isAllSettled ? courses : courses.map(copyState)
     if (!isAllSettled) this.advance(task, shown, rest)
@@ -100,32 +88,28 @@ export class EvaluationStore {
 
   /** Drops everything of an organisation. */
   forget(tenantId: string): void {
-    for (const [key, kept] of this.kept) if (kept.tenantId === tenantId) this.drop(key, kept)
+    this.kept.dropOf(tenantId)
   }
 
   /** Drops the series of one course. */
   end(course: string): void {
-    for (const [key, kept] of this.kept) if (kept.course === course) this.drop(key, kept)
+    this.kept.dropCourse(course)
   }
 
   private start(task: EvaluationTask, member: EvaluationMember): SeriesCourse {
     const { choice, course, keptBuckets, tenantId } = task
-    const key = keyOf(task, member)
-    const before = this.kept.get(key)
-    if (before !== undefined) this.drop(key, before)
     const { feedback, piece } = member
     const series = new SeriesCourse({ choice, stepMinutes: piece.stepMinutes, feedback, keptBuckets })
-    this.kept.set(key, { tenantId, course, series, bytes: 0, tasks: 0, lastTask: 0 })
+    this.kept.begin(keyOf(task, member), { tenantId, course, series })
     return series
   }
 
   private find(task: EvaluationTask, member: EvaluationMember): SeriesCourse | null {
     const key = keyOf(task, member)
-    const found = this.kept.get(key)
-    if (found === undefined) return null
-    if (isSameFeedback(found.series.feedback, member.feedback) && found.series.endNs === member.piece.startNs)
-      return found.series
-    this.drop(key, found)
+    const found = this.kept.find(key)
+    if (found === null) return null
+    if (isSameFeedback(found.feedback, member.feedback) && found.endNs === member.piece.startNs) return found
+    this.kept.drop(key)
     return null
   }
 
@@ -150,36 +134,6 @@ export class EvaluationStore {
       choice,
     )
     return courses.map((course, i) => course.newestBuckets(reportBuckets, spanBuckets, peers[i]))
-  }
-
-  /**
-   * Measures the size of a series. Where all together are too large, drops those that were unused for long,
-   * or else this one. Detectors take turns, so dropping those that wait for theirs would drop all.
-   */
-  private measure(key: string): void {
-    const kept = this.kept.get(key)
-    if (kept === undefined) return
-    kept.lastTask = ++this.tasks
-    // The one that was used longest ago is the first in the order of the map.
-    this.kept.delete(key)
-    this.kept.set(key, kept)
-    if (kept.tasks++ % measuredEvery !== 0) return
-    const bytes = stateBytes(kept.series)
-    this.bytes += bytes - kept.bytes
-    kept.bytes = bytes
-    while (this.bytes > this.bytesMax) {
-      const [oldest] = this.kept
-      if (oldest === undefined) return
-      const isForgotten = this.tasks - oldest[1].lastTask > longUnused * this.kept.size
-      if (isForgotten) this.drop(...oldest)
-      else this.drop(key, kept)
-      if (!isForgotten) return
-    }
-  }
-
-  private drop(key: string, kept: Kept): void {
-    this.kept.delete(key)
-    this.bytes -= kept.bytes
   }
 }
 
