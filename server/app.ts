@@ -51,7 +51,6 @@ import { DetectorRunner } from './detection/runs/runner.ts'
 import { createDetectionWorker } from './detection/runs/worker.ts'
 import type { DiskWatch } from './disk/disk-watch.ts'
 import type { ClientLimits } from './http/client-limits.ts'
-import { RefusalPace } from './http/limits/refusal-pace.ts'
 import { ServiceMetrics } from './metrics.ts'
 import { addQueryRoutes } from './query/routes.ts'
 import { openChdb } from './telemetry/chdb.ts'
@@ -231,17 +230,11 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   await backups.settle()
   await deletion.worker.restore()
   let isReady = false
-  const clients = wireClients(stores)
+  const limits = wireClients(stores)
   const headroom = Headroom.ofProcess()
   const turns = new LoopTurns({ nowMs: elapsedMs, headroom })
   const refusals = new RefusalCounts(clock)
-  const serving = {
-    clients,
-    turns,
-    refusalPace: new RefusalPace(clock),
-    onRefusal: refusals.count.bind(refusals),
-    isReady: () => isReady,
-  }
+  const serving = { ...limits, turns, onRefusal: refusals.count.bind(refusals), isReady: () => isReady }
   const ingest = wireIngest({
     ...stores,
     ...serving,

@@ -15,7 +15,7 @@ import { ConsolePages } from '../http/console/console-pages.ts'
 import { byCredential } from '../http/credentials.ts'
 import { ClientAddresses } from '../http/limits/client-address.ts'
 import { Connections } from '../http/limits/connections.ts'
-import type { RefusalPace } from '../http/limits/refusal-pace.ts'
+import { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { ResponsesInProgress } from '../http/limits/responses-in-progress.ts'
 import { addFrontPage } from '../http/pages/front-page.ts'
 import { addHealthRoutes, addMetricsRoute, type HealthSources } from '../http/pages/health.ts'
@@ -63,9 +63,14 @@ interface ClientNeeds {
   readonly sessions: SessionStore
 }
 
-/** Limits of clients without a valid token, for HTTP and gRPC together. */
-export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): ClientLimits {
-  return new ClientLimits({
+/** Limits of clients for HTTP and gRPC together: of those without a valid token, and of repeated refusals. */
+export function wireClients({
+  config,
+  clock,
+  tenancy,
+  sessions,
+}: ClientNeeds): Pick<HttpNeeds, 'clients' | 'refusalPace'> {
+  const clients = new ClientLimits({
     clock,
     addresses: addressesOf(config),
     authenticate: byCredential({
@@ -75,6 +80,7 @@ export function wireClients({ config, clock, tenancy, sessions }: ClientNeeds): 
       ofSignInCode: (code) => sessions.findCallerOfCode(code),
     }),
   })
+  return { clients, refusalPace: new RefusalPace(clock) }
 }
 
 export function wireHttp(needs: HttpNeeds): WiredHttp {

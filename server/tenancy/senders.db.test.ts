@@ -36,7 +36,7 @@ before(async () => {
       clock,
       tenancy: store,
       sessions: new SessionStore(control, clock),
-    }),
+    }).clients,
     isReady: () => true,
   })
   addTenancyRoutes(http, store, clock)
