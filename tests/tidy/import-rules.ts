@@ -49,6 +49,7 @@ const sourcesMax = 25
 /** Files beside production code that only tests and benchmarks use. */
 export const testSupport: readonly string[] = [
   'server/core/actor-fixture.ts',
+  'server/core/formatter-count-fixture.ts',
   'server/core/manual-clock.ts',
   'server/demo/otlp-reference.ts',
   'server/deletion/deletion-fixture.ts',

@@ -2,6 +2,7 @@
 // the local day against UTC, so the time zone database is asked for the offset once per hour of UTC: offsets
 // change only at full hours.
 
+import { offsetReader } from '../../core/zone-offsets.ts'
 import type { Series } from './series.ts'
 import { bucketStartNs } from './series.ts'
 
@@ -24,7 +25,7 @@ export function localClock(
   timezone: string,
 ): (i: number) => LocalTime {
   const startMinute = Number(bucketStartNs(series, 0) / nsPerMinute)
-  const offsetAt = timezone === 'UTC' ? () => 0 : offsetReader(timezone)
+  const offsetAt = timezone === 'UTC' ? () => 0 : hourlyOffset(timezone)
   return (i) => {
     const minute = startMinute + i * series.stepMinutes
     const local = minute + offsetAt(minute)
@@ -44,7 +45,7 @@ export function clockChanges(
 ): number[] {
   if (timezone === 'UTC') return []
   const startMinute = Number(bucketStartNs(series, 0) / nsPerMinute)
-  const offsetAt = offsetReader(timezone)
+  const offsetAt = hourlyOffset(timezone)
   const offsetOf = (i: number) => offsetAt(startMinute + i * series.stepMinutes)
   const day = Math.max(1, Math.floor(minutesPerDay / series.stepMinutes))
   const changes: number[] = []
@@ -62,32 +63,18 @@ export function clockChanges(
   return changes
 }
 
-function offsetReader(timezone: string): (minute: number) => number {
-  const format = new Intl.DateTimeFormat('en-GB', {
-    timeZone: timezone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-  })
+function hourlyOffset(timezone: string): (minute: number) => number {
+  const offsetMsAt = offsetReader(timezone)
   let hour = Number.NaN
   let offset = 0
   return (minute) => {
     const asked = Math.floor(minute / 60)
     if (asked !== hour) {
       hour = asked
-      offset = localMinute(format, asked * 60) - asked * 60
+      offset = Math.floor(offsetMsAt(asked * 3_600_000) / 60_000)
     }
     return offset
   }
-}
-
-function localMinute(format: Intl.DateTimeFormat, minute: number): number {
-  const parts = format.formatToParts(new Date(minute * 60_000))
-  const part = (type: string) => Number(parts.find((each) => each.type === type)?.value)
-  return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute')) / 60_000
 }
 
 function remainder(value: number, of: number): number {
