@@ -61,8 +61,8 @@ interface KnownRange {
 }
 
 /**
- * The recorded anomalies in the windows of these runs of one organisation, by detector; at most `idsMax`
- * runs.
+ * The recorded anomalies that `reconcile` needs for these runs of one organisation, by detector and in any
+ * order; at most `idsMax` runs.
  */
 export async function recordedAnomalies(
   trx: ControlTransaction,
@@ -70,27 +70,29 @@ export async function recordedAnomalies(
 ): Promise<Map<string, RecordedAnomaly[]>> {
   const windows = new Map(
     runs.flatMap(({ detector, found }) =>
-      found === null ? [] : [[detector.id, { detector, startNs: found.window.startNs }] as const],
+      found === null ? [] : [[detector.id, { detector, startNs: comparedFromNs(found) }] as const],
     ),
   )
   const [first] = windows.values()
   if (first === undefined) return new Map()
-  let { startNs } = first
-  for (const window of windows.values()) if (window.startNs < startNs) startNs = window.startNs
+  const startNs = earliestOf([...windows.values()].map((window) => window.startNs))
   const rows = await trx
     .selectFrom('anomalies')
     .select(['id', 'detector_id', 'group_key', 'metric_key', 'started_at_ns', 'seen_until_ns', 'ended_at_ns'])
     .where(ofDetectors(trx, first.detector.tenantId, [...windows.keys()]))
     .where((where) =>
-      where.or([where('ended_at_ns', 'is', null), where(ns('seen_until_ns'), '>', bound(startNs))]),
+      where.or([
+        where('ended_at_ns', 'is', null),
+        ...(startNs === null ? [] : [where(ns('seen_until_ns'), '>', bound(startNs))]),
+      ]),
     )
-    .orderBy(ns('started_at_ns'))
     .execute()
   const recorded = rows.flatMap((row) => {
     const window = windows.get(row.detector_id)
     const isOpen = row.ended_at_ns === null
     const seenUntilNs = BigInt(row.seen_until_ns)
-    if (window === undefined || !(isOpen || seenUntilNs > window.startNs)) return []
+    const isCompared = window?.startNs != null && seenUntilNs > window.startNs
+    if (window === undefined || !(isOpen || isCompared)) return []
     // The detector no longer watches this metric, so nothing can be found again: the group key is
     // changed to match no series.
     const isWatched = row.metric_key === window.detector.definition.metric_key
@@ -99,6 +101,21 @@ export async function recordedAnomalies(
     return [{ detectorId, id, groupKey, startedNs: BigInt(row.started_at_ns), seenUntilNs, isOpen }]
   })
   return Map.groupBy(recorded, ({ detectorId }) => detectorId)
+}
+
+/**
+ * From when on recorded anomalies that have ended may share time with a finding of a run; null where none
+ * may. Earlier ones are not read: a detector has a thousand.
+ */
+export function comparedFromNs({ findings, window }: Pick<RunFound, 'findings' | 'window'>): Ns | null {
+  const firstNs = earliestOf(findings.map(({ startedNs }) => startedNs))
+  return firstNs === null || firstNs > window.startNs ? firstNs : window.startNs
+}
+
+function earliestOf(all: readonly (Ns | null)[]): Ns | null {
+  let earliest: Ns | null = null
+  for (const each of all) if (each !== null && (earliest === null || each < earliest)) earliest = each
+  return earliest
 }
 
 /** Digits of the largest instant. */

@@ -141,3 +141,63 @@ test('whatever was found, finding it again changes only what is open', () => {
     }),
   )
 })
+
+/** The recorded anomaly of a finding by comparing it with each. */
+function sameByComparingAll(all: readonly RecordedAnomaly[], { groupKey, seenUntilNs, startedNs }: Finding) {
+  const same = all
+    .toSorted((a, b) => Number(a.startedNs - b.startedNs))
+    .filter((one) => one.groupKey === groupKey && one.startedNs < seenUntilNs && startedNs < one.seenUntilNs)
+  return same.find(({ isOpen }) => isOpen) ?? same.at(-1)
+}
+
+test('whatever is recorded, a finding is the first open anomaly that shares its time, or else the last one', () => {
+  const span = fc.record({
+    from: fc.integer({ min: 0, max: 60 }),
+    length: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 60 })),
+    isOpen: fc.oneof(fc.constant(false), fc.constant(false), fc.boolean()),
+    groupKey: fc.constantFrom('a', 'b'),
+  })
+  const spans = fc.array(span, { maxLength: 30 })
+  const run = { ...first, isTruncated: false, judgedUntilNs: 0n }
+  fc.assert(
+    fc.property(spans, span, (all, { from, length, ...more }) => {
+      const before = all.map(({ from, length, ...rest }, i) => recorded(String(i), from, from + length, rest))
+      const found = finding(from, from + length, more)
+      const target = sameByComparingAll(before, found)
+      const { close, create, update } = reconcile(before, [found], run)
+      const continues = more.isOpen || found.seenUntilNs > (target?.seenUntilNs ?? 0n)
+      const isUpdated = target !== undefined && (target.isOpen || continues)
+      assert.deepEqual(update, isUpdated ? [{ id: target.id, finding: found }] : [])
+      if (target !== undefined) assert.deepEqual(create, [])
+      const openIds = before.filter(({ id, isOpen }) => isOpen && id !== target?.id).map(({ id }) => id)
+      assert.deepEqual(close, openIds)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('a thousand findings are not each compared with every recorded anomaly', () => {
+  let reads = 0
+  const counted = (id: string, from: number, to: number, more: Partial<RecordedAnomaly>) => {
+    const anomaly = recorded(id, from, to, more)
+    return new Proxy(anomaly, {
+      get(target, name, receiver) {
+        reads++
+        return Reflect.get(target, name, receiver)
+      },
+    })
+  }
+  const count = 1000
+  const starts = Array.from({ length: count }, (_, i) => 10 * i + 100)
+  for (const isOpen of [false, true]) {
+    reads = 0
+    const before = [
+      counted('other', 0, 50, { isOpen: false }),
+      ...starts.map((start, i) => counted(String(i), start, start + 5, { isOpen })),
+    ]
+    const found = starts.map((start) => finding(start, start + 5))
+    const { update } = reconcile(before, found, first)
+    assert.equal(update.length, isOpen ? count : 0)
+    assert(reads < 100 * count, `${reads} reads`)
+  }
+})

@@ -8,6 +8,7 @@
 // the past that was not reported at its time; recording it later would only exceed the alarm budget.
 
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
+import { partitionPoint } from '../../core/partition-point.ts'
 import type { Finding } from './findings.ts'
 
 /** Telemetry that is late by up to this much still raises an alarm about its own time. */
@@ -39,20 +40,25 @@ interface AnomalyChanges {
 }
 
 /**
- * `recorded`: every anomaly of this detector and metric that is open or was last seen
- * inside the time of the run.
+ * `recorded`: every anomaly of this detector and metric that is open, or was last seen inside the time of the
+ * run and after the start of some finding; in any order.
  */
 export function reconcile(
   recorded: readonly RecordedAnomaly[],
   findings: readonly Finding[],
   run: RunWindow,
 ): AnomalyChanges {
+  const bySeries = new Map(
+    [...Map.groupBy(recorded, ({ groupKey }) => groupKey)].map(([key, all]) => [
+      key,
+      new RecordedSeries(all),
+    ]),
+  )
   const create: Finding[] = []
   const update = new Map<string, Finding>()
   const confirmed = new Set<string>()
   for (const finding of findings) {
-    const same = recorded.filter((anomaly) => isSame(anomaly, finding))
-    const target = same.find(({ isOpen }) => isOpen) ?? same.at(-1)
+    const target = bySeries.get(finding.groupKey)?.sameAs(finding)
     if (target === undefined) {
       if (isNew(finding, run)) create.push(finding)
       continue
@@ -71,12 +77,59 @@ export function reconcile(
   }
 }
 
-function isSame(anomaly: RecordedAnomaly, finding: Finding): boolean {
-  return (
-    anomaly.groupKey === finding.groupKey &&
-    anomaly.startedNs < finding.seenUntilNs &&
-    finding.startedNs < anomaly.seenUntilNs
-  )
+/**
+ * The recorded anomalies of one series. A run may have a thousand findings and as many recorded anomalies, so
+ * one is found without comparing all.
+ */
+class RecordedSeries {
+  /** By start. */
+  readonly #all: readonly RecordedAnomaly[]
+  readonly #open: readonly RecordedAnomaly[]
+  /** For each open one, the latest end of it and of those before it. */
+  readonly #openUntil: readonly Ns[]
+  /** For each, the position of the last one before it that ends later; -1 where none does. */
+  readonly #endsLater: readonly number[]
+
+  constructor(recorded: readonly RecordedAnomaly[]) {
+    this.#all = recorded.toSorted(byStart)
+    this.#open = this.#all.filter(({ isOpen }) => isOpen)
+    let untilNs: Ns | null = null
+    this.#openUntil = this.#open.map(({ seenUntilNs }) => {
+      untilNs = untilNs === null || seenUntilNs > untilNs ? seenUntilNs : untilNs
+      return untilNs
+    })
+    const endsLater: number[] = []
+    for (const [i, { seenUntilNs }] of this.#all.entries()) {
+      endsLater.push(this.#lastFrom(i - 1, seenUntilNs, endsLater))
+    }
+    this.#endsLater = endsLater
+  }
+
+  /** The first open anomaly that shares time with the finding; otherwise the last of all that do. */
+  sameAs({
+    seenUntilNs,
+    startedNs,
+  }: Pick<Finding, 'startedNs' | 'seenUntilNs'>): RecordedAnomaly | undefined {
+    const first = partitionPoint(this.#open.length, (i) => (this.#openUntil[i] ?? startedNs) > startedNs)
+    const open = this.#open[first]
+    if (open !== undefined && open.startedNs < seenUntilNs) return open
+    const after = partitionPoint(
+      this.#all.length,
+      (i) => (this.#all[i]?.startedNs ?? seenUntilNs) >= seenUntilNs,
+    )
+    return this.#all[this.#lastFrom(after - 1, startedNs, this.#endsLater)]
+  }
+
+  /** The last position up to `from` whose anomaly ends after an instant; -1 where none does. */
+  #lastFrom(from: number, instantNs: Ns, endsLater: readonly number[]): number {
+    let i = from
+    while (i >= 0 && (this.#all[i]?.seenUntilNs ?? instantNs) <= instantNs) i = endsLater[i] ?? -1
+    return i
+  }
+}
+
+function byStart(a: RecordedAnomaly, b: RecordedAnomaly): number {
+  return a.startedNs < b.startedNs ? -1 : a.startedNs > b.startedNs ? 1 : 0
 }
 
 function isNew(finding: Finding, run: RunWindow): boolean {

@@ -5,12 +5,35 @@
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { reportedMax } from '../alarms/newest-episodes.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
 import { isSameTuning } from './feedback.ts'
 import type { FeedbackStore } from './feedback-store.ts'
 import type { ReadHolds } from './held-anomalies.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
+
+/**
+ * Findings that one transaction records at most, or those of one run. With SQLite a transaction occupies the
+ * event loop, and each new anomaly takes some 50 µs.
+ */
+const findingsAtOnce = reportedMax
+
+/** Divides runs, in order, into those that are recorded in one transaction. */
+export function transactionsOf(runs: readonly RunRecord[]): RunRecord[][] {
+  const parts: RunRecord[][] = []
+  let room = 0
+  for (const run of runs) {
+    const findings = run.found?.findings.length ?? 0
+    if (parts.length === 0 || findings > room) {
+      parts.push([])
+      room = findingsAtOnce
+    }
+    parts.at(-1)?.push(run)
+    room -= findings
+  }
+  return parts
+}
 
 /**
  * Records runs of one organisation, at most `idsMax`, each of another detector. Returns how many were

@@ -4,6 +4,7 @@
 
 import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { newId } from '../../core/ids.ts'
+import { comparedFromNs } from '../anomalies/anomaly-rows.ts'
 import type { Finding } from '../anomalies/findings.ts'
 import { type RecordedAnomaly, type RunWindow, reconcile } from '../anomalies/reconcile.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
@@ -42,8 +43,8 @@ export class ReplayedRuns {
   readonly #options: ReplayOptions
   readonly #courses: DetectorCourses
   readonly #anomalies = new Map<string, ReplayedAnomaly>()
-  /** Those that a later run may still change. */
-  #open: ReplayedAnomaly[] = []
+  /** Those that a later run may still change, by id. */
+  readonly #open = new Map<string, ReplayedAnomaly>()
   #detector: StoredDetector
 
   constructor(options: ReplayOptions) {
@@ -66,7 +67,7 @@ export class ReplayedRuns {
     const source = sourceAt(BigInt(ranAtMs) * nsPerMs)
     const asked = courseRunOf(run, { nowMs: ranAtMs, source, share, mayBeLate: false })
     const judged = await this.#courses.judge(await this.#courses.prepare(asked))
-    const { found, summary } = evaluateRun(run, judged)
+    const { found, summary } = await evaluateRun(run, judged)
     this.#record(found.findings, found.window, ranAtMs)
     this.#detector = { ...detector, lastRunAtMs: ranAtMs, lastStatus: summary.status }
     return { judged, summary, isErased: judged.groups.some(({ series }) => series.unknown.includes(1)) }
@@ -79,11 +80,15 @@ export class ReplayedRuns {
 
   /** Changes the anomalies like `recordFindings` in the store. */
   #record(findings: readonly Finding[], window: RunWindow, ranAtMs: number): void {
-    const recorded = this.#open
-      .filter(({ isOpen, seenUntilNs }) => isOpen || seenUntilNs > window.startNs)
-      .sort((a, b) => (a.startedNs < b.startedNs ? -1 : 1))
+    const open = this.#open
+    const fromNs = comparedFromNs({ findings, window })
+    const recorded: ReplayedAnomaly[] = []
+    for (const anomaly of open.values()) {
+      const { id, isOpen, seenUntilNs } = anomaly
+      if (isOpen || (fromNs !== null && seenUntilNs > fromNs)) recorded.push(anomaly)
+      else if (seenUntilNs <= window.startNs) open.delete(id)
+    }
     const changes = reconcile(recorded, findings, window)
-    const open = new Map(recorded.map((anomaly) => [anomaly.id, anomaly]))
     const keep = (anomaly: ReplayedAnomaly) => {
       open.set(anomaly.id, anomaly)
       this.#anomalies.set(anomaly.id, anomaly)
@@ -100,7 +105,6 @@ export class ReplayedRuns {
       const anomaly = open.get(id)
       if (anomaly !== undefined) keep({ ...anomaly, isOpen: false })
     }
-    this.#open = [...open.values()]
   }
 }
 

@@ -10,6 +10,7 @@
 // of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it
 // judges the same window and more. A detector is run by one caller at a time.
 
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -28,6 +29,7 @@ import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { RunFound, RunRecord } from '../anomalies/anomaly-rows.ts'
 import { idsMax } from '../anomalies/id-list.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
+import { transactionsOf } from '../anomalies/write-runs.ts'
 import { methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 import type { SeriesSource } from './course-run.ts'
@@ -173,8 +175,9 @@ export class DetectorRunner {
   }
 
   /**
-   * Evaluates detectors and records the results in one transaction. Where that fails, each is recorded
-   * separately, so that an error affects only its own detector.
+   * Evaluates detectors and records the results in one transaction, or in several where they have many
+   * findings. Where one fails, each of its runs is recorded separately, so that an error affects only its own
+   * detector.
    */
   async #runSome(detectors: readonly StoredDetector[], batch: ReadBatch): Promise<void> {
     const { store } = this.#options
@@ -195,14 +198,17 @@ export class DetectorRunner {
       const tuning = ready?.run.tuning ?? null
       records.push({ detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
     })
-    try {
-      await store.recordRuns(records)
-    } catch {
-      const byId = new Map(records.map((record) => [record.detector.id, record]))
-      await forEachSeparately(byId.keys(), { failures: batch.failures }, async (id) => {
-        const record = byId.get(id)
-        if (record !== undefined) await store.recordRun(record)
-      })
+    for (const some of transactionsOf(records)) {
+      try {
+        await store.recordRuns(some)
+      } catch {
+        const byId = new Map(some.map((record) => [record.detector.id, record]))
+        await forEachSeparately(byId.keys(), { failures: batch.failures }, async (id) => {
+          const record = byId.get(id)
+          if (record !== undefined) await store.recordRun(record)
+        })
+      }
+      await yieldToOthers()
     }
   }
 
@@ -237,7 +243,7 @@ export class DetectorRunner {
   }: ReadyRun): Promise<{ summary: RunSummary; found: RunFound | null } | AppError> {
     try {
       if (prepared === null) throw error
-      return evaluateRun(run, await this.#courses.judge(prepared, set))
+      return await evaluateRun(run, await this.#courses.judge(prepared, set))
     } catch (err) {
       if (isNoFault(err)) return err
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
