@@ -81,6 +81,8 @@ export type DetectorState =
 export interface Evaluation {
   /** In order of time; only the last one may be open. */
   readonly episodes: readonly Episode[]
+  /** How many episodes were left out (newest-episodes.ts); absent where none was. */
+  readonly leftOut?: number
   readonly state: DetectorState
   /** The scores that decided: a score of 1 and the band are the edges of alarm. NaN in erased buckets. */
   readonly scores: Scores

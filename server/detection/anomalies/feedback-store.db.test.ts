@@ -5,12 +5,13 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
 import type { Anomaly, Detector } from '../../../contract/detection/detectors.ts'
-import type { Mute } from '../../../contract/detection/feedback.ts'
+import { type Mute, weekdays } from '../../../contract/detection/feedback.ts'
 import type { Role } from '../../../contract/role.ts'
 import { readChain } from '../../audit/log.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
+import { countFormatters } from '../../core/formatter-count-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { byAccessToken } from '../../http/authentication.ts'
@@ -477,4 +478,31 @@ test('a mute that ended before the longest window began is forgotten everywhere,
     'nor used',
   )
   assert.equal((await send('DELETE', `/anomalies/mutes/${mute.id}`)).statusCode, 404, 'nor deleted')
+})
+
+test('two hundred mutes in as many time zones are listed with others in between, and without formatters from then on', async () => {
+  const rows = Intl.supportedValuesOf('timeZone')
+    .slice(0, 200)
+    .map((name, i) => {
+      // No other test in this process has asked for this spelling.
+      const weekly = { days: [...weekdays], from: '00:00', until: '00:00', time_zone: name.toLowerCase() }
+      return {
+        ...{ id: `mut_${i}`, tenant_id: 'acme', created_at_ms: noonMs - minuteMs, detector_id: null },
+        ...{ group_key: null, from_ns: null, until_ns: null, weekly: JSON.stringify(weekly), note: null },
+        ...actorValues('created_by', tokenNamed('owner')),
+      }
+    })
+  await fixture.control.insertInto('detector_mutes').values(rows).execute()
+  const page = { limit: 200, beforeId: null, detectorId: undefined, withExpired: false }
+  let turns = 0
+  const other = () => {
+    turns++
+    next = setImmediate(other)
+  }
+  let next = setImmediate(other)
+  const listed = await store.feedback.listMutes('acme', page)
+  clearImmediate(next)
+  assert(listed.length === 200 && listed.every(({ is_active }) => is_active))
+  assert(turns > 3, `${turns} turns`)
+  assert.equal(await countFormatters(() => store.feedback.listMutes('acme', page)), 0)
 })

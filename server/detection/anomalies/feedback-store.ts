@@ -25,6 +25,7 @@ import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { type AnomalySource, fateOf } from './anomaly-fate.ts'
 import { type RaisingDetector, sourceOf } from './anomaly-rows.ts'
@@ -236,14 +237,18 @@ export class FeedbackStore {
     if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
     const rows = await query.orderBy('id', 'desc').execute()
     const nowNs = this.#clock.nowNs()
-    return rows
-      .filter(
-        ({ detector_id }) =>
-          page.detectorId === undefined || (detector_id ?? page.detectorId) === page.detectorId,
-      )
-      .filter((row) => !(page.withExpired ? isForgotten(row, nowNs) : isOver(row, nowNs)))
-      .slice(0, page.limit)
-      .map((row) => this.#onWire(row))
+    const pace = new Pace()
+    const mutes: Mute[] = []
+    for (const row of rows) {
+      if (mutes.length === page.limit) break
+      const isOfDetector =
+        page.detectorId === undefined || (row.detector_id ?? page.detectorId) === page.detectorId
+      if (!isOfDetector || (page.withExpired ? isForgotten(row, nowNs) : isOver(row, nowNs))) continue
+      // The first use of a time zone takes a while.
+      if (pace.isOver()) await pace.turn()
+      mutes.push(this.#onWire(row))
+    }
+    return mutes
   }
 
   async #changed(

@@ -5,15 +5,15 @@
 // verification would count it.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
+import type { Ns } from '../../../contract/values/instant.ts'
 import { type Evaluation, sideOf } from '../alarms/alarm.ts'
 import type { Episode } from '../alarms/episode-tracker.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
-import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { at, bucketStartNs, minuteOf, type Series } from '../scoring/series.ts'
 import { isOfLevel } from './comparison-text.ts'
 import { type ConfirmedAnomaly, noWidening, type Widening } from './feedback.ts'
-import { isMutedThroughout, type MuteRule } from './mute.ts'
+import { type EndedBuckets, type MutedSpans, neverMuted } from './muted-time.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 
 export interface Finding {
@@ -41,7 +41,8 @@ export interface Finding {
   readonly alsoRead: Widening['learntFrom']
 }
 
-interface Evaluated {
+/** An evaluated series, and what its findings depend on beside it. */
+export interface EvaluatedSeries {
   readonly series: Series
   readonly evaluation: Evaluation
   readonly params: MethodParams
@@ -50,20 +51,34 @@ interface Evaluated {
   readonly widening?: Widening | undefined
   /** Those in the time that was learnt from. */
   readonly confirmed?: readonly ConfirmedAnomaly[]
-  readonly mutes?: readonly MuteRule[]
+  readonly muted?: MutedSpans
 }
 
-/** The findings of a series, in order of time. None overlaps another or an unknown bucket. */
-export function findingsOf(evaluated: Evaluated): Finding[] {
+/** The episodes of a series in order of time, divided so that none contains an unknown bucket. */
+export function knownEpisodesOf(evaluated: EvaluatedSeries): readonly Episode[] {
+  const { evaluation, series } = evaluated
+  if (!series.unknown.includes(1)) return evaluation.episodes
+  return evaluation.episodes.flatMap((episode) => divideAtUnknown(episode, evaluated))
+}
+
+/**
+ * The findings of a series, in order of time. None overlaps another or an unknown bucket. `episodes` are
+ * those of {@link knownEpisodesOf} that are reported.
+ */
+export function findingsOf(
+  evaluated: EvaluatedSeries,
+  episodes: readonly Episode[] = knownEpisodesOf(evaluated),
+): Finding[] {
+  if (episodes.length === 0) return []
   const firstNegative = evaluated.series.values.findIndex((value) => value < 0)
   // Only up to the peak: a finding must not depend on later time, or an erasure there
   // would have to change it.
   const isNeverNegative = (episode: Episode) => firstNegative < 0 || firstNegative > episode.peakIndex
   const isLearnt = isBandLearnt(evaluated.params)
-  return evaluated.evaluation.episodes
-    .flatMap((episode) => divideAtUnknown(episode, evaluated))
+  const seasonAt = seasonReader(evaluated)
+  return episodes
     .map((episode) => (isLearnt && isNeverNegative(episode) ? withoutNegativeBand(episode) : episode))
-    .map((episode) => findingOf(episode, evaluated))
+    .map((episode) => findingOf(episode, evaluated, seasonAt(episode.peakIndex)))
 }
 
 /** Whether the band is learnt from the history of the series; otherwise it is configured. */
@@ -83,20 +98,18 @@ function withoutNegativeBand(episode: Episode): Episode {
   return { ...episode, ...band, compared: { ...compared, low: Math.max(0, compared.low) } }
 }
 
-function findingOf(episode: Episode, evaluated: Evaluated): Finding {
-  const { confirmed = [], groupKey, mutes = [], series, subject, widening = noWidening } = evaluated
+function findingOf(episode: Episode, evaluated: EvaluatedSeries, season: PeakSeason): Finding {
+  const { confirmed = [], groupKey, muted = neverMuted, series, subject, widening = noWidening } = evaluated
   const startedNs = bucketStartNs(series, episode.startIndex)
   const confirmedBefore = confirmed.filter((anomaly) => anomaly.startedNs < startedNs)
   const seenUntilNs = bucketStartNs(series, episode.lastIndex + 1)
-  const raisedNs = bucketStartNs(series, episode.openedIndex + 1)
-  const stepNs = BigInt(series.stepMinutes) * nsPerMinute
   const edgeFactor = episode.kind === 'silent' ? 1 : episode.kind === 'low' ? widening.below : widening.above
   return {
     groupKey,
     startedNs,
     seenUntilNs,
-    raisedNs,
-    isMuted: isMutedThroughout(mutes, raisedNs, seenUntilNs, stepNs),
+    raisedNs: bucketStartNs(series, episode.openedIndex + 1),
+    isMuted: muted.hasAll(endedBucketsOf(episode, series)),
     edgeFactor,
     alsoRead: [...widening.learntFrom, ...confirmedBefore.flatMap(({ read }) => read)],
     isOpen: episode.endIndex === null,
@@ -106,24 +119,33 @@ function findingOf(episode: Episode, evaluated: Evaluated): Finding {
     lower: episode.lower,
     upper: episode.upper,
     score: episode.score,
-    reason: reasonFor(episode, { ...subject, ...seasonOf(evaluated, episode), edgeFactor }, series),
+    reason: reasonFor(episode, { ...subject, ...season, edgeFactor }, series),
   }
 }
 
+/** The buckets since the alarm was raised. */
+export function endedBucketsOf({ lastIndex, openedIndex }: Episode, series: Series): EndedBuckets {
+  const endOf = (i: number) => minuteOf(series, i + 1)
+  return { firstEnd: endOf(openedIndex), lastEnd: endOf(lastIndex), stepMinutes: series.stepMinutes }
+}
+
+type PeakSeason = Pick<ReasonSubject, 'isSeasonal' | 'isHoliday'>
+
 /**
- * Whether the expected value depends on the time of the day or week, and whether the peak is on a holiday.
+ * Whether the expected value depends on the time of the day or week, and whether a peak is on a holiday.
  */
-function seasonOf({ params, series }: Evaluated, { peakIndex }: Episode) {
-  if (!('season' in params)) return {}
-  const { day } = localClock(series, params.timezone)(peakIndex)
-  return { isSeasonal: true, isHoliday: holidayTest(params.holidays)(day) }
+function seasonReader({ params, series }: EvaluatedSeries): (peakIndex: number) => PeakSeason {
+  if (!('season' in params)) return () => ({})
+  const localTimeAt = localClock(series, params.timezone)
+  const isHoliday = holidayTest(params.holidays)
+  return (peakIndex) => ({ isSeasonal: true, isHoliday: isHoliday(localTimeAt(peakIndex).day) })
 }
 
 /**
  * The episode itself if none of its buckets is unknown; otherwise one part for each
  * stretch that still violates.
  */
-function divideAtUnknown(episode: Episode, evaluated: Evaluated): Episode[] {
+function divideAtUnknown(episode: Episode, evaluated: EvaluatedSeries): Episode[] {
   const { unknown } = evaluated.series
   if (!unknown.subarray(episode.startIndex, episode.lastIndex + 1).includes(1)) return [episode]
   const stretches: number[][] = []
@@ -139,7 +161,7 @@ function divideAtUnknown(episode: Episode, evaluated: Evaluated): Episode[] {
   return stretches.map((violating) => partOf(episode, violating, evaluated))
 }
 
-function partOf(episode: Episode, violating: readonly number[], evaluated: Evaluated): Episode {
+function partOf(episode: Episode, violating: readonly number[], evaluated: EvaluatedSeries): Episode {
   const first = violating[0] ?? episode.startIndex
   const last = violating.at(-1) ?? first
   const span = {
@@ -152,7 +174,7 @@ function partOf(episode: Episode, violating: readonly number[], evaluated: Evalu
   return { ...episode, ...span, ...peakOf(violating, evaluated) }
 }
 
-function peakOf(violating: readonly number[], evaluated: Evaluated) {
+function peakOf(violating: readonly number[], evaluated: EvaluatedSeries) {
   const { score, expected, lower, upper } = evaluated.evaluation.scores
   const scoreAt = (i: number) => (Number.isNaN(at(score, i)) ? 1 : at(score, i))
   const peakIndex = violating.reduce((worst, i) => (scoreAt(i) > scoreAt(worst) ? i : worst))
@@ -171,7 +193,7 @@ function peakOf(violating: readonly number[], evaluated: Evaluated) {
 }
 
 /** Repeats the decision of the alarm layer for one bucket, from the edges that it returned. */
-function violationAt(evaluated: Evaluated, i: number): Episode['kind'] | null {
+function violationAt(evaluated: EvaluatedSeries, i: number): Episode['kind'] | null {
   const { params, evaluation } = evaluated
   const direction = 'direction' in params ? params.direction : 'both'
   const value = valueAt(evaluated, i)
@@ -182,7 +204,7 @@ function violationAt(evaluated: Evaluated, i: number): Episode['kind'] | null {
   return direction !== 'up' && value < at(lower, i) ? 'low' : null
 }
 
-function valueAt({ series, params }: Evaluated, i: number): number {
+function valueAt({ series, params }: EvaluatedSeries, i: number): number {
   const value = at(series.values, i)
   return Number.isNaN(value) && params.missing === 'zero' ? 0 : value
 }

@@ -5,12 +5,16 @@
 
 import type { ControlTransaction } from '../../control/database.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { reportedMax } from '../alarms/newest-episodes.ts'
 import { isTouched, type RaisingDetector, sortableInstant } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import { ofDetector } from './id-list.ts'
 
-/** Far more than anybody reads; a thousand detectors then have a million, some 600 MB. */
-export const keptMax = 1000
+/**
+ * As many as a run reports, and far more than anybody reads; a thousand detectors then have a million, some
+ * 600 MB.
+ */
+export const keptMax = reportedMax
 
 /**
  * Anomalies beyond the number that a run looks at, from either end: the newest of them are those that a run

@@ -5,10 +5,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CreateMute, type Weekly } from '../../../contract/detection/feedback.ts'
 import { readPart } from '../../core/input/parsed.ts'
-import { isInWeekly, isMutedThroughout, type MuteRule, muteAt, mutesFor, readMute } from './mute.ts'
+import { isInWeekly, type MuteRule, muteAt, mutesFor, readMute } from './mute.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
-const minute = 60_000_000_000n
 
 const mute = (more: Partial<MuteRule> = {}): MuteRule => ({
   id: 'mut_1',
@@ -66,19 +65,6 @@ test('equal times are the whole day, and Monday follows Sunday', () => {
   assert(!isInWeekly(sundays, ns('2026-09-14T00:00:00Z')))
   const night: Weekly = { ...sundays, from: '23:00', until: '01:00' }
   assert(isInWeekly(night, ns('2026-09-14T00:30:00Z')))
-})
-
-test('an episode is muted only where every bucket since its alarm is', () => {
-  const from = ns('2026-09-11T12:10:00Z')
-  const until = ns('2026-09-11T12:20:00Z')
-  assert(isMutedThroughout([mute()], from, until, minute))
-  assert(!isMutedThroughout([mute()], from, ns('2026-09-11T13:01:00Z'), minute))
-  assert(isMutedThroughout([mute()], from, ns('2026-09-11T13:00:00Z'), minute), 'the bucket that ends there')
-  assert(
-    !isMutedThroughout([mute()], ns('2026-09-11T11:30:00Z'), until, minute),
-    'the alarm was raised before the mute',
-  )
-  assert(!isMutedThroughout([], from, until, minute))
 })
 
 test('a mute that could never be active, or in an unknown time zone, is refused', () => {

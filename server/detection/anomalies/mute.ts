@@ -9,6 +9,7 @@ import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { problem } from '../../core/app-error.ts'
 import { isRecord } from '../../core/input/is-record.ts'
 import type { Parsed } from '../../core/input/parsed.ts'
+import { zoneOffsetMs } from '../../core/zone-offsets.ts'
 
 export interface MuteRule {
   readonly id: string
@@ -40,62 +41,42 @@ export function muteAt(mutes: readonly MuteRule[], instantNs: Ns): MuteRule | nu
   )
 }
 
-/** Whether the bucket that ends at `firstEndNs` is muted, and every one after it up to `lastEndNs`. */
-export function isMutedThroughout(
-  mutes: readonly MuteRule[],
-  firstEndNs: Ns,
-  lastEndNs: Ns,
-  stepNs: Ns,
-): boolean {
-  if (muteAt(mutes, firstEndNs - 1n) === null) return false
-  for (let endNs = firstEndNs; endNs <= lastEndNs; endNs += stepNs) {
-    if (muteAt(mutes, endNs - 1n) === null) return false
-  }
-  return true
-}
-
 /**
  * Whether an instant is in the weekly window, in local time. A window across midnight belongs to
  * the day on which it begins.
  */
 export function isInWeekly(weekly: Weekly, instantNs: Ns): boolean {
-  const { day, minute } = localTime(weekly.time_zone, instantNs)
-  const [from, until] = [minuteOfDay(weekly.from), minuteOfDay(weekly.until)]
-  const isOn = (index: number) => weekly.days.some((name) => name === weekdays[(index + 7) % 7])
-  if (from < until) return isOn(day) && minute >= from && minute < until
-  return (isOn(day) && minute >= from) || (isOn(day - 1) && minute < until)
-}
-
-function minuteOfDay(text: string): number {
-  return Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
-}
-
-/** By the name as it was sent. A name has many spellings, so the number is bounded; each takes some 30 kB. */
-const formats = new Map<string, Intl.DateTimeFormat>()
-const formatsMax = 100
-const shortDays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
-
-/** `day` 0 is Monday. */
-function localTime(timeZone: string, instantNs: Ns): { day: number; minute: number } {
-  let format = formats.get(timeZone)
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-GB', {
-      timeZone,
-      weekday: 'short',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-    })
-    if (formats.size >= formatsMax) formats.clear()
-    formats.set(timeZone, format)
+  const ms = Number(instantNs / nsPerMs)
+  const localMs = ms + zoneOffsetMs(weekly.time_zone, ms)
+  const day = Math.floor(localMs / msPerDay)
+  const sinceMidnightMs = localMs - day * msPerDay
+  const { fromMs, untilMs } = timesOfDay(weekly)
+  if (fromMs < untilMs) {
+    return isOnDay(weekly, day) && sinceMidnightMs >= fromMs && sinceMidnightMs < untilMs
   }
-  const parts = new Map(
-    format.formatToParts(Number(instantNs / nsPerMs)).map(({ type, value }) => [type, value]),
+  return (
+    (isOnDay(weekly, day) && sinceMidnightMs >= fromMs) ||
+    (isOnDay(weekly, day - 1) && sinceMidnightMs < untilMs)
   )
-  return {
-    day: shortDays.indexOf(parts.get('weekday') ?? ''),
-    minute: Number(parts.get('hour')) * 60 + Number(parts.get('minute')),
-  }
+}
+
+export const msPerDay = 86_400_000
+/** 1970-01-01 was a Thursday, and `weekdays` begin with Monday. */
+const epochWeekday = 3
+
+/** Whether the window begins on a local day, counted from 1970-01-01. */
+export function isOnDay({ days }: Pick<Weekly, 'days'>, day: number): boolean {
+  const weekday = weekdays[(((day + epochWeekday) % 7) + 7) % 7]
+  return days.some((name) => name === weekday)
+}
+
+/** Milliseconds since midnight. A window that does not end later than it begins ends on the next day. */
+export function timesOfDay({ from, until }: Pick<Weekly, 'from' | 'until'>) {
+  return { fromMs: sinceMidnight(from), untilMs: sinceMidnight(until) }
+}
+
+function sinceMidnight(text: string): number {
+  return (Number(text.slice(0, 2)) * 60 + Number(text.slice(3))) * 60_000
 }
 
 /** The body of a new mute as it was sent: read by its schema, and the fields of it that are good. */

@@ -56,3 +56,10 @@ test('the note of a group too small to compare says how many series are missing'
   })
   assert.equal(summariseRun([few(1), ok], 0, 5).status, 'ok')
 })
+
+test('the note says how many of the oldest anomalies were left out, and the status is that of the series', () => {
+  assert.deepEqual(summariseRun([ok], 0, 5, 53), {
+    status: 'ok',
+    note: 'It found more anomalies than are kept: the oldest 53 of its window are left out.',
+  })
+})

@@ -44,11 +44,15 @@ export interface RunSummary {
   readonly note: string | null
 }
 
-/** `truncated`: how many series were not evaluated. Without any series the status is `no_data`. */
+/**
+ * `truncated`: how many series were not evaluated. `leftOut`: how many episodes were not reported. Without
+ * any series the status is `no_data`.
+ */
 export function summariseRun(
   states: readonly SeriesState[],
   truncated: number,
   stepMinutes: number,
+  leftOut = 0,
 ): RunSummary {
   const present = new Set<DetectorStatus>(states.map((state) => state.status))
   if (truncated > 0) present.add('degraded')
@@ -56,6 +60,9 @@ export function summariseRun(
   const notes = [
     ...(truncated > 0
       ? [`Only ${states.length} of ${states.length + truncated} series were evaluated.`]
+      : []),
+    ...(leftOut > 0
+      ? [`It found more anomalies than are kept: the oldest ${leftOut} of its window are left out.`]
       : []),
     ...progressNotes(status, states, stepMinutes),
     ...muteNotes(status, states),

@@ -2,14 +2,25 @@
 // their episodes to findings. Scheduled runs, previews and files all use this code.
 
 import { nsPerMinute } from '../../../contract/values/instant.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { SeriesRequest, SeriesSet } from '../../series/series.ts'
 import { labelsOf } from '../../series/series-statement.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
+import type { Episode } from '../alarms/episode-tracker.ts'
+import { newestEpisodes } from '../alarms/newest-episodes.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
-import { type Finding, findingsOf, isBandLearnt } from '../anomalies/findings.ts'
+import {
+  type EvaluatedSeries,
+  endedBucketsOf,
+  type Finding,
+  findingsOf,
+  isBandLearnt,
+  knownEpisodesOf,
+} from '../anomalies/findings.ts'
 import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
+import { MutedTime } from '../anomalies/muted-time.ts'
 import { describeMetric } from '../anomalies/reason.ts'
 import type { RunWindow } from '../anomalies/reconcile.ts'
 import {
@@ -26,7 +37,7 @@ import type { CourseRun, LearntSpan, SeriesRead, SeriesSource } from './course-r
 import type { JudgedRun } from './detector-course.ts'
 import { peersOf } from './evaluate.ts'
 import type { EvaluationShare } from './evaluation-pool.ts'
-import { planRun, type RunPlan } from './run-plan.ts'
+import { planRun } from './run-plan.ts'
 import type { SeriesFeedback } from './series-course.ts'
 
 /** The input of a run of a detector, beside its series. */
@@ -94,22 +105,45 @@ export function unknownFor(reader: TenantReader): Run['isUnknown'] {
     signals.some((signal) => reader.gate.unknownTime(reader.place.tenantId, signal, range).length > 0)
 }
 
-/** Judges the evaluated series of a run. Returns its status and its findings. */
-export function evaluateRun(run: Run, judged: JudgedRun): { summary: RunSummary; found: RunFound } {
+/**
+ * Judges the evaluated series of a run. Returns its status and its findings, as many as
+ * {@link newestEpisodes} keeps. A run may have many series and mutes, so other work of the event loop runs
+ * in between.
+ */
+export async function evaluateRun(
+  run: Run,
+  judged: JudgedRun,
+): Promise<{ summary: RunSummary; found: RunFound }> {
+  const pace = new Pace()
   const { groups, learntFrom, plan, set } = judged
-  const states: SeriesState[] = []
-  const findings: Finding[] = []
   const peers = peersOf(
     groups.map(({ series }) => series),
     run.choice,
   )
-  for (const [i, group] of groups.entries()) {
-    const evaluated = evaluateGroup(run, judged, { ...group, peers: peers[i] ?? [] })
-    states.push(evaluated.state)
-    findings.push(...evaluated.findings)
+  const members = groups.map((group, i) => memberOf(run, judged, { ...group, peers: peers[i] ?? [] }))
+  const known = members.map(({ evaluated }) => knownEpisodesOf(evaluated))
+  const newest = newestEpisodes(
+    members.map(({ evaluated: { series } }, i) => ({ series, episodes: known[i] ?? [] })),
+  )
+  const reported = members.map((member, i) => ({ ...member, episodes: newest[i] ?? [] }))
+  const mutes = await mutesOf(run, judged, reported, pace)
+  const states: SeriesState[] = []
+  const findings: Finding[] = []
+  for (const { episodes, evaluated, group, labels } of reported) {
+    if (pace.isOver()) await pace.turn()
+    run.onJudged?.(group)
+    const own = mutesFor(run.tuning?.mutes ?? [], labels)
+    const found = findingsOf({ ...evaluated, muted: mutes.time.of(own) }, episodes)
+    const active = own.find((mute) => mutes.active.has(mute)) ?? null
+    const isWidened = evaluated.widening !== undefined && isBandLearnt(run.choice.params)
+    states.push({ ...mutedState(evaluated.evaluation.state, found, active), isWidened })
+    findings.push(...found)
   }
+  const episodes = known.reduce((sum, { length }) => sum + length, 0)
+  const leftBefore = groups.reduce((sum, { evaluation: { leftOut = 0 } }) => sum + leftOut, 0)
+  const leftOut = leftBefore + episodes - findings.length
   return {
-    summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes),
+    summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes, leftOut),
     found: {
       findings,
       window: windowOf(run, judged),
@@ -121,54 +155,81 @@ export function evaluateRun(run: Run, judged: JudgedRun): { summary: RunSummary;
   }
 }
 
+/** A judged series of a run. */
+interface RunMember {
+  readonly group: JudgedGroup
+  readonly labels: Readonly<Record<string, string>>
+  readonly evaluated: EvaluatedSeries
+}
+
 interface GroupMember extends JudgedGroup {
   /** The other series of the group, where the method compares them. */
   readonly peers: readonly Series[]
 }
 
-function evaluateGroup(
-  run: Run,
-  { plan, set }: JudgedRun,
-  { evaluation, group, groupKey, peers, series }: GroupMember,
-): { state: SeriesState; findings: Finding[] } {
+function memberOf(run: Run, { plan, set }: JudgedRun, { peers, ...judged }: GroupMember): RunMember {
   const { choice, detector, tuning } = run
+  const { evaluation, group, groupKey, series } = judged
   const { metric_key, scope } = detector.definition
-  const labels = Object.fromEntries(labelsOf(scope.group_by, group))
-  const widening = tuning?.widenings.get(groupKey)
   const scoped =
     scope.service === undefined ? scope.attributes : { ...scope.attributes, service: scope.service }
-  const mutes = mutesFor(tuning?.mutes ?? [], { ...scoped, ...labels })
-  run.onJudged?.({ group, groupKey, series, evaluation })
   const subject = {
     ...describeMetric(metric_key),
     unit: set.unit,
     scope: labelOf(detector, group),
     peers,
   }
-  const findings = findingsOf({
-    series,
-    evaluation,
-    params: choice.params,
-    groupKey,
-    subject,
-    widening,
-    confirmed: (tuning?.confirmed.get(groupKey) ?? []).filter(({ startedNs }) => startedNs >= plan.startNs),
-    mutes,
-  })
-  const isWidened = widening !== undefined && isBandLearnt(choice.params)
-  return { state: { ...mutedState(evaluation.state, findings, mutes, plan), isWidened }, findings }
+  const confirmed = tuning?.confirmed.get(groupKey) ?? []
+  return {
+    group: judged,
+    labels: { ...scoped, ...Object.fromEntries(labelsOf(scope.group_by, group)) },
+    evaluated: {
+      series,
+      evaluation,
+      params: choice.params,
+      groupKey,
+      subject,
+      widening: tuning?.widenings.get(groupKey),
+      confirmed: confirmed.filter(({ startedNs }) => startedNs >= plan.startNs),
+    },
+  }
+}
+
+/**
+ * What the mutes of a detector do in a run: those that are active at its end, and when series with episodes
+ * are muted. Mutes of other series or of other time are not looked at.
+ */
+async function mutesOf(
+  { tuning }: Run,
+  { plan }: JudgedRun,
+  reported: readonly (RunMember & { readonly episodes: readonly Episode[] })[],
+  pace: Pace,
+): Promise<{ readonly active: ReadonlySet<MuteRule>; readonly time: MutedTime }> {
+  const mutes = tuning?.mutes ?? []
+  const active = new Set<MuteRule>()
+  const needed = new Set<MuteRule>()
+  const range = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY }
+  for (const mute of mutes) {
+    if (pace.isOver()) await pace.turn()
+    if (muteAt([mute], plan.endNs - 1n) !== null) active.add(mute)
+  }
+  for (const { episodes, evaluated, labels } of mutes.length === 0 ? [] : reported) {
+    if (episodes.length === 0) continue
+    if (pace.isOver()) await pace.turn()
+    for (const mute of mutesFor(mutes, labels)) needed.add(mute)
+    for (const episode of episodes) {
+      const { firstEnd, lastEnd } = endedBucketsOf(episode, evaluated.series)
+      range.from = Math.min(range.from, firstEnd)
+      range.until = Math.max(range.until, firstEnd + 1, lastEnd + 1)
+    }
+  }
+  return { active, time: await MutedTime.of([...needed], range, pace) }
 }
 
 /**
  * The state of a series is muted, not anomalous, where a mute is active now or the open episode was muted.
  */
-function mutedState(
-  state: DetectorState,
-  findings: readonly Finding[],
-  mutes: readonly MuteRule[],
-  plan: RunPlan,
-): SeriesState {
-  const mute = muteAt(mutes, plan.endNs - 1n)
+function mutedState(state: DetectorState, findings: readonly Finding[], mute: MuteRule | null): SeriesState {
   const isAlarming = state.status === 'anomalous' || state.status === 'recovering'
   const isMutedEpisode = isAlarming && findings.some((finding) => finding.isOpen && finding.isMuted)
   if (isMutedEpisode || (mute !== null && (isAlarming || state.status === 'ok'))) {

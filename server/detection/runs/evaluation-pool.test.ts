@@ -93,6 +93,22 @@ describe('the evaluation pool', () => {
     assert.ok(turns > 50, `${turns} turns of the event loop`)
   })
 
+  test('returns the newest thousand ended episodes of all series of a task, and how many it left out', async () => {
+    const length = 1400
+    const alternating = Float64Array.from({ length }, (_, i) => (i % 2 === 0 ? 200 : 1))
+    const series = { ...seriesOf(length, 1), values: alternating, unknown: new Uint8Array(length) }
+    const alarms = { upper: 150, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
+    const choice = { method_key: 'threshold' as const, params: methodParams.threshold.parse(alarms) }
+    const found = await poolOf().evaluate({ ...taskOf('threshold', [series, series]), choice }, share)
+    assert(found !== null)
+    const counts = found.map(({ evaluation: { episodes, leftOut } }) => [episodes.length, leftOut])
+    assert.deepEqual(counts, [
+      [500, 200],
+      [500, 200],
+    ])
+    assert.equal(found[0]?.evaluation.episodes[0]?.lastIndex, length - 1000)
+  })
+
   test('reports a crash as an error of its task, and uses another thread for the next task', async () => {
     const crashing = poolOf({ entry: threadOf('process.exit(1)') })
     const throwing = poolOf({ entry: threadOf("setImmediate(() => { throw new Error('broken') })") })

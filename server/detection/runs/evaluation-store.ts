@@ -6,6 +6,7 @@
 // is then dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
+import { newestEpisodes } from '../alarms/newest-episodes.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { copyState } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
@@ -83,7 +84,7 @@ export class EvaluationStore {
     const isAllSettled = rest.every(({ values }) => values.length === 0)
     const shown = isAllSettled ? courses : courses.map(copyState)
     if (!isAllSettled) this.advance(task, shown, rest)
-    return this.report(task, shown)
+    return withNewestEpisodes(this.report(task, shown))
   }
 
   /** Drops everything of an organisation. */
@@ -135,6 +136,17 @@ export class EvaluationStore {
     )
     return courses.map((course, i) => course.newestBuckets(reportBuckets, spanBuckets, peers[i]))
   }
+}
+
+/** Of all series of a task together, because the event loop has to read what a thread sends. */
+function withNewestEpisodes(windows: readonly JudgedWindow[]): JudgedWindow[] {
+  const newest = newestEpisodes(windows.map(({ evaluation: { episodes }, series }) => ({ episodes, series })))
+  return windows.map((window, i) => {
+    const { evaluation } = window
+    const episodes = newest[i] ?? []
+    const leftOut = evaluation.episodes.length - episodes.length
+    return leftOut === 0 ? window : { ...window, evaluation: { ...evaluation, episodes, leftOut } }
+  })
 }
 
 function isSameFeedback(one: SeriesFeedback = {}, other: SeriesFeedback = {}): boolean {
