@@ -14,6 +14,7 @@ import {
 } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
+import { SeriesCourse } from '../runs/series-course.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { buildSeries } from '../scoring/series.ts'
 import { type Finding, findingsOf } from './findings.ts'
@@ -143,6 +144,22 @@ test('after erased time a finding begins at the next violation, not where data b
 
 test('an episode without violations after the erased time ends before it', () => {
   assert.deepEqual(findings([1, 12, 13, 0, 0], [3, 4]).map(spanOf), ['1-3 open'])
+})
+
+test('an episode that began before the window is divided at erased time too', () => {
+  for (const missing of ['skip', 'alert'] as const) {
+    const params = ThresholdParams.parse({ upper: 10, missing })
+    const choice = { method_key: 'threshold' as const, params }
+    const points = Array.from({ length: 100 }, (_, i) => ({ timeNs: minuteNs(i), value: i < 45 ? 1 : 20 }))
+    const hole = { startNs: minuteNs(70), endNs: minuteNs(71) }
+    const series = buildSeries({ startNs, stepMinutes: 1, length: 100 }, points, [hole])
+    const course = new SeriesCourse({ choice, stepMinutes: 1, feedback: undefined, keptBuckets: 50 })
+    course.advance(series)
+    const window = course.newestBuckets(50, 100)
+    const subject = { metricName: 'queue', unit: '', scope: '' }
+    const found = findingsOf({ ...window, params, groupKey: '{}', subject })
+    assert.deepEqual(found.map(spanOf), ['50-70', '71-100 open'])
+  }
 })
 
 test('silence that counts as a violation is a finding without a value', () => {

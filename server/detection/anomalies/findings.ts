@@ -147,10 +147,12 @@ function seasonReader({ params, series }: EvaluatedSeries): (peakIndex: number) 
  */
 function divideAtUnknown(episode: Episode, evaluated: EvaluatedSeries): Episode[] {
   const { unknown } = evaluated.series
-  if (!unknown.subarray(episode.startIndex, episode.lastIndex + 1).includes(1)) return [episode]
+  // An episode may have begun before the series.
+  const from = Math.max(0, episode.startIndex)
+  if (!unknown.subarray(from, episode.lastIndex + 1).includes(1)) return [episode]
   const stretches: number[][] = []
   let isAfterHole = true
-  for (let i = episode.startIndex; i <= episode.lastIndex; i++) {
+  for (let i = from; i <= episode.lastIndex; i++) {
     if (unknown[i] === 1) isAfterHole = true
     else if (violationAt(evaluated, i) !== null) {
       if (isAfterHole) stretches.push([])
