@@ -27,6 +27,8 @@ class Summaries implements DerivedStore {
   readonly tables = ['summaries']
   /** Whether it fails to remove anything. */
   isBroken = false
+  /** Whether its next removal ends after the first hundred hours. */
+  isInterrupted = false
 
   async preview() {
     return {}
@@ -34,10 +36,13 @@ class Summaries implements DerivedStore {
 
   async remove(tenantId: string, { range }: ErasedPart): Promise<number> {
     if (this.isBroken) return 0
+    const untilNs = this.isInterrupted ? monday + 100n * hourNs : (range.endNs ?? monday + 9n * weekNs)
     const { numAffectedRows } = await sql`delete from summaries where tenant_id = ${tenantId}
-      and at_ns >= ${range.startNs ?? 0n} and at_ns < ${range.endNs ?? monday + 9n * weekNs}`.execute(
-      stores.control,
-    )
+      and at_ns >= ${range.startNs ?? 0n} and at_ns < ${untilNs}`.execute(stores.control)
+    if (this.isInterrupted) {
+      this.isInterrupted = false
+      throw new Error('interrupted')
+    }
     return Number(numAffectedRows)
   }
 
@@ -113,6 +118,24 @@ test('an attempt that was interrupted after a store was emptied resumes, and kee
   await erasing.round()
   const { progress, status } = await found(erasing, request.request_id)
   assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
+})
+
+test('an attempt that was interrupted while a store was emptied removes the rest, and keeps the count', async () => {
+  const erasing = await scene()
+  const { request } = await erasing.request(all)
+  summaries.isInterrupted = true
+  await erasing.round()
+  assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
+  assert.equal(await left(erasing.own), 236)
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ retry_at_ms: null })
+    .where('request_id', '=', request.request_id)
+    .execute()
+  await erasing.round()
+  const { progress, status } = await found(erasing, request.request_id)
+  assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
+  assert.deepEqual([await left(erasing.own), await left(erasing.neighbour)], [0, 336])
 })
 
 test('two stores of one name are refused, because one count would replace the other', async () => {

@@ -22,7 +22,7 @@ const planned = 'planned'
 
 /**
  * Action of a step that was acting when its attempt ended, and whose rows are gone: that attempt had finished
- * it.
+ * it, or this part of it.
  */
 const resumed = 'found_done'
 
@@ -39,10 +39,11 @@ export class StepStore {
   /**
    * Replaces undone steps by a new plan and returns the undone steps. A step that was acting, and whose
    * partition or store has no selected rows any more, was finished by an attempt that ended before it was
-   * recorded. It is kept as done, with the counts it had.
+   * recorded. It is kept as done, with the counts it had. A store may also have a part left, because it
+   * removes in several transactions: then the rest is kept as done.
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
-    const targets = new Set(plan.map(targetOf))
+    const leftIn = new Map(plan.map((step) => [targetOf(step), step.rows]))
     await transact(this.#control, async (trx) => {
       const before = await trx
         .selectFrom('deletion_steps')
@@ -52,8 +53,10 @@ export class StepStore {
         .execute()
       for (const step of before) {
         if (step.done_at_ms !== null) continue
-        const isPlannedAgain = targets.has(targetOf({ store: step.store, partitionId: step.partition_id }))
-        if (isPlannedAgain || !mayHaveActed.includes(step.action)) {
+        const left = leftIn.get(targetOf({ store: step.store, partitionId: step.partition_id }))
+        const isWhole = left === undefined
+        const removed = isWhole ? step.rows : step.partition_id === null ? step.rows - left : 0
+        if (!mayHaveActed.includes(step.action) || (!isWhole && removed <= 0)) {
           await trx
             .deleteFrom('deletion_steps')
             .where('request_id', '=', requestId)
@@ -62,7 +65,7 @@ export class StepStore {
         } else {
           await trx
             .updateTable('deletion_steps')
-            .set({ done_at_ms: nowMs, action: resumed })
+            .set({ done_at_ms: nowMs, action: resumed, rows: removed })
             .where('request_id', '=', requestId)
             .where('ordinal', '=', step.ordinal)
             .execute()
