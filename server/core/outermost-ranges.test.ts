@@ -38,6 +38,7 @@ test('an item is left out exactly where another one covers it, and of equal rang
       }
       const found = outermost.overlapping(asked)
       assert.deepEqual(new Set(found), new Set([...left].filter((item) => overlaps(item.range, asked))))
+      assert.equal(outermost.hasOverlapping(asked), found.length > 0)
       const covered = [...left].filter((item) => covers(asked, item.range))
       assert.deepEqual(new Set(outermost.takeCovered(asked)), new Set(covered))
       assert.equal(outermost.overlapping(allTime).length, left.size - covered.length)

@@ -34,10 +34,22 @@ export class OutermostRanges<Item extends { readonly range: TimeRange }> {
   }
 
   /** Returns the items that share an instant with the range, in order of time. */
-  overlapping({ endNs, startNs }: TimeRange): readonly Item[] {
+  overlapping(range: TimeRange): readonly Item[] {
+    const { from, until } = this.#indexesOf(range)
+    return this.#items.slice(from, until)
+  }
+
+  /** Whether one of the items shares an instant with the range. */
+  hasOverlapping(range: TimeRange): boolean {
+    const { from, until } = this.#indexesOf(range)
+    return from < until
+  }
+
+  /** Returns the indexes of the items that share an instant with the range. */
+  #indexesOf({ endNs, startNs }: TimeRange): { readonly from: number; readonly until: number } {
     const from = this.#search((one) => startNs === null || one.endNs === null || one.endNs > startNs)
     const until = this.#search((one) => endNs !== null && one.startNs !== null && one.startNs >= endNs)
-    return this.#items.slice(from, until)
+    return { from, until }
   }
 
   /** Returns the index of the first item that starts after the range does. */

@@ -10,8 +10,11 @@ import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { openChdb } from '../telemetry/chdb.ts'
+import type { ErasedPart } from '../telemetry/derived-store.ts'
 import type { TelemetryEngine, TenantPlace } from '../telemetry/engine.ts'
+import type { HeldPart } from '../telemetry/held-part.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
+import { eraseAnomaliesIn } from './anomalies/anomaly-erasure.ts'
 import type { RunFound, RunRecord } from './anomalies/anomaly-rows.ts'
 import type { Finding } from './anomalies/findings.ts'
 import { type DetectorDefinition, readDraft, type StoredDetector } from './detectors/detector.ts'
@@ -71,6 +74,20 @@ export async function removeDetectors({ control }: ControlFixture): Promise<void
   for (const table of ['held_anomaly_versions', 'anomalies', 'detector_mutes', 'detectors'] as const) {
     await control.deleteFrom(table).execute()
   }
+}
+
+/**
+ * Erases what an attempt would erase of anomalies while these parts are held. Returns how many were removed
+ * and redacted.
+ */
+export function eraseAnomalies(
+  { control }: ControlFixture,
+  tenantId: string,
+  part: ErasedPart,
+  held: readonly HeldPart[] = [],
+) {
+  const readHolds = async () => held.map((hold, i) => ({ ...hold, holdId: `hld_${i}` }))
+  return eraseAnomaliesIn(control, tenantId, part, { readHolds, alone: (work) => work() })
 }
 
 /** The definition of a draft that must be valid. */

@@ -14,6 +14,9 @@ export interface ErasedPart {
   readonly range: TimeRange
 }
 
+/** Runs work that nobody else's work of the same kind overlaps with, and returns its result. */
+export type RunAlone = <T>(work: () => Promise<T>) => Promise<T>
+
 export interface DerivedStore {
   /**
    * The name in the steps, counts and certificate of an erasure. Different from the name of every telemetry
@@ -29,10 +32,11 @@ export interface DerivedStore {
   preview(tenantId: string, part: ErasedPart): Promise<Partial<DeletionPreview['derived']>>
   /**
    * Removes what was derived from the part alone, and removes what was learnt from it from records that stay.
-   * Leaves what legal holds keep; it reads the holds in the transaction that removes. Returns how many
-   * records it removed or changed; idempotent.
+   * Leaves what legal holds keep; it reads the holds in each transaction that removes. There may be several,
+   * each run by `alone`; after an error a part may be removed, and calling it again removes the rest. Returns
+   * how many records it removed or changed; idempotent.
    */
-  remove(tenantId: string, part: ErasedPart): Promise<number>
+  remove(tenantId: string, part: ErasedPart, alone: RunAlone): Promise<number>
   /**
    * Returns how many records {@link remove} would remove or change except for what `held` keeps. Counts
    * hidden records too.

@@ -318,7 +318,8 @@ testRace('an erasure finds what a run records at once', async (scene) => {
   return {
     first: (control) =>
       detectionOf(control, scene).recordRun(runRecordOf(detector, startMs, [findingOf(atNs(0), atNs(10))])),
-    second: (control) => new DerivedAnomalies(control, readActiveHolds).remove(scene.tenantId, erasure),
+    second: (control) =>
+      new DerivedAnomalies(control, readActiveHolds).remove(scene.tenantId, erasure, (work) => work()),
     check: async (results) => {
       assert.equal(resultOf(results.first), true)
       assert.equal(resultOf(results.second), 1)

@@ -6,7 +6,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type Clock, instantText } from '../../core/clock.ts'
 import type { StorageFault } from '../../core/storage-fault.ts'
-import type { DerivedStore } from '../../telemetry/derived-store.ts'
+import type { DerivedStore, RunAlone } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { Fences } from '../../telemetry/fences.ts'
@@ -238,8 +238,9 @@ export class Attempts {
 
   /**
    * Removes what a derived store has of the selection, under the lock of the placement as every step is: a
-   * hold that was placed before keeps what it covers. Also called where no step is planned, because an
-   * earlier attempt may have been interrupted after removing a part.
+   * hold that was placed before keeps what it covers. The lock is taken for each transaction, so that
+   * commits don't wait for all of them. Also called where no step is planned, because an earlier attempt may
+   * have been interrupted after removing a part.
    */
   async #eraseDerived(
     request: StoredDeletion,
@@ -252,8 +253,8 @@ export class Attempts {
     if (step !== undefined) {
       await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
     }
-    const remove = () => store.remove(request.tenantId, request)
-    await locks.writes.exclusively([place.placement], remove, lock.signal)
+    const alone: RunAlone = (work) => locks.writes.exclusively([place.placement], work, lock.signal)
+    await store.remove(request.tenantId, request, alone)
     if (step === undefined) return
     await failpoint(`${store.name} removed`)
     await this.#recordDone(request, [step], 'removed')

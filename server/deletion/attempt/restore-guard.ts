@@ -153,7 +153,8 @@ export class RestoreGuard {
   async #removeDerived(erasure: RecordedErasure): Promise<boolean> {
     let left = 0
     for (const store of this.#deps.derivedStores) {
-      await store.remove(erasure.tenantId, erasure)
+      // Nothing writes yet at the start.
+      await store.remove(erasure.tenantId, erasure, (work) => work())
       left += await store.count(erasure.tenantId, erasure, [])
     }
     return left === 0

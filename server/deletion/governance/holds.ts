@@ -7,7 +7,7 @@ import type { LegalHold, PlaceHold } from '../../../contract/deletion/governance
 import { nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
-import type { Control, ControlTransaction, LegalHoldsTable } from '../../control/database.ts'
+import type { Control, LegalHoldsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
@@ -23,14 +23,10 @@ import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
 import { refuseDuringStep } from './hold-conflicts.ts'
 
 /**
- * Called with the holds that are still in force, in the transaction that releases one: what was kept for that
- * hold alone must be removed.
+ * Called after a hold was released, and again when the release is repeated: removes what no hold in force
+ * keeps.
  */
-type HoldReleased = (
-  trx: ControlTransaction,
-  tenantId: string,
-  standing: readonly ActiveHold[],
-) => Promise<void>
+type HoldReleased = (control: Control, tenantId: string, readHolds: typeof readActiveHolds) => Promise<void>
 
 export class LegalHolds {
   readonly #control: Control
@@ -85,12 +81,20 @@ export class LegalHolds {
   }
 
   /**
-   * Releases a hold. Releasing again returns the first release. A hold of the operator can only be released
-   * by the operator.
+   * Releases a hold, and then removes what was kept for it alone. Releasing again returns the first release,
+   * and continues a removal that was interrupted. A hold of the operator can only be released by the
+   * operator.
    */
   async release(tenantId: string, holdId: string, actor: Actor): Promise<LegalHold> {
     const hold = await this.#row(tenantId, holdId)
-    if (hold.released_at_ms !== null) return wireForm(hold)
+    if (hold.released_at_ms === null) await this.#release(hold, actor)
+    // Not in the transaction: there may be very much to remove, and everything else would wait for it.
+    await this.#released(this.#control, tenantId, readActiveHolds)
+    return this.get(tenantId, holdId)
+  }
+
+  async #release(hold: Selectable<LegalHoldsTable>, actor: Actor): Promise<void> {
+    const { hold_id: holdId, tenant_id: tenantId } = hold
     if (readActor('placed_by', hold).kind === 'operator' && actor.kind !== 'operator') {
       throw new AppError('role_not_permitted', {
         sentence: 'The operator placed this hold, and only the operator can release it.',
@@ -106,7 +110,6 @@ export class LegalHolds {
         .where('released_at_ms', 'is', null)
         .executeTakeFirst()
       if (numUpdatedRows === 0n) return
-      await this.#released(trx, tenantId, await readActiveHolds(trx, tenantId))
       await appendAudit(trx, tenantId, nowMs, {
         actor,
         action: 'legal_hold.released',
@@ -115,7 +118,6 @@ export class LegalHolds {
         facts: {},
       })
     })
-    return this.get(tenantId, holdId)
   }
 
   /** Throws `not_found` for an unknown id, and for one of another organisation alike. */

@@ -5,19 +5,24 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { actorValues } from '../../control/actor-columns.ts'
 import { dialectOf } from '../../control/dialect.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
+import type { ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
-import type { HeldPart } from '../../telemetry/held-part.ts'
+import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import {
   acme,
   atNs,
   type ControlFixture,
   createErrorsDetector,
+  eraseAnomalies,
   findingOf,
   globex,
   noonMs,
@@ -27,7 +32,7 @@ import {
 } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
-import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import { countAnomaliesIn, countVersionsIn, eraseAnomaliesIn } from './anomaly-erasure.ts'
 import type { RunFound } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import type { RunSummary } from './run-summary.ts'
@@ -83,14 +88,10 @@ const anomalies = ({ tenantId }: TenantPlace) =>
   store.listAnomalies(tenantId, { limit: 50, filter: {}, before: null })
 
 const count = (range: TimeRange, held: readonly HeldPart[] = []) =>
-  countAnomaliesIn(fixture.control, 'acme', ['traces'], range, held)
+  countAnomaliesIn(fixture.control, 'acme', { signals: ['traces'], range }, held)
 
-/** As the eraser does it; answers how many were removed and redacted. */
 const erase = (range: TimeRange, held: readonly HeldPart[] = [], signals: readonly Signal[] = ['traces']) =>
-  fixture.control.transaction().execute(async (trx) => ({
-    inRange: await removeAnomaliesIn(trx, 'acme', signals, range, held),
-    learntFrom: await redactAnomaliesIn(trx, 'acme', signals, range, held),
-  }))
+  eraseAnomalies(fixture, 'acme', { signals, range }, held)
 
 const redacted = {
   expected: null,
@@ -206,8 +207,94 @@ test('more anomalies than fit into one statement are all removed and redacted', 
   }
   assert.deepEqual(await erase(between(0, 5)), { inRange: 1203, learntFrom: 1203 })
   assert.deepEqual(await count(between(0, 5)), { inRange: 0, learntFrom: 0 })
-  const theirs = await countAnomaliesIn(fixture.control, 'globex', ['traces'], between(0, 5))
+  const theirs = await countAnomaliesIn(fixture.control, 'globex', {
+    signals: ['traces'],
+    range: between(0, 5),
+  })
   assert.deepEqual(theirs, { inRange: 1203, learntFrom: 1203 })
+})
+
+/** Records this number of anomalies of the first five minutes for both organisations. */
+async function recordMany(number: number): Promise<void> {
+  const groups = Array.from({ length: number }, (_, i) => JSON.stringify({ service: `s${i}` }))
+  await recordForBoth(groups.map((groupKey) => finding(0, 5, { groupKey })))
+}
+
+const allTraces: ErasedPart = { signals: ['traces'], range: allTime }
+const left = async (tenantId = 'acme') =>
+  (await countAnomaliesIn(fixture.control, tenantId, allTraces)).inRange
+
+test('few anomalies are removed in each transaction, each alone in the placement', async () => {
+  await recordMany(310)
+  const removed: number[] = []
+  const alone: RunAlone = async (work) => {
+    const before = await left()
+    const result = await work()
+    removed.push(before - (await left()))
+    return result
+  }
+  const readHolds = async () => []
+  const counts = await eraseAnomaliesIn(fixture.control, 'acme', allTraces, { alone, readHolds })
+  assert.deepEqual(counts, { inRange: 310, learntFrom: 0 })
+  assert.deepEqual(removed, [100, 100, 100, 10, 0], 'the last one clears the results of runs')
+  assert.equal(await left('globex'), 310)
+})
+
+test('a hold that is placed between two transactions of an erasure keeps what is left', async () => {
+  await recordMany(250)
+  const hold: HeldPart = { signals: ['traces'], range: between(4, 6) }
+  let held: ActiveHold[] = []
+  const alone: RunAlone = async (work) => {
+    const result = await work()
+    held = [{ ...hold, holdId: 'hld_late' }]
+    return result
+  }
+  const readHolds = async () => held
+  const counts = await eraseAnomaliesIn(fixture.control, 'acme', allTraces, { alone, readHolds })
+  assert.deepEqual([counts.inRange, await left(), await left('globex')], [100, 150, 250])
+})
+
+test('an erasure that was interrupted between two transactions removes the rest when it is repeated', async () => {
+  await recordMany(250)
+  let isFirst = true
+  const alone: RunAlone = async (work) => {
+    if (!isFirst) throw new Error('interrupted')
+    isFirst = false
+    return work()
+  }
+  const by = { alone, readHolds: async () => [] }
+  await assert.rejects(eraseAnomaliesIn(fixture.control, 'acme', allTraces, by), /interrupted/)
+  assert.equal(await left(), 150)
+  assert.deepEqual(await erase(allTime), { inRange: 150, learntFrom: 0 })
+  assert.deepEqual([await left(), await left('globex')], [0, 250])
+})
+
+test('others take turns while very many anomalies and versions are counted', async () => {
+  await recordMany(510)
+  const [row] = await fixture.control.selectFrom('anomalies').selectAll().limit(1).execute()
+  const stored = Array.from({ length: 260 }, (_, version) => ({
+    ...{ anomaly_id: 'ano_1', version: version + 1, tenant_id: 'acme', detector_id: 'det_1', holds: '[]' },
+    ...{ record: JSON.stringify(row), replaced_at_ms: 0, ...actorValues('replaced_by', tokenNamed('me')) },
+  }))
+  await fixture.control.insertInto('held_anomaly_versions').values(stored).execute()
+  const counts = [() => left(), () => countVersionsIn(fixture.control, 'acme', allTraces)]
+  const found: [number, boolean][] = []
+  for (const count of counts) {
+    let turns = 0
+    const taking = { isOver: false }
+    const others = (async () => {
+      for (; !taking.isOver; turns++) await turn()
+    })()
+    const counted = await count()
+    taking.isOver = true
+    // Between two stretches, and between two pages.
+    found.push([counted, turns > 0])
+    await others
+  }
+  assert.deepEqual(found, [
+    [510, true],
+    [260, true],
+  ])
 })
 
 test('an anomaly of a group with long labels is recorded and erased', async () => {

@@ -1,18 +1,30 @@
 // What an erasure does to anomalies, and the count that a verification makes afterwards. Anomalies about
 // erased time are removed; those that only learnt from it are redacted. The bytes of both leave the file,
-// because the control plane overwrites freed bytes.
+// because the control plane overwrites freed bytes. An organisation may have a million anomalies, and the
+// database answers on the event loop: they are looked at in stretches between which other work runs, and
+// changed in short transactions. Each of these reads the holds and judges its anomalies again, because a hold
+// may have been placed or an anomaly changed. No run records what is derived from hidden telemetry, so none
+// is missed.
 
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Control, ControlTransaction } from '../../control/database.ts'
-import type { TimeRange } from '../../core/time-range.ts'
+import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
+import type { ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
-import type { Signal } from '../../telemetry/schema/tables.ts'
-import { type AnomalySource, fateOf, keepersOf } from './anomaly-fate.ts'
+import { AnomalyFates, type AnomalySource, KeepingHolds } from './anomaly-fate.ts'
 import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from './anomaly-rows.ts'
-import { readVersionSources, removeVersions, versionsWithin } from './held-anomalies.ts'
+import { type ReadHolds, removeVersions, versionPages, versionsErasedBy } from './held-anomalies.ts'
 import { unjudgedStatuses } from './run-summary.ts'
 
-/** Rows per statement; each needs a bound variable. */
-const pageSize = 500
+/** Anomalies that are looked at at once: some milliseconds. */
+const stretchAnomalies = 500
+
+/**
+ * Anomalies that are changed in one transaction. Not more, because a trigger compares each that is deleted
+ * with every hold in force, and on SQLite everything else waits for the transaction.
+ */
+const changedAtOnce = 100
 
 interface DerivedCounts {
   /** Anomalies about the range. */
@@ -23,86 +35,94 @@ interface DerivedCounts {
 
 /**
  * Removes every anomaly of the organisation that was derived from one of the signals and shares an instant
- * with the range, and every version of it that a hold has kept. Also clears what the last run of each
- * detector said, and makes the detectors run again. Returns how many anomalies were removed.
+ * with the range, and every version of it that a hold has kept. Clears band, score and reason of every
+ * anomaly about other time that were computed from the range; it is not counted again. Also clears what the
+ * last run of each detector said, and makes the detectors run again. Leaves what the holds keep. Returns how
+ * many anomalies were removed and redacted.
  */
-export async function removeAnomaliesIn(
-  trx: ControlTransaction,
+export async function eraseAnomaliesIn(
+  control: Control,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-  held: readonly HeldPart[] = [],
-): Promise<number> {
-  const { removed } = await fatesIn(trx, tenantId, signals, range, held)
-  for (const ids of chunksOf(removed)) {
-    await trx.deleteFrom('anomalies').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute()
+  part: ErasedPart,
+  { alone, readHolds }: { readonly alone: RunAlone; readonly readHolds: ReadHolds },
+): Promise<DerivedCounts> {
+  const counts = { inRange: 0, learntFrom: 0 }
+  // A run that read the part before it was hidden may be recorded at this moment: the lock waits for it.
+  const held = await transact(control, async (trx) => {
+    await lock(trx, { tenantId })
+    return readHolds(trx, tenantId)
+  })
+  const fates = new AnomalyFates({ ...part, held })
+  for await (const stretch of stretchesOf(control, tenantId, part)) {
+    const affected = stretch.filter(({ source }) => fates.of(source) !== 'kept').map(({ id }) => id)
+    for (let i = 0; i < affected.length; i += changedAtOnce) {
+      const ids = affected.slice(i, i + changedAtOnce)
+      const changed = await alone(() =>
+        transact(control, async (trx) => {
+          await lock(trx, { tenantId })
+          return eraseThese(trx, tenantId, ids, { ...part, held: await readHolds(trx, tenantId) })
+        }),
+      )
+      counts.inRange += changed.inRange
+      counts.learntFrom += changed.learntFrom
+      await turn()
+    }
   }
-  await removeVersions(trx, await versionsWithin(trx, tenantId, { signals, range, held }))
-  await clearRunResults(trx, tenantId)
-  return removed.length
+  await removeVersions(control, tenantId, { readHolds, alone, under: versionsErasedBy(part) })
+  await alone(() =>
+    transact(control, async (trx) => {
+      await lock(trx, { tenantId })
+      await clearRunResults(trx, tenantId)
+    }),
+  )
+  return counts
 }
 
-/**
- * Clears band, score and reason of every anomaly about other time that were computed from the range. Returns
- * how many anomalies were redacted; none of them is counted or redacted again.
- */
-export async function redactAnomaliesIn(
-  trx: ControlTransaction,
-  tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-  held: readonly HeldPart[] = [],
-): Promise<number> {
-  const { redacted } = await fatesIn(trx, tenantId, signals, range, held)
-  for (const ids of chunksOf(redacted)) {
-    await trx
-      .updateTable('anomalies')
-      .set(redactedColumns)
-      .where('tenant_id', '=', tenantId)
-      .where('id', 'in', ids)
-      .execute()
-  }
-  return redacted.length
-}
-
-/** How many anomalies {@link removeAnomaliesIn} would remove and {@link redactAnomaliesIn} would redact. */
+/** How many anomalies {@link eraseAnomaliesIn} would remove and redact. */
 export async function countAnomaliesIn(
   control: Control,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
+  part: ErasedPart,
   held: readonly HeldPart[] = [],
 ): Promise<DerivedCounts> {
-  const { removed, redacted } = await fatesIn(control, tenantId, signals, range, held)
-  return { inRange: removed.length, learntFrom: redacted.length }
+  const counts = { kept: 0, redacted: 0, removed: 0 }
+  const fates = new AnomalyFates({ ...part, held })
+  for await (const stretch of stretchesOf(control, tenantId, part)) {
+    for (const { source } of stretch) counts[fates.of(source)]++
+  }
+  return { inRange: counts.removed, learntFrom: counts.redacted }
 }
 
-/** How many versions of anomalies {@link removeAnomaliesIn} would remove. */
+/** How many versions of anomalies {@link eraseAnomaliesIn} would remove. */
 export async function countVersionsIn(
   control: Control,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
+  part: ErasedPart,
   held: readonly HeldPart[] = [],
 ): Promise<number> {
-  return (await versionsWithin(control, tenantId, { signals, range, held })).length
+  const isRemoved = versionsErasedBy(part)(held)
+  let count = 0
+  for await (const page of versionPages(control, tenantId)) {
+    for (const { source } of page) if (isRemoved(source)) count++
+  }
+  return count
 }
 
 /** Returns the ids of the holds that keep an anomaly, or a version of one, from the erasure. */
 export async function keepersIn(
   control: Control,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
+  part: ErasedPart,
   holds: readonly ActiveHold[],
 ): Promise<ReadonlySet<string>> {
-  const keepers = new Set<string>()
-  const add = (source: AnomalySource) => {
-    for (const { holdId } of keepersOf(source, { signals, range }, holds)) keepers.add(holdId)
+  const keeping = new KeepingHolds(part, holds)
+  for await (const stretch of stretchesOf(control, tenantId, part)) {
+    for (const { source } of stretch) keeping.add(source)
   }
-  await visitSources(control, tenantId, signals, range, (_id, source) => add(source))
-  for (const source of await readVersionSources(control, tenantId)) add(source)
-  return keepers
+  for await (const page of versionPages(control, tenantId)) {
+    for (const { source } of page) keeping.add(source)
+  }
+  return new Set([...keeping.found].map(({ holdId }) => holdId))
 }
 
 /**
@@ -123,45 +143,79 @@ async function clearRunResults(trx: ControlTransaction, tenantId: string): Promi
     .execute()
 }
 
-/** Ids of anomalies by what an erasure does to them. */
-async function fatesIn(
-  control: Control | ControlTransaction,
+/** Removes or redacts those of the anomalies that the erasure affects; the ids are in ascending order. */
+async function eraseThese(
+  trx: ControlTransaction,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-  held: readonly HeldPart[],
-): Promise<{ removed: string[]; redacted: string[] }> {
-  const fates = { removed: [] as string[], redacted: [] as string[], kept: [] as string[] }
-  await visitSources(control, tenantId, signals, range, (id, source) => {
-    fates[fateOf(source, { signals, range, held })].push(id)
-  })
-  return fates
+  ids: readonly string[],
+  erasure: ErasedPart & { readonly held: readonly HeldPart[] },
+): Promise<DerivedCounts> {
+  const wanted = new Set(ids)
+  // By bounds and not by a list, because a statement is prepared once per text.
+  const rows = await affectedBy(trx, tenantId, erasure)
+    .where('id', '>=', ids[0] ?? '')
+    .where('id', '<=', ids.at(-1) ?? '')
+    .execute()
+  const fates = new AnomalyFates(erasure)
+  const changed = { kept: [] as string[], redacted: [] as string[], removed: [] as string[] }
+  for (const row of rows) if (wanted.has(row.id)) changed[fates.of(sourceOf(row))].push(row.id)
+  const { redacted, removed } = changed
+  if (removed.length > 0) {
+    await trx.deleteFrom('anomalies').where('tenant_id', '=', tenantId).where('id', 'in', removed).execute()
+  }
+  if (redacted.length > 0) {
+    await trx
+      .updateTable('anomalies')
+      .set(redactedColumns)
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', redacted)
+      .execute()
+  }
+  return { inRange: removed.length, learntFrom: redacted.length }
 }
 
-/** Calls `visit` with every anomaly that an erasure of the range may affect. */
-async function visitSources(
-  control: Control | ControlTransaction,
+interface FoundAnomaly {
+  readonly id: string
+  readonly source: AnomalySource
+}
+
+/**
+ * Returns every anomaly that an erasure of the part may affect, ordered by id; those of one stretch of the
+ * organisation's anomalies at a time, which may be none.
+ */
+async function* stretchesOf(
+  control: Control,
   tenantId: string,
-  signals: readonly Signal[],
-  range: TimeRange,
-  visit: (id: string, source: AnomalySource) => void,
-): Promise<void> {
+  part: ErasedPart,
+): AsyncGenerator<readonly FoundAnomaly[]> {
   for (let after = ''; ; ) {
-    let query = control
+    const last = await control
       .selectFrom('anomalies')
-      .select(['id', ...sourceColumns])
+      .select('id')
       .where('tenant_id', '=', tenantId)
-      .where((where) => isOfSignals(where, signals))
       .where('id', '>', after)
-    if (range.startNs !== null) query = query.where(ns('seen_until_ns'), '>', bound(range.startNs))
-    if (range.endNs !== null) query = query.where(ns('read_from_ns', 0n), '<', bound(range.endNs))
-    const page = await query.orderBy('id').limit(pageSize).execute()
-    for (const row of page) visit(row.id, sourceOf(row))
-    if (page.length < pageSize) return
-    after = page.at(-1)?.id ?? after
+      .orderBy('id')
+      .offset(stretchAnomalies - 1)
+      .limit(1)
+      .executeTakeFirst()
+    let query = affectedBy(control, tenantId, part).where('id', '>', after)
+    if (last !== undefined) query = query.where('id', '<=', last.id)
+    const rows = await query.orderBy('id').execute()
+    yield rows.map((row) => ({ id: row.id, source: sourceOf(row) }))
+    if (last === undefined) return
+    after = last.id
+    await turn()
   }
 }
 
-function* chunksOf(ids: readonly string[]): Generator<readonly string[]> {
-  for (let i = 0; i < ids.length; i += pageSize) yield ids.slice(i, i + pageSize)
+/** Selects what {@link stretchesOf} returns, of all anomalies. */
+function affectedBy(control: Control | ControlTransaction, tenantId: string, { range, signals }: ErasedPart) {
+  let query = control
+    .selectFrom('anomalies')
+    .select(['id', ...sourceColumns])
+    .where('tenant_id', '=', tenantId)
+    .where((where) => isOfSignals(where, signals))
+  if (range.startNs !== null) query = query.where(ns('seen_until_ns'), '>', bound(range.startNs))
+  if (range.endNs !== null) query = query.where(ns('read_from_ns', 0n), '<', bound(range.endNs))
+  return query
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { allTime, overlaps, type TimeRange, without } from '../../core/time-range.ts'
 import { signals as allSignals } from '../../telemetry/schema/tables.ts'
-import { type AnomalySource, type Erasure, fateOf, keepersOf } from './anomaly-fate.ts'
+import { type AnomalySource, type Erasure, fateOf, KeepingHolds } from './anomaly-fate.ts'
 
 const range = (startNs: number | null, endNs: number | null): TimeRange => ({
   startNs: startNs === null ? null : BigInt(startNs),
@@ -124,6 +124,13 @@ test('whatever is erased and held, the result for an anomaly is that of a loop o
   )
 })
 
+/** The holds that keep the anomaly, in their order. */
+function keepersOf(anomaly: AnomalySource, erasure: Erasure, held: Erasure['held']): Erasure['held'] {
+  const keeping = new KeepingHolds(erasure, held)
+  keeping.add(anomaly)
+  return held.filter((hold) => keeping.found.has(hold))
+}
+
 test('while the holds that keep an anomaly are in force nothing of it is erased, whichever others are released', () => {
   fc.assert(
     fc.property(anomalies, erasures, fc.array(fc.boolean()), (source, erasure, released) => {
@@ -133,6 +140,22 @@ test('while the holds that keep an anomaly are in force nothing of it is erased,
       assert.equal(keepers.length > 0, isKept)
       const left = erasure.held.filter((hold, i) => keepers.includes(hold) || released[i] !== true)
       if (isKept) assert.equal(fateUnder(left), 'kept')
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('the holds that keep several anomalies are those that keep each', () => {
+  fc.assert(
+    fc.property(fc.array(anomalies, { maxLength: 5 }), erasures, (sources, erasure) => {
+      const keeping = new KeepingHolds(erasure, erasure.held)
+      for (const source of sources) keeping.add(source)
+      assert.deepEqual(
+        erasure.held.filter((hold) => keeping.found.has(hold)),
+        erasure.held.filter((hold) =>
+          sources.some((source) => keepersOf(source, erasure, erasure.held).includes(hold)),
+        ),
+      )
     }),
     { numRuns: 2000 },
   )

@@ -1,17 +1,9 @@
 // Anomalies, and the versions of them that legal holds keep, as a store of derived telemetry.
 
 import type { Control } from '../../control/database.ts'
-import { lock } from '../../control/dialect.ts'
-import { transact } from '../../control/transaction.ts'
-import type { DerivedStore, ErasedPart } from '../../telemetry/derived-store.ts'
+import type { DerivedStore, ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
-import {
-  countAnomaliesIn,
-  countVersionsIn,
-  keepersIn,
-  redactAnomaliesIn,
-  removeAnomaliesIn,
-} from './anomaly-erasure.ts'
+import { countAnomaliesIn, countVersionsIn, eraseAnomaliesIn, keepersIn } from './anomaly-erasure.ts'
 import type { ReadHolds } from './held-anomalies.ts'
 
 export class DerivedAnomalies implements DerivedStore {
@@ -25,27 +17,24 @@ export class DerivedAnomalies implements DerivedStore {
     this.#readHolds = readHolds
   }
 
-  async preview(tenantId: string, { range, signals }: ErasedPart) {
-    const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, signals, range)
+  async preview(tenantId: string, part: ErasedPart) {
+    const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, part)
     return { anomalies: inRange, anomalies_learned_from: learntFrom }
   }
 
-  remove(tenantId: string, { range, signals }: ErasedPart): Promise<number> {
-    return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
-      // Read here, because another process, which shares no lock of a placement, may just have placed a hold.
-      const held = await this.#readHolds(trx, tenantId)
-      const removed = await removeAnomaliesIn(trx, tenantId, signals, range, held)
-      return removed + (await redactAnomaliesIn(trx, tenantId, signals, range, held))
-    })
+  async remove(tenantId: string, part: ErasedPart, alone: RunAlone): Promise<number> {
+    const by = { readHolds: this.#readHolds, alone }
+    const { inRange, learntFrom } = await eraseAnomaliesIn(this.#control, tenantId, part, by)
+    return inRange + learntFrom
   }
 
-  async count(tenantId: string, { range, signals }: ErasedPart, held: readonly HeldPart[]): Promise<number> {
-    const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, signals, range, held)
-    return inRange + learntFrom + (await countVersionsIn(this.#control, tenantId, signals, range, held))
+  async count(tenantId: string, part: ErasedPart, held: readonly HeldPart[]): Promise<number> {
+    const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, part, held)
+    // Afterwards: a version that is stored meanwhile is of an anomaly that is counted, or is counted itself.
+    return inRange + learntFrom + (await countVersionsIn(this.#control, tenantId, part, held))
   }
 
-  keepers(tenantId: string, { range, signals }: ErasedPart, holds: readonly ActiveHold[]) {
-    return keepersIn(this.#control, tenantId, signals, range, holds)
+  keepers(tenantId: string, part: ErasedPart, holds: readonly ActiveHold[]) {
+    return keepersIn(this.#control, tenantId, part, holds)
   }
 }

@@ -23,6 +23,7 @@ import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,
   atNs,
+  eraseAnomalies,
   errorsDraft,
   globex,
   insertSpans,
@@ -40,7 +41,7 @@ import { SurroundingsReader } from '../incidents/surroundings.ts'
 import { addDetectionRoutes } from '../routes.ts'
 import { courseRunOf } from '../runs/evaluate-run.ts'
 import { DetectorRunner } from '../runs/runner.ts'
-import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import { countAnomaliesIn } from './anomaly-erasure.ts'
 
 const minuteMs = 60_000
 const at = (minute: number) => new Date(noonMs + minute * minuteMs).toISOString()
@@ -249,12 +250,9 @@ test('an erasure removes feedback with its anomaly, and its effect on other band
       .size,
     0,
   )
-  const count = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
+  const count = () => countAnomaliesIn(fixture.control, 'acme', { signals: ['traces'], range })
   assert.deepEqual(await count(), { inRange: 1, learntFrom: 1 })
-  await fixture.control.transaction().execute(async (trx) => {
-    await removeAnomaliesIn(trx, 'acme', ['traces'], range)
-    await redactAnomaliesIn(trx, 'acme', ['traces'], range)
-  })
+  await eraseAnomalies(fixture, 'acme', { signals: ['traces'], range })
   assert.deepEqual(await count(), { inRange: 0, learntFrom: 0 })
   const rows = await fixture.control
     .selectFrom('anomalies')

@@ -16,6 +16,7 @@ import {
   atNs,
   type ControlFixture,
   createErrorsDetector,
+  eraseAnomalies,
   findingOf,
   globex,
   noonMs,
@@ -26,7 +27,7 @@ import {
 import type { StoredDetector } from '../detectors/detector.ts'
 import { patchDetector } from '../detectors/patch.ts'
 import { DetectionStore } from '../detectors/store.ts'
-import { countVersionsIn, removeAnomaliesIn } from './anomaly-erasure.ts'
+import { countVersionsIn } from './anomaly-erasure.ts'
 import type { Finding } from './findings.ts'
 import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
 
@@ -82,12 +83,10 @@ const versions = async () => {
   return store.listVersions('acme', id)
 }
 
-const erase = (range: TimeRange) =>
-  fixture.control
-    .transaction()
-    .execute(async (trx) =>
-      removeAnomaliesIn(trx, 'acme', ['traces'], range, await readActiveHolds(trx, 'acme')),
-    )
+const erase = async (range: TimeRange) => {
+  const held = await readActiveHolds(fixture.control, 'acme')
+  return (await eraseAnomalies(fixture, 'acme', { signals: ['traces'], range }, held)).inRange
+}
 
 function isHeld(error: unknown): boolean {
   return error instanceof AppError && error.code === 'held'
@@ -252,8 +251,7 @@ test('an erasure keeps held anomalies with their versions, and removes both afte
     countVersionsIn(
       fixture.control,
       'acme',
-      ['traces'],
-      range,
+      { signals: ['traces'], range },
       await readActiveHolds(fixture.control, 'acme'),
     )
   assert.equal(await erase(range), 0)
@@ -268,4 +266,56 @@ test('an erasure keeps held anomalies with their versions, and removes both afte
   assert.equal(await erase(range), 1)
   assert.equal(await count(), 0)
   assert.deepEqual(await fixture.control.selectFrom('held_anomaly_versions').select('version').execute(), [])
+})
+
+/** Stores one version of an anomaly of both organisations, for a hold on everything. Returns the holds. */
+async function keepForBoth() {
+  const placed = []
+  for (const at of [acme, globex]) {
+    const detector = await create(at)
+    await run(detector, [finding(0, 10)])
+    placed.push({ detector, hold: await place(undefined, undefined, at.tenantId) })
+    await run(detector, [finding(0, 10, { value: 0.9 })])
+  }
+  const [own, other] = placed
+  assert(own !== undefined && other !== undefined)
+  return { own, other }
+}
+
+/** The organisations of all versions that are stored. */
+const keptOf = async () =>
+  (await fixture.control.selectFrom('held_anomaly_versions').select('tenant_id').execute())
+    .map(({ tenant_id }) => tenant_id)
+    .toSorted()
+
+test('a release whose removal of versions was interrupted removes them when it is repeated', async () => {
+  const { own } = await keepForBoth()
+  let isBroken = true
+  const interrupted = new LegalHolds(fixture.control, clock, async (...asked) => {
+    if (isBroken) throw new Error('interrupted')
+    await forgetReleasedVersions(...asked)
+  })
+  const release = () => interrupted.release('acme', own.hold.hold_id, operatorActor('legal'))
+  await assert.rejects(release(), /interrupted/)
+  assert.deepEqual(await keptOf(), ['acme', 'globex'])
+  isBroken = false
+  assert.notEqual((await release()).released_at, null)
+  assert.deepEqual(await keptOf(), ['globex'])
+})
+
+test('a hold that is placed while versions are removed after a release keeps them', async () => {
+  await keepForBoth()
+  let reads = 0
+  await forgetReleasedVersions(fixture.control, 'acme', async (control, tenantId) =>
+    reads++ === 0 ? [] : readActiveHolds(control, tenantId),
+  )
+  assert.deepEqual([reads, await keptOf()], [2, ['acme', 'globex']])
+})
+
+test('a detector is deleted with versions of its anomalies that an interrupted release left', async () => {
+  const { own } = await keepForBoth()
+  await fixture.control.updateTable('legal_holds').set({ released_at_ms: 1 }).execute()
+  assert.deepEqual(await keptOf(), ['acme', 'globex'])
+  await store.deleteDetector('acme', own.detector.id, undefined, tokenNamed('me'))
+  assert.deepEqual(await keptOf(), ['globex'])
 })

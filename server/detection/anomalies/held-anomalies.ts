@@ -3,14 +3,19 @@
 // episode may continue. So a version is kept at the first change under a hold, and afterwards whenever the
 // act of a person (another definition, a verdict, a mute) would overwrite something.
 
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, Control, ControlTransaction } from '../../control/database.ts'
+import { lock } from '../../control/dialect.ts'
+import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
-import type { ActiveHold } from '../../telemetry/held-part.ts'
-import { type AnomalySource, type Erasure, fateOf, isHeldBy } from './anomaly-fate.ts'
+import type { ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
+import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
+import { AnomalyFates, type AnomalySource, HeldTime, isHeldBy } from './anomaly-fate.ts'
 import { isTouched, sourceOf } from './anomaly-rows.ts'
+import { ofDetector } from './id-list.ts'
 
 /** The holds of an organisation that are in force now. */
 export type ReadHolds = (
@@ -34,8 +39,11 @@ interface AnomalyChange {
  */
 export const versionsMax = 100
 
-/** Versions deleted in one statement; each needs bound variables. */
-const chunkSize = 250
+/** Versions that are read at once: each record is parsed, which takes some 10 µs. */
+const pageSize = 250
+
+/** Versions that are deleted in one transaction. */
+const chunkSize = 100
 
 /** Holds in one statement; each is a condition. */
 const holdsPerStatement = 50
@@ -143,93 +151,114 @@ interface VersionKey {
   readonly version: number
 }
 
-/** The versions that an erasure removes: those about what it erases, and those that learnt from it. */
-export async function versionsWithin(
-  control: Control | ControlTransaction,
-  tenantId: string,
-  erasure: Erasure,
-): Promise<VersionKey[]> {
-  return versionsWhere(control, tenantId, (source) => fateOf(source, erasure) !== 'kept')
+interface StoredVersion extends VersionKey {
+  /** What it is derived from. */
+  readonly source: AnomalySource
 }
 
-/** Returns what each version of an anomaly of the organisation is derived from. */
-export async function readVersionSources(control: Control, tenantId: string): Promise<AnomalySource[]> {
-  const sources: AnomalySource[] = []
-  await visitVersions(control, tenantId, (_key, source) => sources.push(source))
-  return sources
+/** Whether a version is to be removed. */
+type IsRemoved = (source: AnomalySource) => boolean
+
+/** Which versions are removed, and how. */
+interface VersionRemoval {
+  readonly readHolds: ReadHolds
+  /** Prepared once for the holds that are in force. */
+  readonly under: (holds: readonly ActiveHold[]) => IsRemoved
+  readonly alone: RunAlone
+  /** Only those of this detector's anomalies. */
+  readonly detectorId?: string | undefined
 }
 
-/** Removes every version that no active hold covers. */
-export async function forgetReleasedVersions(
-  trx: ControlTransaction,
-  tenantId: string,
-  holds: readonly ActiveHold[],
-): Promise<void> {
-  const released = await versionsWhere(trx, tenantId, (source) => holdsOn(source, holds).length === 0)
-  await removeVersions(trx, released)
-}
-
-export async function removeVersions(
-  trx: ControlTransaction,
-  versions: readonly VersionKey[],
-): Promise<void> {
-  for (let i = 0; i < versions.length; i += chunkSize) {
-    const some = versions.slice(i, i + chunkSize)
-    await trx
-      .deleteFrom('held_anomaly_versions')
-      .where((where) =>
-        where.or(
-          some.map(({ anomaly_id, version }) =>
-            where.and([where('anomaly_id', '=', anomaly_id), where('version', '=', version)]),
-          ),
-        ),
-      )
-      .execute()
+/** Those about what an erasure erases, and those that learnt from it. */
+export function versionsErasedBy(part: ErasedPart): (held: readonly HeldPart[]) => IsRemoved {
+  return (held) => {
+    const fates = new AnomalyFates({ ...part, held })
+    return (source) => fates.of(source) !== 'kept'
   }
 }
 
-/** Rows per page. */
-const pageSize = 500
-
-async function versionsWhere(
-  control: Control | ControlTransaction,
+/**
+ * Removes every version that no active hold covers; only those of the anomalies of one detector where it is
+ * given. Nothing depends on the moment: such a version keeps nothing, and an erasure of what it is derived
+ * from counts and removes it.
+ */
+export async function forgetReleasedVersions(
+  control: Control,
   tenantId: string,
-  matches: (source: AnomalySource) => boolean,
-): Promise<VersionKey[]> {
-  const found: VersionKey[] = []
-  await visitVersions(control, tenantId, (key, source) => {
-    if (matches(source)) found.push(key)
-  })
-  return found
+  readHolds: ReadHolds,
+  detectorId?: string,
+): Promise<void> {
+  const under = (holds: readonly ActiveHold[]): IsRemoved => {
+    const held = new HeldTime(holds)
+    return (source) => !held.keeps(source)
+  }
+  await removeVersions(control, tenantId, { readHolds, under, detectorId, alone: (work) => work() })
 }
 
-/** Calls `visit` with every version of the organisation. */
-async function visitVersions(
-  control: Control | ControlTransaction,
+/**
+ * Removes versions in short transactions. Each reads the holds again, because one may have been placed; what
+ * a version is derived from never changes.
+ */
+export async function removeVersions(
+  control: Control,
   tenantId: string,
-  visit: (key: VersionKey, source: AnomalySource) => void,
+  { alone, detectorId, readHolds, under }: VersionRemoval,
 ): Promise<void> {
+  const isRemoved = under(await readHolds(control, tenantId))
+  for await (const page of versionPages(control, tenantId, detectorId)) {
+    const found = page.filter(({ source }) => isRemoved(source))
+    for (let i = 0; i < found.length; i += chunkSize) {
+      const some = found.slice(i, i + chunkSize)
+      await alone(() =>
+        transact(control, async (trx) => {
+          await lock(trx, { tenantId })
+          const isStillRemoved = under(await readHolds(trx, tenantId))
+          for (const version of some) if (isStillRemoved(version.source)) await deleteVersion(trx, version)
+        }),
+      )
+      await turn()
+    }
+  }
+}
+
+async function deleteVersion(trx: ControlTransaction, { anomaly_id, version }: VersionKey): Promise<void> {
+  await trx
+    .deleteFrom('held_anomaly_versions')
+    .where('anomaly_id', '=', anomaly_id)
+    .where('version', '=', version)
+    .execute()
+}
+
+/**
+ * Returns the versions of an organisation, or of one of its detectors, page by page; other work runs in
+ * between.
+ */
+export async function* versionPages(
+  control: Control,
+  tenantId: string,
+  detectorId?: string,
+): AsyncGenerator<readonly StoredVersion[]> {
   for (let after: VersionKey = { anomaly_id: '', version: 0 }; ; ) {
     const { anomaly_id: id, version } = after
-    const page = await control
+    let query = control
       .selectFrom('held_anomaly_versions')
       .select(['anomaly_id', 'version', 'record'])
       .where('tenant_id', '=', tenantId)
-      .where((where) =>
-        where.or([
-          where('anomaly_id', '>', id),
-          where.and([where('anomaly_id', '=', id), where('version', '>', version)]),
-        ]),
-      )
-      .orderBy('anomaly_id')
-      .orderBy('version')
-      .limit(pageSize)
-      .execute()
-    for (const row of page) {
-      visit({ anomaly_id: row.anomaly_id, version: row.version }, sourceOf(JSON.parse(row.record)))
+      // One condition, because the index is entered by one.
+      .where((where) => where(where.refTuple('anomaly_id', 'version'), '>', where.tuple(id, version)))
+    if (detectorId !== undefined) {
+      const own = control.selectFrom('anomalies').select('id')
+      query = query.where('anomaly_id', 'in', own.where(ofDetector(control, tenantId, detectorId)))
     }
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return
+    const rows = await query.orderBy('anomaly_id').orderBy('version').limit(pageSize).execute()
+    yield rows.map((row) => ({
+      anomaly_id: row.anomaly_id,
+      version: row.version,
+      source: sourceOf(JSON.parse(row.record)),
+    }))
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageSize) return
     after = last
+    await turn()
   }
 }

@@ -14,7 +14,7 @@ import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { countAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
+import { countAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import type { RunFound } from '../anomalies/anomaly-rows.ts'
 import type { Finding } from '../anomalies/findings.ts'
 import {
@@ -22,6 +22,7 @@ import {
   atNs,
   type ControlFixture,
   definitionOf,
+  eraseAnomalies,
   findingOf,
   globex,
   noonMs,
@@ -464,11 +465,11 @@ test('hiding telemetry hides the anomalies derived from it, only for its own org
   assert.deepEqual(await anomalies(), [late, early])
 })
 
-const erase = (place: TenantPlace, signals: readonly Signal[], range: TimeRange = allTime) =>
-  fixture.control.transaction().execute((trx) => removeAnomaliesIn(trx, place.tenantId, signals, range))
+const erase = async (place: TenantPlace, signals: readonly Signal[], range: TimeRange = allTime) =>
+  (await eraseAnomalies(fixture, place.tenantId, { signals, range })).inRange
 
 const count = (place: TenantPlace, signals: readonly Signal[], range: TimeRange) =>
-  countAnomaliesIn(fixture.control, place.tenantId, signals, range)
+  countAnomaliesIn(fixture.control, place.tenantId, { signals, range })
 
 test('an erasure removes exactly the anomalies that share an instant with its range', async () => {
   for (const place of [acme, globex]) await record(await create(place), [finding(0, 5), finding(10, 15)])

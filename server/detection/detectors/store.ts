@@ -179,6 +179,8 @@ export class DetectionStore {
     actor: Actor,
   ): Promise<void> {
     const nowMs = this.#clock.nowMs()
+    // A release removes them too, and may have been interrupted; without their anomalies they have no reader.
+    await forgetReleasedVersions(this.#control, tenantId, this.#readHolds, id)
     await transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const detector = found(await findDetectorRow(trx, tenantId, id))
@@ -188,9 +190,7 @@ export class DetectionStore {
           sentence: 'A system detector cannot be deleted; set enabled to false instead.',
         })
       }
-      const holds = await this.#readHolds(trx, tenantId)
-      await refuseHeldDetector(trx, tenantId, id, holds)
-      await forgetReleasedVersions(trx, tenantId, holds)
+      await refuseHeldDetector(trx, tenantId, id, await this.#readHolds(trx, tenantId))
       const { numDeletedRows } = await trx
         .deleteFrom('anomalies')
         .where('tenant_id', '=', tenantId)

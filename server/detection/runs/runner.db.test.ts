@@ -13,10 +13,11 @@ import { longReads } from '../../telemetry/sessions/long-reads.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import { Leases } from '../../worker/lease.ts'
-import { countAnomaliesIn, redactAnomaliesIn, removeAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
+import { countAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import {
   acme,
   createErrorsDetector,
+  eraseAnomalies,
   globex,
   insertSpans,
   noonMs,
@@ -194,7 +195,7 @@ test('an anomaly that an erasure removed is found again only outside the erased 
     endNs: BigInt(noonMs - 4 * minuteMs) * 1_000_000n,
   }
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
-  await fixture.control.transaction().execute((trx) => removeAnomaliesIn(trx, 'acme', ['traces'], range))
+  await eraseAnomalies(fixture, 'acme', { signals: ['traces'], range })
   assert.deepEqual(await anomalies(), [])
   await run(detector)
   assert.deepEqual(
@@ -216,11 +217,11 @@ test('after an erasure redacted an anomaly, the next run computes its band again
     startNs: BigInt(noonMs - 80 * minuteMs + 1) * 1_000_000n,
     endNs: BigInt(noonMs - 60 * minuteMs) * 1_000_000n,
   }
-  const left = () => countAnomaliesIn(fixture.control, 'acme', ['traces'], range)
+  const left = () => countAnomaliesIn(fixture.control, 'acme', { signals: ['traces'], range })
   assert.deepEqual(await left(), { inRange: 0, learntFrom: 1 })
   gate.hide('acme', { id: 'del_1', signals: ['traces'], range })
   assert.equal((await anomalies())[0]?.expected, null, 'hidden before it is erased')
-  await fixture.control.transaction().execute((trx) => redactAnomaliesIn(trx, 'acme', ['traces'], range))
+  await eraseAnomalies(fixture, 'acme', { signals: ['traces'], range })
   assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
   await run(detector)
   gate.markErased('acme', { id: 'del_1', signals: ['traces'], range })
@@ -232,7 +233,10 @@ test('after an erasure redacted an anomaly, the next run computes its band again
   await run(detector)
   assert.deepEqual(await left(), { inRange: 0, learntFrom: 0 })
   const wider = { ...range, startNs: range.startNs - BigInt(2 * minuteMs) * 1_000_000n }
-  assert.equal((await countAnomaliesIn(fixture.control, 'acme', ['traces'], wider)).learntFrom, 1)
+  assert.equal(
+    (await countAnomaliesIn(fixture.control, 'acme', { signals: ['traces'], range: wider })).learntFrom,
+    1,
+  )
 })
 
 test('an anomaly over a fixed limit learns nothing from the past', async () => {
@@ -241,7 +245,7 @@ test('an anomaly over a fixed limit learns nothing from the past', async () => {
   await run(detector)
   assert.equal((await anomalies()).length, 1)
   const range = { startNs: null, endNs: BigInt(noonMs - 10 * minuteMs) * 1_000_000n }
-  assert.deepEqual(await countAnomaliesIn(fixture.control, 'acme', ['traces'], range), {
+  assert.deepEqual(await countAnomaliesIn(fixture.control, 'acme', { signals: ['traces'], range }), {
     inRange: 0,
     learntFrom: 0,
   })
