@@ -109,6 +109,19 @@ test('a detector whose anomalies a hold keeps cannot be deleted until the hold i
   assert.deepEqual(await anomalies(), [])
 })
 
+test('of very many anomalies of a detector one that a hold keeps is enough, and the hold is named', async () => {
+  const own = await create()
+  await run(
+    own,
+    Array.from({ length: 260 }, (_, i) => finding(i, i + 0.5, { isOpen: false })),
+  )
+  await place(atNs(-60), atNs(0))
+  const hold = await place(atNs(259.2))
+  await assert.rejects(store.deleteDetector('acme', own.id, undefined, tokenNamed('me')), (error) => {
+    return isHeld(error) && String(error).includes(hold.hold_id)
+  })
+})
+
 test('a detector with anomalies only outside the held time is deleted with them', async () => {
   const own = await create()
   await run(own, [finding(0, 10)])

@@ -14,7 +14,7 @@ import { AppError } from '../../core/app-error.ts'
 import type { ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
 import { AnomalyFates, type AnomalySource, HeldTime, isHeldBy } from './anomaly-fate.ts'
-import { isTouched, sourceOf } from './anomaly-rows.ts'
+import { sourceColumns, sourceOf } from './anomaly-rows.ts'
 import { ofDetector } from './id-list.ts'
 
 /** The holds of an organisation that are in force now. */
@@ -39,14 +39,11 @@ interface AnomalyChange {
  */
 export const versionsMax = 100
 
-/** Versions that are read at once: each record is parsed, which takes some 10 µs. */
+/** Versions or anomalies that are read at once: the record of a version is parsed, which takes some 10 µs. */
 const pageSize = 250
 
 /** Versions that are deleted in one transaction. */
 const chunkSize = 100
-
-/** Holds in one statement; each is a condition. */
-const holdsPerStatement = 50
 
 /** The holds that keep an anomaly. */
 function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHold[] {
@@ -97,21 +94,29 @@ export async function refuseHeldDetector(
   detectorId: string,
   holds: readonly ActiveHold[],
 ): Promise<void> {
-  for (let i = 0; i < holds.length; i += holdsPerStatement) {
-    const some = holds.slice(i, i + holdsPerStatement)
-    const found = await trx
+  if (holds.length === 0) return
+  const held = new HeldTime(holds)
+  for (let after = { started_at_ns: '', id: '' }; ; ) {
+    const { id, started_at_ns } = after
+    const rows = await trx
       .selectFrom('anomalies')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .where('detector_id', '=', detectorId)
-      .where((where) => where.or(some.map(({ signals, range }) => isTouched(where, signals, range))))
-      .limit(1)
-      .executeTakeFirst()
-    const [hold] = found === undefined ? [] : holdsOn(sourceOf(found), some)
-    if (hold === undefined) continue
-    throw new AppError('held', {
-      sentence: `The legal hold ${hold.holdId} keeps anomalies of this detector, so it can’t be deleted before the hold is released; set enabled to false to stop it.`,
-    })
+      .select(['id', ...sourceColumns])
+      .where(ofDetector(trx, tenantId, detectorId))
+      .where((where) => where(where.refTuple('started_at_ns', 'id'), '>', where.tuple(started_at_ns, id)))
+      .orderBy('started_at_ns')
+      .orderBy('id')
+      .limit(pageSize)
+      .execute()
+    const found = rows.map(sourceOf).find((source) => held.keeps(source))
+    const [hold] = found === undefined ? [] : holdsOn(found, holds)
+    if (hold !== undefined) {
+      throw new AppError('held', {
+        sentence: `The legal hold ${hold.holdId} keeps anomalies of this detector, so it can’t be deleted before the hold is released; set enabled to false to stop it.`,
+      })
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageSize) return
+    after = last
   }
 }
 

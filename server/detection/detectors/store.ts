@@ -26,7 +26,7 @@ import {
   readVersions,
   refuseHeldDetector,
 } from '../anomalies/held-anomalies.ts'
-import { idList } from '../anomalies/id-list.ts'
+import { idList, ofDetector } from '../anomalies/id-list.ts'
 import { recordRunsIn } from '../anomalies/write-runs.ts'
 import { type AnomalyPage, readAnomalyPage, visibleOf } from './anomaly-list.ts'
 import {
@@ -193,8 +193,7 @@ export class DetectionStore {
       await refuseHeldDetector(trx, tenantId, id, await this.#readHolds(trx, tenantId))
       const { numDeletedRows } = await trx
         .deleteFrom('anomalies')
-        .where('tenant_id', '=', tenantId)
-        .where('detector_id', '=', id)
+        .where(ofDetector(trx, tenantId, id))
         .executeTakeFirstOrThrow()
       await trx
         .deleteFrom('detector_mutes')
