@@ -38,6 +38,12 @@ import { NoBody, pageOf } from '../values/fields.ts'
  */
 const createRate = { perMinute: 20, burst: 400 }
 
+/**
+ * Each is an entry of both chains for ever, and a retry is an attempt. As many at once as may be created, so
+ * that a second person can approve what a script has requested.
+ */
+const decisionRate = { perMinute: 60, burst: 400 }
+
 /** Each preview reads a column of the whole selection. A person tries a few ranges before a request. */
 const previewRate = { perMinute: 20, burst: 20 }
 
@@ -78,6 +84,7 @@ function decision(verb: string, { example, refusals = [], summary }: Decision) {
     body: NoBody,
     results: { 200: { body: DeletionRequest, headers: ['retry-after'], example } },
     refusals: ['not_found', 'deletion_state', ...refusals],
+    rate: decisionRate,
   })
 }
 
@@ -178,6 +185,7 @@ export const deletionOperations = {
       200: { body: DeletionRequest, headers: ['retry-after'], example: rejectedDeletionExample },
     },
     refusals: ['not_found', 'deletion_state'],
+    rate: decisionRate,
   }),
   verify: operation({
     id: 'postUsageStorageDeletionsByRequestIdVerify',

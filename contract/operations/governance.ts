@@ -42,6 +42,9 @@ const retentionResults = {
 /** Each is an entry in the audit log, which nothing removes. */
 const changeRate = { perMinute: 60, burst: 60 }
 
+/** Each is a row and an entry in the audit log for ever. As many at once as may be in force. */
+const holdRate = { perMinute: 60, burst: 200 }
+
 export const policyOperations = {
   get: operation({
     id: 'getUsageStorageDeletionPolicy',
@@ -78,6 +81,7 @@ export const holdOperations = {
     bodyExample: placeHoldExample,
     results: { 201: { body: LegalHold, headers: ['location'], example: holdExample } },
     refusals: ['too_many_holds', 'erasing'],
+    rate: holdRate,
   }),
   list: operation({
     id: 'getUsageStorageHolds',
@@ -110,6 +114,7 @@ export const holdOperations = {
     params: HoldParams,
     results: { 200: { body: LegalHold, example: releasedHoldExample } },
     refusals: ['not_found'],
+    rate: holdRate,
   }),
 } as const
 
@@ -160,6 +165,7 @@ export const retentionOperations = {
     body: NoBody,
     results: { 200: { body: Retention, example: shorterRetentionExample } },
     refusals: ['not_found', 'own_request'],
+    rate: changeRate,
   }),
   rejectChange: operation({
     id: 'postUsageStorageRetentionChangesByChangeIdReject',
@@ -173,5 +179,6 @@ export const retentionOperations = {
     bodyExample: rejectRetentionExample,
     results: { 200: { body: Retention, example: retentionExample } },
     refusals: ['not_found'],
+    rate: changeRate,
   }),
 } as const

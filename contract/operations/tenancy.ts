@@ -27,8 +27,21 @@ import {
 import { administrators, readers, roles } from '../role.ts'
 import { pageOf } from '../values/fields.ts'
 
-/** A program that rotates the tokens of a fleet makes one a second. Each is a row and an audit entry. */
-const tokenRate = { perMinute: 60, burst: 300 }
+/**
+ * A program that rotates the tokens of a fleet makes hundreds at once, and one that makes one for each of its
+ * jobs some a minute. Each stays for ever, as a row and an audit entry, and lists follow the lines through
+ * those that have ended.
+ */
+const createRate = { perMinute: 6, burst: 300 }
+
+/** Each page follows the lines of all active tokens. A program may read the pages of some ten thousand. */
+const listRate = { perMinute: 60, burst: 120 }
+
+/** As many at once as an organisation may have: nobody waits while tokens must stop working. */
+const revokeRate = { perMinute: 60, burst: 1000 }
+
+/** One succeeds. Others may be an entry in the audit log, which nothing removes, and count all telemetry. */
+const removeRate = { perMinute: 10, burst: 10 }
 
 export const tenancyOperations = {
   me: operation({
@@ -58,6 +71,7 @@ export const tenancyOperations = {
     summary: 'Access tokens of your organisation, newest first; never their secrets',
     query: TokenListQuery,
     results: { 200: { body: pageOf(AccessToken), example: { items: [tokenExample], next_cursor: null } } },
+    rate: listRate,
   }),
   createToken: operation({
     id: 'postTokens',
@@ -70,7 +84,7 @@ export const tenancyOperations = {
     bodyExample: createTokenExample,
     results: { 201: { body: CreatedAccessToken, example: createdTokenExample } },
     refusals: ['token_line_expired', 'too_many_tokens'],
-    rate: tokenRate,
+    rate: createRate,
   }),
   revokeToken: operation({
     id: 'deleteTokensByTokenId',
@@ -83,6 +97,7 @@ export const tenancyOperations = {
     query: RevokeQuery,
     results: { 200: { body: RevokedAccessToken, example: revokedTokenExample } },
     refusals: ['not_found'],
+    rate: revokeRate,
   }),
   removeOrganisation: operation({
     id: 'postOrganisationRemove',
@@ -95,5 +110,6 @@ export const tenancyOperations = {
     bodyExample: removeOrganisationExample,
     results: { 200: { body: OrganisationRemoved, example: organisationRemovedExample } },
     refusals: ['not_found', 'not_removable'],
+    rate: removeRate,
   }),
 } as const

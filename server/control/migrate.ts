@@ -26,6 +26,7 @@ import { longGroups } from './migrations/0017-long-groups.ts'
 import { manyErasures } from './migrations/0018-many-erasures.ts'
 import { anomaliesByStart } from './migrations/0019-anomalies-by-start.ts'
 import { endedRows } from './migrations/0020-ended-rows.ts'
+import { fullErasures } from './migrations/0021-full-erasures.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -48,6 +49,7 @@ const migrations = {
   '0018-many-erasures': manyErasures,
   '0019-anomalies-by-start': anomaliesByStart,
   '0020-ended-rows': endedRows,
+  '0021-full-erasures': fullErasures,
 }
 
 /** Names of all migrations of this program, oldest first. */

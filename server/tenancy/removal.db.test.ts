@@ -270,6 +270,22 @@ test('its tenant_id is never used again, and its placement is still known', asyn
   assert.equal(await store.findPlace('nobody'), null)
 })
 
+test('attempts are limited, so that wrong confirmations do not fill the audit log', async () => {
+  const refusals = async () => (await countRows(acme.tenantId)).audit_entries ?? 0
+  const before = await refusals()
+  for (let i = 0; i < 10; i++) assert.equal((await remove(acme.owner, 'acme')).status, 422)
+  const limited = await http.inject({
+    method: 'POST',
+    url: '/organisation/remove',
+    headers: { authorization: `Bearer ${acme.owner}` },
+    payload: { confirm: 'acme' },
+  })
+  assert.deepEqual([limited.statusCode, limited.json().code], [429, 'too_many_requests'])
+  assert.equal(limited.headers['retry-after'], '6')
+  assert.equal(await refusals(), before + 10)
+  assert.equal((await remove(globex.owner, 'acme')).status, 422, 'a neighbour has its own limit')
+})
+
 test('an organisation without a completed erasure of everything is not removed', async () => {
   await assertRefused(acme.owner, acme.tenantId, /No erasure of all its telemetry is completed/)
   await request(acme.tenantId, { scope: 'range' })

@@ -3,7 +3,8 @@
 // tenant_id is never used again, so nobody else ever reads its chains. Nothing is removed unless the stores
 // are empty while no writer can add to them.
 
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
+import { deletionStatuses } from '../../contract/deletion/requests.ts'
 import type { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../control/database.ts'
@@ -59,8 +60,13 @@ const removedTables = [
   'organisations',
 ] as const
 
-/** Deletions in any other state may still change something, or have failed to. */
-const settledStates = ['completed', 'cancelled', 'rejected', 'expired']
+/** Deletions in these states may still change something, or have failed to. */
+const unsettledStates = deletionStatuses.filter(
+  (status) => !['completed', 'cancelled', 'rejected', 'expired'].includes(status),
+)
+
+/** As requests have them stored: always in this order. */
+const allSignals = JSON.stringify(signals)
 
 export class OrganisationRemoval {
   readonly #deps: RemovalDeps
@@ -194,13 +200,14 @@ async function requireErased(
   nowMs: number,
 ): Promise<string> {
   if ((await findOrganisation(control, tenantId)) === undefined) throw new AppError('not_found')
-  const requests = await control
+  const open = await control
     .selectFrom('deletion_requests')
-    .select(['request_id', 'status', 'scope', 'signals', 'approved_by_kind', 'came_back', 'finished_at_ms'])
+    .select(['request_id', 'status'])
     .where('tenant_id', '=', tenantId)
+    .where('status', 'in', unsettledStates)
     .orderBy('seq', 'desc')
-    .execute()
-  const open = requests.find(({ status }) => !settledStates.includes(status))
+    .limit(1)
+    .executeTakeFirst()
   if (open !== undefined) throw notRemovable(`Its deletion ${open.request_id} is ${open.status}.`)
   const hold = await control
     .selectFrom('legal_holds')
@@ -209,9 +216,7 @@ async function requireErased(
     .where('released_at_ms', 'is', null)
     .executeTakeFirst()
   if (hold !== undefined) throw notRemovable(`The legal hold ${hold.hold_id} is in force.`)
-  const erasure = requests.find(
-    (request) => request.status === 'completed' && request.scope === 'all' && isOfAllSignals(request.signals),
-  )
+  const erasure = await newestFullErasure(control, tenantId)
   if (erasure === undefined) throw notRemovable('No erasure of all its telemetry is completed.')
   if (await isGuarded(control, tenantId, nowMs)) {
     if (await isClockInDoubt(control)) {
@@ -222,6 +227,23 @@ async function requireErased(
     requireApproved(erasure, nowMs)
   }
   return erasure.request_id
+}
+
+/** Migration 0021 has an index of these, which is found by the literals of its condition. */
+function newestFullErasure(
+  control: Control | ControlTransaction,
+  tenantId: string,
+): Promise<ErasureRow | undefined> {
+  return control
+    .selectFrom('deletion_requests')
+    .select(['request_id', 'approved_by_kind', 'came_back', 'finished_at_ms'])
+    .where('tenant_id', '=', tenantId)
+    .where('signals', '=', allSignals)
+    .where('status', '=', sql.lit('completed'))
+    .where('scope', '=', sql.lit('all'))
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
 }
 
 type ErasureRow = Pick<
@@ -259,11 +281,6 @@ function findOrganisation(control: Control | ControlTransaction, tenantId: strin
     .select('tenant_id')
     .where('tenant_id', '=', tenantId)
     .executeTakeFirst()
-}
-
-function isOfAllSignals(stored: string): boolean {
-  const named: unknown = JSON.parse(stored)
-  return Array.isArray(named) && signals.every((signal) => named.includes(signal))
 }
 
 function notRemovable(reason: string): AppError {

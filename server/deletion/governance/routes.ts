@@ -72,6 +72,8 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
   serve(http, holdOperations.release, {
     usesReserve: true,
     handle: async ({ caller, params }) => {
+      const known = await holds.get(caller.tenantId, params.hold_id)
+      if (known.released_at !== null) return { body: known }
       const hold = await holds.release(caller.tenantId, params.hold_id, caller.requester)
       nudge()
       return { body: hold }
