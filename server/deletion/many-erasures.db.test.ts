@@ -10,6 +10,7 @@ import type { Control, ControlTransaction } from '../control/database.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
+import { OrganisationRemoval } from '../tenancy/removal.ts'
 import { readTokenPage } from '../tenancy/token-list.ts'
 import { between } from './deletion-fixture.ts'
 import { readActiveHolds, readHoldsSince } from './governance/active-holds.ts'
@@ -106,6 +107,32 @@ test('what retention keeps, and the lists of a status, read no other requests', 
   assert.deepEqual(await waysOf((observed) => queriesOn(observed).inStatus(['running'], 'acme')), [byStatus])
 })
 
+test('the removal of an organisation reads what is not finished and the newest full erasure', {
+  skip: isOnPostgres,
+}, async () => {
+  await control
+    .insertInto('organisations')
+    .values({ tenant_id: 'acme', name: 'Acme', placement: 1, created_at_ms: 0 })
+    .execute()
+  const never = async () => assert.fail('it is not removable')
+  const removalOn = (observed: Control) =>
+    new OrganisationRemoval({
+      control: observed,
+      clock: new ManualClock(nowMs),
+      isGuarded: async () => false,
+      isClockInDoubt: async () => false,
+      closeToWriters: never,
+      forgetSenders: never,
+      countTelemetry: never,
+      flushControl: never,
+      signCheckpoint: never,
+    })
+  const ways = await waysOf((observed) =>
+    assert.rejects(removalOn(observed).remove('acme', tokenNamed('owner')), /No erasure of all/),
+  )
+  assert.deepEqual(ways, [byStatus, 'deletion_requests_full (tenant_id=? AND signals=?)'])
+})
+
 test('legal holds in force, and those that were released lately, are found without the others', {
   skip: isOnPostgres,
 }, async () => {
@@ -122,7 +149,10 @@ test('legal holds in force, and those that were released lately, are found witho
 
 test('access tokens that work are found without those that have ended', { skip: isOnPostgres }, async () => {
   const page = { limit: 10, beforeId: null, isActive: true }
-  const ways = await waysOf((observed) => readTokenPage(observed, 'acme', page, nowMs), 'access_tokens')
+  const ways = await waysOf(
+    (observed) => readTokenPage(observed, 'acme', page, nowMs, async () => {}),
+    'access_tokens',
+  )
   const parts = ['=', '>'].map((is) => `access_tokens_not_revoked (tenant_id=? AND expires_at_ms${is}?)`)
   assert.deepEqual(ways.slice(1), parts)
 })

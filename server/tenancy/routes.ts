@@ -41,12 +41,13 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
   serve(http, tenancyOperations.listTokens, {
     handle: async ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
-      const tokens = await store.listTokens(caller.tenantId, {
+      const page = {
         limit: query.limit + 1,
         beforeId,
         ...(query.active !== undefined && { isActive: query.active === 'true' }),
         ...(query.descendants_of !== undefined && { descendantsOf: query.descendants_of }),
-      })
+      }
+      const tokens = await store.listTokens(caller.tenantId, page, () => http.turns.turnOf(caller.tenantId))
       return {
         body: pageOfRows(
           tokens,
@@ -82,15 +83,16 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
 function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
   serve(http, tenancyOperations.revokeToken, {
     usesReserve: true,
-    handle: async ({ caller, params, query }) => ({
-      body: await store.revokeToken({
+    handle: async ({ caller, params, query }) => {
+      const revocation = {
         tenantId: caller.tenantId,
         id: params.token_id,
         actor: caller.requester,
         actorRole: caller.role,
         withDescendants: query.descendants === 'true',
-      }),
-    }),
+      }
+      return { body: await store.revokeToken(revocation, () => http.turns.turnOf(caller.tenantId)) }
+    },
   })
 }
 

@@ -3,6 +3,7 @@
 // send telemetry are remembered for a moment, and forgotten by what ends them here. What tokens.ts does with
 // tokens runs here in its transactions.
 
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, chainTables, readChainFrom, readHead } from '../audit/log.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
@@ -17,9 +18,11 @@ import { Remembered } from '../core/remembered.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
+import type { TokenTurn } from './token-lines.ts'
 import { readTokenPage, type TokenPage } from './token-list.ts'
+import { type Revocation, revokeTokens } from './token-revocation.ts'
 import { TokenUses } from './token-use.ts'
-import { insertToken, type NewToken, type Revocation, readNewToken, revokeTokens } from './tokens.ts'
+import { insertToken, type NewToken, readNewToken } from './tokens.ts'
 
 export interface NewOrganisation {
   readonly tenantId: string
@@ -183,15 +186,14 @@ export class TenancyStore {
   }
 
   /** See {@link readTokenPage}. */
-  listTokens(tenantId: string, page: TokenPage): Promise<AccessToken[]> {
-    return readTokenPage(this.#control, tenantId, page, this.#clock.nowMs())
+  listTokens(tenantId: string, page: TokenPage, turn: TokenTurn = nextRound): Promise<AccessToken[]> {
+    return readTokenPage(this.#control, tenantId, page, this.#clock.nowMs(), turn)
   }
 
   /** See {@link revokeTokens}. Revoking again returns the first revocation. */
-  async revokeToken(revocation: Revocation): Promise<RevokedAccessToken> {
-    const nowMs = this.#clock.nowMs()
+  async revokeToken(revocation: Revocation, turn: TokenTurn = nextRound): Promise<RevokedAccessToken> {
     try {
-      return await transact(this.#control, (trx) => revokeTokens(trx, revocation, nowMs))
+      return await revokeTokens(this.#control, revocation, this.#clock.nowMs(), turn)
     } finally {
       this.forgetSendersOf(revocation.tenantId)
     }

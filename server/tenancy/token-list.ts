@@ -1,34 +1,71 @@
 // Lists access tokens in pages, each with the number of its active descendants. A page never has a secret,
-// and nothing of another organisation.
+// and nothing of another organisation. Ended tokens stay stored, and there may be any number of them, so what
+// follows their lines is read in pieces (token-lines.ts).
 
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { AccessToken } from '../../contract/organisation/tenancy.ts'
 import { Role as RoleSchema } from '../../contract/role.ts'
 import { actorTextIn } from '../control/actor-columns.ts'
 import type { AccessTokensTable, Control, ControlTransaction } from '../control/database.ts'
 import { instantText } from '../core/clock.ts'
+import { Pace } from '../core/turns/pace.ts'
+import {
+  activeIds,
+  readActiveTokens,
+  TokenDescent,
+  TokenLines,
+  type TokenTurn,
+  tokensPerPiece,
+} from './token-lines.ts'
 
 export type TokenRow = Selectable<AccessTokensTable>
 
-type CountedRow = Pick<TokenRow, 'id' | 'made_with' | 'expires_at_ms' | 'revoked_at_ms'>
-
-export interface TokenPage {
-  readonly limit: number
-  /** The last token of the previous page; null for the first page. */
+interface TokenFilter {
+  /** Only tokens before this one, such as the last one of the previous page; null for all. */
   readonly beforeId: string | null
   /** Only tokens that work now, or only those that don't. */
   readonly isActive?: boolean
+}
+
+export interface TokenPage extends TokenFilter {
+  readonly limit: number
   /** Only descendants of this token, at any distance. */
   readonly descendantsOf?: string
 }
 
-/** Returns a page, newest first. */
+/** Returns a page, newest first. Others take turns between two pieces of what it reads. */
 export async function readTokenPage(
   control: Control,
   tenantId: string,
-  { beforeId, descendantsOf, isActive, limit }: TokenPage,
+  { descendantsOf, limit, ...filter }: TokenPage,
   nowMs: number,
+  turn: TokenTurn,
 ): Promise<AccessToken[]> {
+  const scope = { control, tenantId, nowMs, turn }
+  const rows =
+    descendantsOf === undefined
+      ? await selectTokens(scope, filter, limit)
+      : await selectDescendants(scope, descendantsOf, filter, limit)
+  if (rows.length === 0) return []
+  const counts = await countLiveDescendants(scope)
+  return rows.map((row) => toToken(row, counts.get(row.id) ?? 0))
+}
+
+/** Whose tokens are read, and as of when. */
+interface Scope {
+  readonly control: Control
+  readonly tenantId: string
+  readonly nowMs: number
+  readonly turn: TokenTurn
+}
+
+/** Selects tokens that pass the filter, newest first; of these ids where given. */
+function selectTokens(
+  { control, nowMs, tenantId }: Scope,
+  { beforeId, isActive }: TokenFilter,
+  limit: number,
+  ids?: readonly string[],
+): Promise<TokenRow[]> {
   let query = control
     .selectFrom('access_tokens')
     .selectAll()
@@ -36,85 +73,90 @@ export async function readTokenPage(
     .orderBy('id', 'desc')
     .limit(limit)
   if (beforeId !== null) query = query.where('id', '<', beforeId)
-  if (descendantsOf !== undefined) query = query.where('id', 'in', descendantIds(tenantId, descendantsOf))
+  if (ids !== undefined) query = query.where('id', 'in', ids)
   if (isActive === true) query = query.where('id', 'in', activeIds(tenantId, nowMs))
   if (isActive === false) {
     query = query.where(({ eb, or }) =>
       or([eb('revoked_at_ms', 'is not', null), eb('expires_at_ms', '<=', nowMs)]),
     )
   }
-  const rows = await query.execute()
-  const counts = await countLiveDescendants(control, tenantId, nowMs)
-  return rows.map((row) => toToken(row, counts))
+  return query.execute()
 }
 
 /**
- * Selects the ids of descendants at any distance. A circle, which only a manual change of the database can
- * create, is followed once. `cross join` sets the order of the join: the other order reads the whole table
- * for each token of the line.
+ * Returns the descendants of a token that pass the filter, newest first, at most `limit`. Where there are
+ * few, they are found from above. Otherwise the tokens of the organisation are followed upwards: from above
+ * nothing limits how many were made with one of them.
  */
-export function descendantIds(tenantId: string, id: string): RawBuilder<string> {
-  return sql<string>`(
-    with recursive line (id) as (
-      select id from access_tokens where tenant_id = ${tenantId} and made_with = ${id}
-      union
-      select made.id from line cross join access_tokens made
-      where made.tenant_id = ${tenantId} and made.made_with = line.id
-    )
-    select id from line where id <> ${id})`
+export async function selectDescendants(
+  scope: Scope,
+  ancestor: string,
+  filter: TokenFilter,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<TokenRow[]> {
+  const { control, tenantId, turn } = scope
+  const few = await readFewDescendants(control, tenantId, ancestor)
+  if (few !== null) {
+    return few.length === 0 ? [] : selectTokens(scope, filter, Math.min(limit, few.length), few)
+  }
+  const lines = new TokenLines(tenantId)
+  const descent = new TokenDescent(lines, ancestor)
+  const pace = new Pace(turn)
+  const found: TokenRow[] = []
+  for (let { beforeId } = filter; ; ) {
+    const rows = await selectTokens(scope, { ...filter, beforeId }, tokensPerPiece)
+    await lines.read(control, rows, turn)
+    found.push(...(await descent.select(rows, pace)))
+    const last = rows.at(-1)
+    if (found.length >= limit || last === undefined || rows.length < tokensPerPiece) break
+    beforeId = last.id
+    await turn()
+  }
+  return found.slice(0, limit)
 }
 
-/**
- * Selects the ids of the tokens that work. In two parts, each of which an index finds, because ended tokens
- * stay stored.
- */
-export function activeIds(tenantId: string, nowMs: number): RawBuilder<string> {
-  const notRevoked = sql`select id from access_tokens where tenant_id = ${tenantId} and revoked_at_ms is null`
-  return sql<string>`(
-    ${notRevoked} and expires_at_ms is null union all ${notRevoked} and expires_at_ms > ${nowMs})`
+/** Generations that are searched for few descendants: tokens of people and programs have one to three. */
+const nearGenerations = 10
+
+/** Returns the ids of all descendants; null where they are too many, or too far away, to be found at once. */
+export async function readFewDescendants(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  ancestor: string,
+): Promise<readonly string[] | null> {
+  const found = new Set([ancestor])
+  let makers = [ancestor]
+  for (let generation = 0; makers.length > 0; generation++) {
+    if (generation === nearGenerations) return null
+    const rows = await control
+      .selectFrom('access_tokens')
+      .select('id')
+      .where('tenant_id', '=', tenantId)
+      .where('made_with', 'in', makers)
+      .limit(tokensPerPiece)
+      .execute()
+    makers = rows.map(({ id }) => id).filter((id) => !found.has(id))
+    for (const id of makers) found.add(id)
+    if (rows.length === tokensPerPiece || found.size > tokensPerPiece) return null
+  }
+  found.delete(ancestor)
+  return [...found]
 }
 
 /**
  * Counts active descendants, at any distance, by token, of the whole organisation. Reads active tokens and
- * their ancestors: ended tokens stay stored, and an organisation may have made any number of them.
+ * their ancestors. Those that were active at first are counted, whatever ends meanwhile.
  */
-export async function countLiveDescendants(
-  control: Control | ControlTransaction,
-  tenantId: string,
-  nowMs: number,
-): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await sql<CountedRow>`
-    with recursive line (id, made_with, expires_at_ms, revoked_at_ms) as (
-      select id, made_with, expires_at_ms, revoked_at_ms from access_tokens
-      where id in ${activeIds(tenantId, nowMs)}
-      union
-      select maker.id, maker.made_with, maker.expires_at_ms, maker.revoked_at_ms
-      from line cross join access_tokens maker
-      where maker.id = line.made_with and maker.tenant_id = ${tenantId}
-    )
-    select id, made_with, expires_at_ms, revoked_at_ms from line`.execute(control)
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  const uncounted = new Map<string, number>()
-  for (const { made_with } of rows) {
-    if (made_with !== null) uncounted.set(made_with, (uncounted.get(made_with) ?? 0) + 1)
-  }
-  // From the youngest up; each is added to its maker after everything below it.
-  const ready = rows.filter(({ id }) => !uncounted.has(id))
-  const counts = new Map<string, number>()
-  for (let row = ready.pop(); row !== undefined; row = ready.pop()) {
-    const maker = row.made_with === null ? undefined : byId.get(row.made_with)
-    if (maker === undefined) continue
-    const isLive = row.revoked_at_ms === null && !isOver(row.expires_at_ms, nowMs)
-    const below = (counts.get(row.id) ?? 0) + (isLive ? 1 : 0)
-    counts.set(maker.id, (counts.get(maker.id) ?? 0) + below)
-    const left = (uncounted.get(maker.id) ?? 1) - 1
-    uncounted.set(maker.id, left)
-    if (left === 0) ready.push(maker)
-  }
-  return counts
+async function countLiveDescendants(scope: Scope): Promise<ReadonlyMap<string, number>> {
+  const { control, nowMs, tenantId, turn } = scope
+  const live = await readActiveTokens(control, tenantId, nowMs)
+  const lines = new TokenLines(tenantId)
+  await lines.read(control, live, turn)
+  return lines.countBelow(live, new Pace(turn))
 }
 
-export function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): AccessToken {
+/** @param liveDescendants how many of its descendants work */
+export function toToken(row: TokenRow, liveDescendants: number): AccessToken {
   return {
     id: row.id,
     name: row.name,
@@ -127,7 +169,7 @@ export function toToken(row: TokenRow, counts: ReadonlyMap<string, number>): Acc
     revoked_at: textOf(row.revoked_at_ms),
     made_with: row.made_with,
     line_expires_at: textOf(row.line_expires_at_ms),
-    live_descendants: counts.get(row.id) ?? 0,
+    live_descendants: liveDescendants,
   }
 }
 

@@ -1,8 +1,7 @@
-// The store of access tokens: makes one, revokes one or a whole line. A token never lasts longer than its
-// ancestors, and none is made with a token that has ended meanwhile: both are checked in the transaction that
-// writes it.
+// Makes access tokens. A token never lasts longer than its ancestors, and none is made with a token that has
+// ended meanwhile: both are checked in the transaction that writes it.
 
-import type { AccessToken, RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
+import type { AccessToken } from '../../contract/organisation/tenancy.ts'
 import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
 import { actorValues } from '../control/actor-columns.ts'
@@ -12,25 +11,14 @@ import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
-import { endSessions } from './sessions.ts'
 import { hashSecret, prefixOf } from './tenancy.ts'
-import {
-  activeIds,
-  countLiveDescendants,
-  descendantIds,
-  isOver,
-  type TokenRow,
-  textOf,
-  toToken,
-} from './token-list.ts'
+import { activeIds } from './token-lines.ts'
+import { isOver, type TokenRow, textOf, toToken } from './token-list.ts'
 
 const msPerDay = 86_400_000
 
 /** Active access tokens of an organisation. A larger fleet shares the tokens of its collectors. */
 export const activeTokensMax = 1000
-
-/** Ids in one audit entry: keeps an entry below 20 kB, however many tokens a line has. */
-const idsPerEntry = 500
 
 export interface NewToken {
   readonly tenantId: string
@@ -133,7 +121,7 @@ async function lineOf(
     // Only the operator is outside of every line; for any other actor its tokens are unknown.
     return { madeWith: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
   }
-  const maker = await findRow(trx, tenantId, actor.id)
+  const maker = await findToken(trx, tenantId, actor.id)
   if (maker === undefined) throw new AppError('token_unknown')
   if (maker.revoked_at_ms !== null) throw new AppError('token_revoked')
   if (isOver(maker.expires_at_ms, nowMs)) throw new AppError('token_expired')
@@ -163,91 +151,13 @@ export async function readNewToken(
   tenantId: string,
   id: string,
 ): Promise<AccessToken> {
-  const row = await findRow(trx, tenantId, id)
+  const row = await findToken(trx, tenantId, id)
   if (row === undefined) throw new Error('The token that was just inserted is not there.')
-  return toToken(row, new Map())
+  return toToken(row, 0)
 }
 
-export interface Revocation {
-  readonly tenantId: string
-  readonly id: string
-  readonly actor: Actor
-  readonly actorRole: Role
-  /** Whether all its descendants end as well. */
-  readonly withDescendants: boolean
-}
-
-/**
- * Ends a token and, with descendants, also expired ones: a clock that goes back would make them valid again.
- * Tokens that are revoked already stay unchanged. Throws `not_found`, and `role_not_permitted` where an owner
- * token would end and the actor is not an owner; then nothing is revoked.
- */
-export async function revokeTokens(
-  trx: ControlTransaction,
-  { actor, actorRole, id, tenantId, withDescendants }: Revocation,
-  nowMs: number,
-): Promise<RevokedAccessToken> {
-  await lock(trx, { tenantId })
-  const token = await findRow(trx, tenantId, id)
-  if (token === undefined) throw new AppError('not_found')
-  const below = withDescendants ? await readDescendants(trx, tenantId, id) : []
-  const ending = below.filter((row) => row.revoked_at_ms === null)
-  if (actorRole !== 'owner' && [token, ...ending].some(({ role }) => role === 'owner')) {
-    throw new AppError('role_not_permitted', { sentence: 'Only an owner can revoke an owner token.' })
-  }
-  const isNew = token.revoked_at_ms === null
-  const ids = ending.map((row) => row.id)
-  if (isNew) await endTokens(trx, tenantId, [id], nowMs)
-  await endTokens(trx, tenantId, ids, nowMs)
-  const counts = await countLiveDescendants(trx, tenantId, nowMs)
-  const after = toToken({ ...token, revoked_at_ms: token.revoked_at_ms ?? nowMs }, counts)
-  for (let at = 0; (at === 0 && isNew) || at < ids.length; at += idsPerEntry) {
-    await appendAudit(trx, tenantId, nowMs, {
-      actor,
-      action: 'token.revoked',
-      target: id,
-      outcome: 'accepted',
-      facts: {
-        descendants_revoked: ids.slice(at, at + idsPerEntry),
-        descendants_left: after.live_descendants,
-      },
-    })
-  }
-  return { ...after, revoked_descendants: ids.length }
-}
-
-async function endTokens(
-  trx: ControlTransaction,
-  tenantId: string,
-  ids: readonly string[],
-  nowMs: number,
-): Promise<void> {
-  for (let at = 0; at < ids.length; at += idsPerEntry) {
-    await trx
-      .updateTable('access_tokens')
-      .set({ revoked_at_ms: nowMs })
-      .where('tenant_id', '=', tenantId)
-      .where('id', 'in', ids.slice(at, at + idsPerEntry))
-      .execute()
-    await endSessions(trx, tenantId, ids.slice(at, at + idsPerEntry))
-  }
-}
-
-async function readDescendants(
-  trx: ControlTransaction,
-  tenantId: string,
-  id: string,
-): Promise<Pick<TokenRow, 'id' | 'role' | 'revoked_at_ms'>[]> {
-  return trx
-    .selectFrom('access_tokens')
-    .select(['id', 'role', 'revoked_at_ms'])
-    .where('tenant_id', '=', tenantId)
-    .where('id', 'in', descendantIds(tenantId, id))
-    .orderBy('id')
-    .execute()
-}
-
-async function findRow(
+/** Returns a token of the organisation, also one that has ended. */
+export async function findToken(
   control: Control | ControlTransaction,
   tenantId: string,
   id: string,

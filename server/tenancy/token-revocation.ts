@@ -1,0 +1,203 @@
+// Revokes an access token, or a whole line of them. A long line is read before the transaction, in pieces;
+// the transaction adds what was made meanwhile, so that it misses no descendant.
+
+import type { RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
+import type { Role } from '../../contract/role.ts'
+import { appendAudit } from '../audit/log.ts'
+import type { Control, ControlTransaction } from '../control/database.ts'
+import { lock } from '../control/dialect.ts'
+import { transact } from '../control/transaction.ts'
+import type { Actor } from '../core/actor.ts'
+import { AppError } from '../core/app-error.ts'
+import { Pace } from '../core/turns/pace.ts'
+import { endSessions } from './sessions.ts'
+import { readActiveTokens, TokenDescent, TokenLines, type TokenTurn } from './token-lines.ts'
+import { isOver, readFewDescendants, selectDescendants, type TokenRow, toToken } from './token-list.ts'
+import { findToken } from './tokens.ts'
+
+/** Ids in one audit entry: keeps an entry below 20 kB, however many tokens a line has. */
+const idsPerEntry = 500
+
+export interface Revocation {
+  readonly tenantId: string
+  readonly id: string
+  readonly actor: Actor
+  readonly actorRole: Role
+  /** Whether all its descendants end as well. */
+  readonly withDescendants: boolean
+}
+
+/**
+ * Ends a token and, with descendants, also expired ones: a clock that goes back would make them valid again.
+ * Tokens that are revoked already stay unchanged, and where all are, nothing is written. Throws `not_found`,
+ * and `role_not_permitted` where an owner token would end and the actor is not an owner; then nothing is
+ * revoked. Others take turns between two pieces of what it reads.
+ *
+ * @param nowMs no later than the call: what is made while this runs counts as active
+ */
+export async function revokeTokens(
+  control: Control,
+  revocation: Revocation,
+  nowMs: number,
+  turn: TokenTurn,
+): Promise<RevokedAccessToken> {
+  const { id, tenantId } = revocation
+  const token = await findToken(control, tenantId, id)
+  if (token === undefined) throw new AppError('not_found')
+  requireRole(revocation, [token])
+  for (const line of [new NearLine(revocation, nowMs), new FarLine(revocation, nowMs)]) {
+    const known = await line.read(control, turn)
+    if (known === null) continue
+    if (token.revoked_at_ms !== null && known.ending.length === 0) {
+      return { ...toToken(token, known.live), revoked_descendants: 0 }
+    }
+    const revoked = await transact(control, async (trx) => {
+      await lock(trx, { tenantId })
+      const current = await line.read(trx, noTurn)
+      return current === null ? null : revokeLine(trx, revocation, current, nowMs)
+    })
+    if (revoked !== null) return revoked
+  }
+  throw new Error('Every line can be read.')
+}
+
+/** Inside a transaction nobody else takes turns: they would wait for it. */
+const noTurn: TokenTurn = async () => {}
+
+interface DescendantsNow {
+  /** How many work. */
+  readonly live: number
+  /** Those that the revocation ends: not revoked; none where they are to stay. */
+  readonly ending: readonly EndingToken[]
+}
+
+type EndingToken = Pick<TokenRow, 'id' | 'role'>
+
+/** The descendants of a token where they are few and near, as those of most are. */
+class NearLine {
+  readonly #revocation: Revocation
+  readonly #nowMs: number
+
+  constructor(revocation: Revocation, nowMs: number) {
+    this.#revocation = revocation
+    this.#nowMs = nowMs
+  }
+
+  /** Reads all of them; null where they are too many. */
+  async read(control: Control | ControlTransaction): Promise<DescendantsNow | null> {
+    const { id, tenantId, withDescendants } = this.#revocation
+    const below = await readFewDescendants(control, tenantId, id)
+    if (below === null) return null
+    const unrevoked = await readUnrevoked(control, tenantId, below)
+    const live = unrevoked.filter(({ expires_at_ms }) => !isOver(expires_at_ms, this.#nowMs))
+    return { live: live.length, ending: withDescendants ? unrevoked : [] }
+  }
+}
+
+/**
+ * The descendants of any token. The first reading, before the transaction, follows all lines in pieces; the
+ * next one adds what was made since.
+ */
+class FarLine {
+  readonly #revocation: Revocation
+  readonly #nowMs: number
+  readonly #lines: TokenLines
+  readonly #descent: TokenDescent
+  #below: readonly string[] | null = null
+
+  constructor(revocation: Revocation, nowMs: number) {
+    this.#revocation = revocation
+    this.#nowMs = nowMs
+    this.#lines = new TokenLines(revocation.tenantId)
+    this.#descent = new TokenDescent(this.#lines, revocation.id)
+  }
+
+  async read(control: Control | ControlTransaction, turn: TokenTurn): Promise<DescendantsNow> {
+    const { id, tenantId, withDescendants } = this.#revocation
+    if (withDescendants && this.#below === null) {
+      const scope = { control, tenantId, nowMs: this.#nowMs, turn }
+      const rows = await selectDescendants(scope, id, { beforeId: null })
+      this.#below = rows.filter((row) => row.revoked_at_ms === null).map((row) => row.id)
+    }
+    const active = await readActiveTokens(control, tenantId, this.#nowMs)
+    await this.#lines.read(control, active, turn)
+    const live = (await this.#descent.select(active, new Pace(turn))).map((token) => token.id)
+    const below = [...new Set([...(this.#below ?? []), ...live])]
+    return {
+      live: live.length,
+      ending: withDescendants ? await readUnrevoked(control, tenantId, below) : [],
+    }
+  }
+}
+
+async function revokeLine(
+  trx: ControlTransaction,
+  revocation: Revocation,
+  { ending, live }: DescendantsNow,
+  nowMs: number,
+): Promise<RevokedAccessToken> {
+  const { actor, id, tenantId, withDescendants } = revocation
+  const token = await findToken(trx, tenantId, id)
+  if (token === undefined) throw new AppError('not_found')
+  requireRole(revocation, [token, ...ending])
+  const isNew = token.revoked_at_ms === null
+  const ids = ending.map((row) => row.id)
+  if (isNew) await endTokens(trx, tenantId, [id], nowMs)
+  await endTokens(trx, tenantId, ids, nowMs)
+  const left = withDescendants ? 0 : live
+  for (let at = 0; (at === 0 && isNew) || at < ids.length; at += idsPerEntry) {
+    await appendAudit(trx, tenantId, nowMs, {
+      actor,
+      action: 'token.revoked',
+      target: id,
+      outcome: 'accepted',
+      facts: { descendants_revoked: ids.slice(at, at + idsPerEntry), descendants_left: left },
+    })
+  }
+  const revoked = { ...token, revoked_at_ms: token.revoked_at_ms ?? nowMs }
+  return { ...toToken(revoked, left), revoked_descendants: ids.length }
+}
+
+function requireRole({ actorRole }: Revocation, ending: readonly Pick<TokenRow, 'role'>[]): void {
+  if (actorRole === 'owner' || ending.every(({ role }) => role !== 'owner')) return
+  throw new AppError('role_not_permitted', { sentence: 'Only an owner can revoke an owner token.' })
+}
+
+/** Reads those of the tokens that are not revoked, in the order of their ids. */
+async function readUnrevoked(
+  control: Control | ControlTransaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<Pick<TokenRow, 'id' | 'role' | 'expires_at_ms'>[]> {
+  const sorted = ids.toSorted()
+  const found: Pick<TokenRow, 'id' | 'role' | 'expires_at_ms'>[] = []
+  for (let at = 0; at < sorted.length; at += idsPerEntry) {
+    const rows = await control
+      .selectFrom('access_tokens')
+      .select(['id', 'role', 'expires_at_ms'])
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', sorted.slice(at, at + idsPerEntry))
+      .where('revoked_at_ms', 'is', null)
+      .orderBy('id')
+      .execute()
+    found.push(...rows)
+  }
+  return found
+}
+
+async function endTokens(
+  trx: ControlTransaction,
+  tenantId: string,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += idsPerEntry) {
+    await trx
+      .updateTable('access_tokens')
+      .set({ revoked_at_ms: nowMs })
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', ids.slice(at, at + idsPerEntry))
+      .execute()
+    await endSessions(trx, tenantId, ids.slice(at, at + idsPerEntry))
+  }
+}
