@@ -17,6 +17,8 @@ import { operatorActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
+import { all, assertRows, times } from '../deletion/deletion-fixture.ts'
+import { governedSceneOf } from '../deletion/governed-fixture.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -297,12 +299,12 @@ test('an organisation without a completed erasure of everything is not removed',
 
 describe('where deletions need two people, the removal', () => {
   const dayMs = 86_400_000
-  const approved = (finishedAtMs = clock.nowMs()) =>
-    ({ approved_by_kind: 'token', finished_at_ms: finishedAtMs }) as const
+  const approved = (approvedAtMs = clock.nowMs()) =>
+    ({ approved_by_kind: 'token', approved_at_ms: approvedAtMs, finished_at_ms: clock.nowMs() }) as const
   const guard = (word: 'all' | 'always' = 'all') =>
     run(`update deletion_policies set approval = '${word}' where tenant_id = '${acme.tenantId}'`)
   const mend =
-    /request another full erasure; after its approval and completion an owner can remove the organisation within 7 days/
+    /request another full erasure; after its completion an owner can remove the organisation until 7 days after its approval/
 
   for (const word of ['all', 'always'] as const) {
     test(`needs a full erasure that a second person approved at most 7 days ago, under "${word}"`, async () => {
@@ -314,7 +316,7 @@ describe('where deletions need two people, the removal', () => {
       await assertRefused(
         acme.owner,
         acme.tenantId,
-        new RegExp(`${erasedBy} was completed more than 7 days ago`),
+        new RegExp(`${erasedBy} was approved more than 7 days ago`),
       )
       await assertRefused(acme.owner, acme.tenantId, mend)
       await request(acme.tenantId, {}, approved(clock.nowMs() - 7 * dayMs))
@@ -330,10 +332,37 @@ describe('where deletions need two people, the removal', () => {
     await assertRefused(acme.owner, acme.tenantId, /No second person approved/)
   })
 
-  test('does not count an erasure that a restore has repeated', async () => {
-    await guard()
-    await request(acme.tenantId, {}, { ...approved(), came_back: 1 })
-    await assertRefused(acme.owner, acme.tenantId, /was repeated after a restore/)
+  test('does not count an old approval because a restore has made the service erase again', async () => {
+    const scene = await governedSceneOf(stores)
+    const { own, tables } = scene
+    const wired = wireRemoval({ ...scene, control, engine, keys, tenancy: store, logger: silent })
+    const removeBy = () => wired.remove(own.tenantId, tokenNamed('ada'))
+    const eraseAll = async () => {
+      const { request } = await scene.request(all, tokenNamed('ada'))
+      await scene.decisions.approve(scene.callerOf('ben'), request.request_id)
+      await scene.round()
+      return request.request_id
+    }
+    await scene.policies.set(own.tenantId, 'full_erasures', tokenNamed('ada'))
+    const id = await eraseAll()
+    await assertRows(scene, 0)
+    scene.clock.advance(8 * dayMs)
+    for (const name of tables) await insertRows(engine, own, batchOf(name, times))
+    await engine.command(
+      query`ALTER TABLE erasures_done DELETE WHERE RequestId = ${id} SETTINGS mutations_sync = 2`,
+    )
+    await assertRows(scene, times.length)
+    const { worker } = scene.restarted()
+    await worker.restore()
+    await worker.eraseWhatCameBack(new AbortController().signal)
+    await assertRows(scene, 0)
+    const { finished_at, status } = await scene.status(id)
+    assert.deepEqual([status, Date.parse(finished_at ?? '')], ['completed', scene.clock.nowMs()])
+    await assert.rejects(removeBy(), new RegExp(`${id} was approved more than 7 days ago`))
+    assert.equal((await countRows(own.tenantId)).organisations, 1)
+    await eraseAll()
+    assert.equal((await removeBy()).tenant_id, own.tenantId)
+    await assertRows(scene, 0)
   })
 
   test('waits while the clock is in doubt, and where the erasure is of the future', async () => {

@@ -79,8 +79,8 @@ export class OrganisationRemoval {
   /**
    * Removes it in one transaction. Throws `not_removable` where a deletion is unfinished or failed, a
    * legal hold is in force, no full erasure is completed, or something was stored since; then nothing has
-   * changed. Where full erasures need two people, also where no second person approved the last one, or it
-   * was completed more than 7 days ago.
+   * changed. Where full erasures need two people, also where no second person approved the last one within
+   * the last 7 days.
    */
   async remove(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     if (this.#underWay.has(tenantId)) throw notRemovable('Another request is removing it at present.')
@@ -221,7 +221,7 @@ async function requireErased(
   if (await isGuarded(control, tenantId, nowMs)) {
     if (await isClockInDoubt(control)) {
       throw notRemovable(
-        'The clock is in doubt, so the age of its erasure is unknown; the operator confirms it.',
+        'The clock is in doubt, so the age of the approval of its erasure is unknown; the operator confirms it.',
       )
     }
     requireApproved(erasure, nowMs)
@@ -236,7 +236,7 @@ function newestFullErasure(
 ): Promise<ErasureRow | undefined> {
   return control
     .selectFrom('deletion_requests')
-    .select(['request_id', 'approved_by_kind', 'came_back', 'finished_at_ms'])
+    .select(['request_id', 'approved_by_kind', 'approved_at_ms'])
     .where('tenant_id', '=', tenantId)
     .where('signals', '=', allSignals)
     .where('status', '=', sql.lit('completed'))
@@ -248,30 +248,30 @@ function newestFullErasure(
 
 type ErasureRow = Pick<
   Selectable<DeletionRequestsTable>,
-  'request_id' | 'approved_by_kind' | 'came_back' | 'finished_at_ms'
+  'request_id' | 'approved_by_kind' | 'approved_at_ms'
 >
 
-/** Days after a full erasure that two people agreed to, in which one owner may remove the organisation. */
+/** Days after a second person has approved a full erasure, in which one owner may remove the organisation. */
 const removableDays = 7
 
 /**
- * Throws unless a second person approved the erasure and it was completed lately: otherwise an erasure from
- * before the rule, or from years ago, would let one person remove detectors, anomalies, tokens and rules.
+ * Throws unless a second person approved the erasure lately: otherwise an erasure from before the rule, or
+ * from years ago, would let one person remove detectors, anomalies, tokens and rules. The age is not that of
+ * the completion, because an erasure is completed again where a restore has brought back what it erased, or
+ * an attempt is retried.
  */
 function requireApproved(erasure: ErasureRow, nowMs: number): void {
-  const { approved_by_kind, came_back, finished_at_ms, request_id } = erasure
+  const { approved_at_ms, approved_by_kind, request_id } = erasure
   const missing = (what: string) =>
     notRemovable(
-      `${what}; request another full erasure; after its approval and completion an owner can remove the organisation within ${removableDays} days.`,
+      `${what}; request another full erasure; after its completion an owner can remove the organisation until ${removableDays} days after its approval.`,
     )
   if (approved_by_kind === null)
     throw missing(`No second person approved its last full erasure ${request_id}`)
-  // It was completed again lately, and approved at any time before.
-  if (came_back === 1) throw missing(`Its last full erasure ${request_id} was repeated after a restore`)
-  const ageMs = nowMs - (finished_at_ms ?? Number.NEGATIVE_INFINITY)
-  if (ageMs < 0) throw missing(`Its last full erasure ${request_id} was completed in the future of the clock`)
+  const ageMs = nowMs - (approved_at_ms ?? Number.NEGATIVE_INFINITY)
+  if (ageMs < 0) throw missing(`Its last full erasure ${request_id} was approved in the future of the clock`)
   if (ageMs > removableDays * 86_400_000) {
-    throw missing(`Its last full erasure ${request_id} was completed more than ${removableDays} days ago`)
+    throw missing(`Its last full erasure ${request_id} was approved more than ${removableDays} days ago`)
   }
 }
 

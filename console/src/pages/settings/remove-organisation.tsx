@@ -70,8 +70,8 @@ function Before() {
           <Link to="/$organisation/erasures" params={params}>
             erasure
           </Link>{' '}
-          finished. Under an approval rule a second person must have approved the last full erasure, and it
-          must have been completed within the last 7 days.
+          finished. Under an approval rule a second person must have approved the last full erasure within the
+          last 7 days.
         </li>
         <li>
           No{' '}
