@@ -112,7 +112,9 @@ export const DeletionRequest = z
     signals: z.array(SignalName),
     reason: z.enum(deletionReasons).nullable(),
     note: z.string().nullable(),
-    hidden_at: Instant.nullable().describe('From this time on, no reader sees the selected telemetry.'),
+    hidden_at: Instant.nullable().describe(
+      'From this time on, no reader sees the selected telemetry; null while the request waits for approval.',
+    ),
     removed_at: Instant.nullable().describe('From this time on, no file of the data folder has it.'),
     verified_at: Instant.nullable().describe(
       'At this time, a separate count of every store found none of it.',
@@ -124,7 +126,7 @@ export const DeletionRequest = z
       'It is not removed before this time, and can be cancelled until then.',
     ),
     approve_by: Instant.nullable().describe(
-      'The request expires unless a second person approves it before this time; null where no approval is required.',
+      'The request expires unless a second person approves it before this time; null where no approval is required. A policy that becomes stricter before the erasure begins can require one later.',
     ),
     approved_by: z.string().nullable(),
     refuse_late: z.boolean(),

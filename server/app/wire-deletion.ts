@@ -20,7 +20,11 @@ import { Decisions } from '../deletion/governance/decisions.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { approvalRuleOf, DeletionPolicies } from '../deletion/governance/policy.ts'
 import { addGovernanceRoutes } from '../deletion/governance/routes.ts'
-import { type SecondPersonDeps, secondPersonTest } from '../deletion/governance/second-person.ts'
+import {
+  type SecondPersonDeps,
+  secondPersonRetest,
+  secondPersonTest,
+} from '../deletion/governance/second-person.ts'
 import { Previews } from '../deletion/preview/preview.ts'
 import { addPreviewRoute } from '../deletion/preview/routes.ts'
 import { LateRowCounts } from '../deletion/requests/late-row-counts.ts'
@@ -99,6 +103,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     clock,
     visibility,
     secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
+    secondPersonRetest: (...asked) => secondPersonRetest(secondPerson, ...asked),
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const mayBegin = (request: StoredDeletion) => retention.mayBegin(request)

@@ -72,7 +72,7 @@ export interface DeletionRequestsTable
   /** Not carried out before this time; null without a delay. */
   starts_at_ms: Fixed<number | null>
   /** When a request that waits for a second person expires; null where no approval is required. */
-  approve_by_ms: Fixed<number | null>
+  approve_by_ms: number | null
   approved_at_ms: number | null
   /** 1 where late telemetry for the erased time is always refused. */
   refuse_late: Fixed<number>

@@ -28,7 +28,7 @@ import { StepStore } from './attempt/step-store.ts'
 import { DeletionWorker } from './attempt/worker.ts'
 import { LegalHolds } from './governance/holds.ts'
 import { nothingErased } from './governance/remaining.ts'
-import { secondPersonCause } from './governance/second-person.ts'
+import { secondPersonCause, secondPersonRetest } from './governance/second-person.ts'
 import type { DeletionDraft } from './requests/draft.ts'
 import { RequestQueries } from './requests/queries.ts'
 import type { RecordedErasure, StoredDeletion } from './requests/request.ts'
@@ -198,7 +198,15 @@ export function storeShowing(
     (trx) =>
       secondPersonCause(trx, findRelated, asker, selection, nowMs, nothingErased),
 ): RequestStore {
-  return new RequestStore({ control, clock, visibility, secondPersonTest })
+  const needs = {
+    ...{ control, findRelated, logger: silent },
+    findPlace: async (tenantId: string) => ({ tenantId, placement: 0 }),
+    readRemaining: async () => nothingErased,
+  }
+  return new RequestStore({
+    ...{ control, clock, visibility, secondPersonTest },
+    secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
+  })
 }
 
 async function fillAll(

@@ -166,7 +166,7 @@ describe('settings in the console', { skip: !hasChromium }, () => {
     const { page } = visitor
     await page.getByText('In force: never').waitFor()
     await page.getByLabel('for every erasure').check()
-    await page.getByText('It is stricter, so it is in force at once.').waitFor()
+    await page.getByText('It is stricter, so it is in force at once, also for erasures').waitFor()
     await page.getByRole('button', { name: 'Save the rule' }).click()
     await page.getByText('In force: for every erasure').waitFor()
     await page.getByRole('link', { name: 'Danger zone' }).click()

@@ -278,6 +278,20 @@ testRace(
   },
 )
 
+testRace('an erasure that begins while a rule is set waits for a second person', async (scene) => {
+  const seen = await requested(scene)
+  return {
+    first: (control) =>
+      new DeletionPolicies(control, scene.clock).set(scene.tenantId, 'every_deletion', owner),
+    second: (control) => storeOf(control, scene).countAttempt(seen),
+    check: async (results) => {
+      assert.equal(resultOf(results.second), null)
+      const [request] = await requestsOf(scene)
+      assert.deepEqual([request?.status, request?.attempts], ['awaiting_approval', 0])
+    },
+  }
+})
+
 /** The progress of a request of which nothing was found. */
 const readBack = { ...noProgress, left_over: Object.fromEntries(tables.map(({ name }) => [name, 0])) }
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { systemClock } from '../../server/core/clock.ts'
 import { assertBackups, beginPass, confirm } from './clocks.ts'
-import { fencing } from './model.ts'
+import { fencing, type Request } from './model.ts'
 import { ask, decide, hold, verify } from './people.ts'
 import { predictPass } from './prediction.ts'
 import { send } from './programs.ts'
@@ -82,7 +82,8 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   )
   beginPass(world)
   const dueMs = world.time.dueMs(subject.nowMs())
-  const predicted = predictPass(model, subject.nowMs(), dueMs)
+  const known = { model, asksApproval: (request: Request) => world.asksApproval(request) }
+  const predicted = predictPass(known, subject.nowMs(), dueMs)
   model.exposeToAttempts(dueMs)
   world.closed.clear()
   world.cutOff.clear()
@@ -93,7 +94,7 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
     // Waits during the pass let time pass, and a request may have become due meanwhile.
     const laterMs = world.time.dueMs(subject.nowMs())
     model.exposeToAttempts(laterMs)
-    return world.check(predicted, predictPass(model, subject.nowMs(), laterMs))
+    return world.check(predicted, predictPass(known, subject.nowMs(), laterMs))
   }
   world.counts.faults++
   await world.check('any move')

@@ -42,6 +42,8 @@ export interface Request extends Selected {
   readonly delayMinutes: number
   readonly refuseLate: boolean
   readonly requestedBy: string
+  /** Whether a second person has approved it. */
+  readonly isApproved: boolean
   readonly key: string | null
   readonly status: Status
   /** As the service counts and names them. */
@@ -85,7 +87,7 @@ export const final = new Set<Status>(['completed', 'failed', 'cancelled', 'rejec
 const moves = new Set(
   `awaiting_approval running, awaiting_approval scheduled, awaiting_approval rejected, awaiting_approval expired, awaiting_approval cancelled,
   scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held,
-  running running, running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
+  running awaiting_approval, running running, running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
   verifying incomplete, verifying failed, incomplete running, incomplete completed, incomplete failed,
   failed running, failed completed, completed running, cancelled running, rejected running, expired running`
     .split(',')
@@ -96,6 +98,17 @@ export function isMove(from: string | null, to: string): boolean {
   return from === null
     ? ['awaiting_approval', 'scheduled', 'running', 'completed'].includes(to)
     : moves.has(`${from} ${to}`)
+}
+
+export type Rule = 'none' | 'all' | 'always'
+
+/**
+ * Whether a range needs a second person under a rule. One without a start, or longer than 31 days, counts as
+ * a full erasure.
+ */
+export function needsSecondPerson(rule: Rule, { startNs, endNs }: Range): boolean {
+  const couldBeAll = startNs === null || endNs === null || endNs - startNs > 31n * 86_400_000_000_000n
+  return rule === 'always' || (rule === 'all' && couldBeAll)
 }
 
 function contains({ startNs, endNs }: Range, timeNs: bigint): boolean {

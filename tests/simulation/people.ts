@@ -5,7 +5,16 @@
 import assert from 'node:assert/strict'
 import { formatInstant } from '../../contract/values/instant.ts'
 import { type Signal, signals } from '../../server/telemetry/schema/tables.ts'
-import { fencing, includes, meets, type Range, type Request, type Status } from './model.ts'
+import {
+  fencing,
+  includes,
+  meets,
+  needsSecondPerson,
+  type Range,
+  type Request,
+  type Rule,
+  type Status,
+} from './model.ts'
 import { mayWait } from './programs.ts'
 import { edgesNs } from './telemetry.ts'
 import { assertAnswer, type Organisation, requestOf, type World } from './world.ts'
@@ -119,13 +128,14 @@ export async function ask(world: World): Promise<void> {
     'a later request is later in the order',
   )
   assert.equal(row.hidden_at_ms === null, request.status === 'awaiting_approval')
-  const rule = world.rules.get(tenantId)?.(world.subject.nowMs()) ?? 'none'
-  const waits = rule === 'always' || (rule === 'all' && couldBeAll(wanted.range))
+  const rule = world.rules.get(tenantId)
+  const waits = needsSecondPerson(rule?.(world.subject.nowMs()) ?? 'none', wanted.range)
   assert.equal(
     request.status,
     waits ? 'awaiting_approval' : wanted.delayMinutes > 0 ? 'scheduled' : 'running',
   )
   world.model.requests.set(request.id, request)
+  world.acceptedUnder.set(request.id, rule)
 }
 
 const verbs = ['cancel', 'approve', 'reject', 'retry'] as const
@@ -273,14 +283,7 @@ export async function hold(world: World): Promise<void> {
 }
 
 const msPerDay = 86_400_000
-/**
- * A range without a start, or longer than 31 days, counts as a full erasure where those need a second person.
- */
-function couldBeAll({ startNs, endNs }: Range): boolean {
-  return startNs === null || endNs === null || endNs - startNs > 31n * 86_400_000_000_000n
-}
-
-const rules = ['none', 'all', 'always'] as const
+const rules = ['none', 'all', 'always'] as const satisfies readonly Rule[]
 
 /** Sets which erasures need a second person, or what retention keeps. */
 export async function rule(world: World): Promise<void> {
@@ -288,7 +291,7 @@ export async function rule(world: World): Promise<void> {
   const { tenantId } = own.place
   const secret = world.pick(own.secrets)
   if (world.chance(0.3)) return retain(world, own, secret)
-  const approval = world.pick([...rules, 'none' as const, 'none' as const])
+  const approval = world.pick<Rule>([...rules, 'none', 'none'])
   world.log(`${tenantId} sets the rule ${approval}`)
   assertAnswer(
     await world.subject.ask('PUT', '/usage/storage/deletion-policy', { secret, json: { approval } }),

@@ -13,10 +13,14 @@ interface Mover {
 const retryPauseMaxMs = 300_000
 
 /**
- * The expected status of every request after an undisturbed pass that begins now; delayed ones start by
- * `dueMs`.
+ * The expected status of every request after an undisturbed pass that begins at `nowMs`; delayed ones start
+ * by `dueMs`.
  */
-export function predictPass(model: Model, nowMs: number, dueMs: number): ReadonlyMap<string, Status> {
+export function predictPass(
+  { asksApproval, model }: { model: Model; asksApproval: (request: Request) => boolean },
+  nowMs: number,
+  dueMs: number,
+): ReadonlyMap<string, Status> {
   const movers = [...model.requests.values()]
     .sort((a, b) => a.seq - b.seq)
     .map((request): Mover => ({ request, status: request.status, attempts: request.attempts }))
@@ -30,7 +34,7 @@ export function predictPass(model: Model, nowMs: number, dueMs: number): Readonl
   for (const own of Map.groupBy(movers, ({ request }) => request.tenantId).values()) {
     for (const mover of queueOf(own, nowMs, dueMs)) {
       if (final.has(mover.status)) continue
-      attempt(model, mover)
+      attempt(model, mover, asksApproval)
       if (mover.status === 'completed') completeCovered(own, mover)
     }
   }
@@ -60,7 +64,7 @@ function queueOf(own: readonly Mover[], nowMs: number, dueMs: number): Mover[] {
   return waiting === -1 ? ordered : ordered.slice(0, waiting)
 }
 
-function attempt(model: Model, mover: Mover): void {
+function attempt(model: Model, mover: Mover, asksApproval: (request: Request) => boolean): void {
   const { request } = mover
   if (request.crashes > 3 || request.attempts - request.forgiven >= 10) {
     mover.status = 'failed'
@@ -68,6 +72,10 @@ function attempt(model: Model, mover: Mover): void {
   }
   if (model.activeHolds(request.tenantId).some((hold) => includes(hold, request))) {
     mover.status = 'held'
+    return
+  }
+  if (mover.attempts === 0 && asksApproval(request)) {
+    mover.status = 'awaiting_approval'
     return
   }
   mover.attempts++

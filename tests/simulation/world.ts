@@ -10,7 +10,17 @@ import { systemClock } from '../../server/core/clock.ts'
 import type { RequestRow } from '../../server/deletion/requests/request.ts'
 import { openRandom, type Random } from '../../server/demo/random.ts'
 import type { TenantPlace } from '../../server/telemetry/engine.ts'
-import { differences, final, isMove, Model, type Request, type Snapshot, type Status } from './model.ts'
+import {
+  differences,
+  final,
+  isMove,
+  Model,
+  needsSecondPerson,
+  type Request,
+  type Rule,
+  type Snapshot,
+  type Status,
+} from './model.ts'
 import type { Answered, Subject } from './subject.ts'
 import { keyOf, tableNames } from './telemetry.ts'
 import { type ClockState, SimulatedTime } from './time.ts'
@@ -54,7 +64,9 @@ export class World {
   readonly cutOff = new Set<string>()
   waiting: Waiting[] = []
   /** The rule of a second person by organisation, at any time from now on. */
-  readonly rules = new Map<string, (atMs: number) => 'none' | 'all' | 'always'>()
+  readonly rules = new Map<string, (atMs: number) => Rule>()
+  /** The value of `rules` when a request was accepted: another one means that a rule was set since. */
+  readonly acceptedUnder = new Map<string, ((atMs: number) => Rule) | undefined>()
   readonly backups: Saved[] = []
   /** Requests of which an attempt has ever begun, or that a wider one has completed. */
   readonly begun = new Map<string, Request>()
@@ -145,6 +157,14 @@ export class World {
   #toRead(): Organisation[] {
     const turn = this.organisations[this.counts.steps % this.organisations.length]
     return this.organisations.filter((own) => own === turn || this.touched.has(own))
+  }
+
+  /** Whether a request has to be approved before its first attempt, because of a rule that was set since. */
+  asksApproval({ id, isApproved, range, tenantId }: Request): boolean {
+    if (isApproved || !this.acceptedUnder.has(id)) return false
+    const rule = this.rules.get(tenantId)
+    if (rule === undefined || rule === this.acceptedUnder.get(id)) return false
+    return needsSecondPerson(rule(this.subject.nowMs()), range)
   }
 
   touchAll(): void {
@@ -305,6 +325,7 @@ export function requestOf(row: RequestRow): Request {
     delayMinutes: row.starts_at_ms === null ? 0 : (row.starts_at_ms - row.created_at_ms) / 60_000,
     refuseLate: row.refuse_late === 1,
     requestedBy: actorTextIn('requested_by', row),
+    isApproved: row.approved_by_kind !== null,
     key: row.idempotency_key,
     approveByMs: row.approve_by_ms,
     status: row.status as Status,
@@ -332,6 +353,8 @@ function withBookkeeping(
     ...request,
     status: row.status as Status,
     startsAtMs: row.starts_at_ms,
+    approveByMs: row.approve_by_ms,
+    isApproved: row.approved_by_kind !== null,
     // Numbered again where a restore has recorded it again.
     seq: row.seq,
     attempts: row.attempts,

@@ -6,6 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
+import { dialectOf } from '../../control/dialect.ts'
 import type { Actor } from '../../core/actor.ts'
 import { isSameActor } from '../../core/actor.ts'
 import type { BoundedRange } from '../../core/time-range.ts'
@@ -13,7 +14,7 @@ import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { isClockInDoubt } from '../../worker/clock-watch.ts'
-import { readRange, readSignals } from '../requests/request.ts'
+import { readRange, readSignals, type StoredDeletion } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { hidingStatuses } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
@@ -131,6 +132,52 @@ export async function secondPersonTest(
 ): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
   const remaining = await remainingBeside(deps, asker, selection, nowMs)
   return (control) => secondPersonCause(control, deps.findRelated, asker, selection, nowMs, remaining)
+}
+
+/**
+ * Returns {@link secondPersonTest} for a request that was accepted without a second person and has not begun.
+ * It needs none where nobody has set the policy since: its rule was applied then. Otherwise it is decided as
+ * if it were requested now. Its own range may be among those that are summed, because time that several cover
+ * counts once.
+ */
+export async function secondPersonRetest(
+  deps: SecondPersonDeps,
+  request: StoredDeletion,
+  nowMs: number,
+): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
+  const { control, findRelated } = deps
+  const asker = { tenantId: request.tenantId, requester: request.requestedBy }
+  const isNew = await wasPolicySet(control, request)
+  // Where the policy is set from here on, what would be left is unknown, and a second person the safe answer.
+  const remaining = isNew ? await remainingBeside(deps, asker, request, nowMs) : null
+  return async (open) =>
+    (await wasPolicySet(open, request))
+      ? secondPersonCause(open, findRelated, asker, request, nowMs, remaining)
+      : null
+}
+
+/**
+ * Whether somebody has set the policy since the request was created, by the order of the audit log. True too
+ * where the log has no entry of the creation.
+ */
+async function wasPolicySet(
+  control: Control | ControlTransaction,
+  { requestId, tenantId }: StoredDeletion,
+): Promise<boolean> {
+  const entries = control.selectFrom('audit_entries').select('seq').where('tenant_id', '=', tenantId)
+  const field = (name: string) => dialectOf(control).jsonField('entry', name)
+  const set = await entries
+    .where(field('action'), '=', 'deletion_policy.changed')
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (set === undefined) return false
+  const created = await entries
+    .where(field('target'), '=', requestId)
+    .orderBy('seq')
+    .limit(1)
+    .executeTakeFirst()
+  return created === undefined || created.seq < set.seq
 }
 
 /** Returns what requests of anybody hide now or have erased since `sinceMs`: it does not stay. */

@@ -31,6 +31,8 @@ export interface StoredDeletion extends DeletionSelection {
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
   readonly requestedBy: Actor
+  /** Whether a second person has approved it. */
+  readonly isApproved: boolean
   readonly reason: string | null
   readonly refuseLate: boolean
   /**
@@ -149,6 +151,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     startsAtMs: row.starts_at_ms,
     approveByMs: row.approve_by_ms,
     requestedBy: readActor('requested_by', row),
+    isApproved: row.approved_by_kind !== null,
     reason: row.reason,
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
@@ -161,7 +164,8 @@ export function toStored(row: RequestRow): StoredDeletion {
 
 /** What a move changes besides the status. */
 export interface MoveChanges {
-  readonly hiddenAtMs?: number
+  /** Null where it is visible again, because a second person has to approve it. */
+  readonly hiddenAtMs?: number | null
   /** Null takes the time back, because a read-back found something or a restore brought it back. */
   readonly removedAtMs?: number | null
   readonly verifiedAtMs?: number | null
@@ -170,6 +174,7 @@ export interface MoveChanges {
   readonly attemptsForgiven?: number
   readonly retryAtMs?: number | null
   readonly blockedReason?: string | null
+  readonly approveByMs?: number
   readonly approvedBy?: Actor
   readonly approvedAtMs?: number
   readonly hasMark?: boolean
@@ -255,6 +260,7 @@ export function changedColumns(changes: MoveChanges) {
     ...(changes.attemptsForgiven !== undefined && { attempts_forgiven: changes.attemptsForgiven }),
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
+    ...(changes.approveByMs !== undefined && { approve_by_ms: changes.approveByMs }),
     ...(changes.approvedBy !== undefined && actorValues('approved_by', changes.approvedBy)),
     ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
     ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),

@@ -16,6 +16,7 @@ export const deletionEvents = [
   'hold',
   'release',
   'start',
+  'ask_approval',
   'interrupt',
   'removed',
   'verified',
@@ -38,6 +39,7 @@ export const transitions = {
   held: row({ cancel: 'cancelled', release: 'running', reapply: 'running' }),
   running: row({
     hold: 'held',
+    ask_approval: 'awaiting_approval',
     removed: 'verifying',
     interrupt: 'incomplete',
     verified: 'completed',

@@ -1,20 +1,16 @@
 // Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
-// and `saveProgress` change the state of the attempt in progress, and `countLateRows` a counter. No other
-// file updates the table, and an update that changes no row returns null or throws. A move is one
-// transaction: the new state by compare-and-set, its ledger entry, an audit entry for the moves that people
-// care about, and the change of visibility (visibility.ts). So none of them can lag behind the others. Each
-// request gets a number, and a completion records the backups that exist, because clocks don't reliably show
-// the order of events.
+// begins an attempt or moves the request because a second person has to approve it first, `saveProgress`
+// changes the attempt in progress, and `countLateRows` a counter. No other file updates the table, and an
+// update that changes no row returns null or throws. A move is one transaction: the new state by
+// compare-and-set, its entries in ledger and audit log (record-move.ts), and the change of visibility
+// (visibility.ts). So none of them can lag behind the others. Each request gets a number, and a completion
+// records the backups that exist (backups-with-copy.ts), because clocks don't reliably show the order of
+// events.
 
 import type { Updateable } from 'kysely'
 import { hashOf } from '../../audit/chain.ts'
-import { appendAudit, appendLedger } from '../../audit/log.ts'
-import {
-  type Control,
-  type ControlTransaction,
-  type DeletionRequestsTable,
-  statusesWithTelemetry,
-} from '../../control/database.ts'
+import { appendAudit } from '../../audit/log.ts'
+import type { Control, ControlTransaction, DeletionRequestsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
@@ -28,21 +24,25 @@ import {
   refuseTooManyDeletions,
   refuseTooManyRefusing,
 } from './admission.ts'
+import { noteBackups } from './backups-with-copy.ts'
 import { type DeletionDraft, draftText } from './draft.ts'
 import { findRow, requireRow } from './queries.ts'
+import { recordMove } from './record-move.ts'
 import {
   changedColumns,
   type DeletionProgress,
   type MoveChanges,
   type NewRequest,
   newRow,
+  noProgress,
   type RecordedErasure,
   type RequestRow,
   type StoredDeletion,
   toStored,
 } from './request.ts'
-import { type DeletionSelection, wireBounds } from './selection.ts'
-import { approvalWaitMs, type DeletionEvent, isFinal, transitions } from './states.ts'
+import type { DeletionSelection } from './selection.ts'
+import { approvalWaitMs, type DeletionEvent, hasBegun, isFinal, transitions } from './states.ts'
+import { deletionActor } from './system-actors.ts'
 import type { Visibility } from './visibility.ts'
 
 interface Created {
@@ -65,20 +65,35 @@ interface RequestStoreDeps {
     asker: { readonly tenantId: string; readonly requester: Actor },
     selection: DeletionSelection,
     nowMs: number,
-  ) => Promise<(trx: ControlTransaction) => Promise<string | null>>
+  ) => Promise<CauseIn>
+  /** The same for a request that was accepted without a second person, before its first attempt. */
+  readonly secondPersonRetest: (request: StoredDeletion, nowMs: number) => Promise<CauseIn>
 }
+
+type CauseIn = (trx: ControlTransaction) => Promise<string | null>
+
+/** Who moves a request, and what the ledger records of it. */
+interface MovedBy {
+  readonly actor: Actor
+  readonly facts?: Record<string, unknown>
+  readonly isPersonal?: boolean
+}
+
+type Announce = (after: StoredDeletion) => Promise<void>
 
 export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #visibility: Visibility
   readonly #secondPersonTest: RequestStoreDeps['secondPersonTest']
+  readonly #secondPersonRetest: RequestStoreDeps['secondPersonRetest']
 
-  constructor({ clock, control, secondPersonTest, visibility }: RequestStoreDeps) {
+  constructor({ clock, control, secondPersonRetest, secondPersonTest, visibility }: RequestStoreDeps) {
     this.#control = control
     this.#clock = clock
     this.#visibility = visibility
     this.#secondPersonTest = secondPersonTest
+    this.#secondPersonRetest = secondPersonRetest
   }
 
   /**
@@ -126,7 +141,7 @@ export class RequestStore {
         startsAtMs: draft.delayMinutes > 0 ? nowMs + draft.delayMinutes * 60_000 : null,
         approveByMs: waits ? nowMs + approvalWaitMs : null,
       })
-      await this.#record(trx, null, request, {
+      await recordMove(trx, this.#clock.nowMs(), null, request, {
         actor: by.requester,
         action: 'deletion.requested',
         facts: {
@@ -182,7 +197,7 @@ export class RequestStore {
         done_before: isDone,
         requested_at: instantText(erasure.createdAtMs),
       }
-      await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
+      await recordMove(trx, this.#clock.nowMs(), null, request, { actor, action: 'deletion.taken_up', facts })
       await announce(request)
       return request
     })
@@ -212,26 +227,33 @@ export class RequestStore {
   async move(
     seen: StoredDeletion,
     event: DeletionEvent,
-    by: { actor: Actor; facts?: Record<string, unknown>; isPersonal?: boolean },
+    by: MovedBy,
     changes: MoveChanges = {},
+  ): Promise<StoredDeletion | null> {
+    return this.#change((trx, announce) => this.#moveIn(trx, announce, seen, { event, by, changes }))
+  }
+
+  async #moveIn(
+    trx: ControlTransaction,
+    announce: Announce,
+    seen: StoredDeletion,
+    { by, changes, event }: { event: DeletionEvent; by: MovedBy; changes: MoveChanges },
   ): Promise<StoredDeletion | null> {
     const to = transitions[seen.status][event]
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
-    const nowMs = this.#clock.nowMs()
-    return this.#change(async (trx, announce) => {
-      await lock(trx, seen)
-      const columns = { ...changedColumns(changes), status: to, finished_at_ms: isFinal(to) ? nowMs : null }
-      const request = await updateSeen(trx, seen, columns)
-      if (request === null) return null
-      if (to === 'completed') await noteBackups(trx, seen.requestId)
-      await this.#record(trx, seen, request, {
-        actor: by.actor,
-        action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
-        facts: { event, ...by.facts },
-      })
-      await announce(request)
-      return request
+    await lock(trx, seen)
+    const finishedAtMs = isFinal(to) ? this.#clock.nowMs() : null
+    const columns = { ...changedColumns(changes), status: to, finished_at_ms: finishedAtMs }
+    const request = await updateSeen(trx, seen, columns)
+    if (request === null) return null
+    if (to === 'completed') await noteBackups(trx, seen.requestId)
+    await recordMove(trx, this.#clock.nowMs(), seen, request, {
+      actor: by.actor,
+      action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
+      facts: { event, ...by.facts },
     })
+    await announce(request)
+    return request
   }
 
   /**
@@ -253,12 +275,39 @@ export class RequestStore {
     return doubts.length > 0
   }
 
-  /** Counts an attempt, before it acts, and how many are forgiven; not a move. Null as {@link move}. */
+  /**
+   * Counts an attempt, before it acts, and how many are forgiven; not a move. Null as {@link move}. Before
+   * the first one the rule of a second person is applied again, because it may be stricter than at the
+   * creation. A request that needs approval then moves to `awaiting_approval`; null too.
+   */
   async countAttempt(seen: StoredDeletion, attemptsForgiven = seen.attemptsForgiven) {
-    const counts = { attempts: seen.attempts + 1, attempts_forgiven: attemptsForgiven }
-    return transact(this.#control, (trx) =>
-      updateSeen(trx, seen, { ...counts, retry_at_ms: null, blocked_reason: null }),
-    )
+    const columns = {
+      attempts: seen.attempts + 1,
+      attempts_forgiven: attemptsForgiven,
+      retry_at_ms: null,
+      blocked_reason: null,
+    }
+    const isSettled = hasBegun(seen) || seen.isApproved || seen.requestedBy.kind === 'system'
+    if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
+    const causeIn = await this.#secondPersonRetest(seen, this.#clock.nowMs())
+    return this.#change(async (trx, announce) => {
+      await lock(trx, seen)
+      const cause = await causeIn(trx)
+      if (cause === null) return updateSeen(trx, seen, columns)
+      await this.#askApproval(trx, announce, seen, cause)
+      return null
+    })
+  }
+
+  /** Its telemetry can be read again: to hide it any longer would be the act of one person. */
+  #askApproval(trx: ControlTransaction, announce: Announce, seen: StoredDeletion, cause: string) {
+    const approveByMs = this.#clock.nowMs() + approvalWaitMs
+    const facts = { approval_cause: cause, approve_by: instantText(approveByMs), hidden_at: null }
+    return this.#moveIn(trx, announce, seen, {
+      event: 'ask_approval',
+      by: { actor: deletionActor, facts, isPersonal: true },
+      changes: { hiddenAtMs: null, approveByMs, retryAtMs: null, blockedReason: null, progress: noProgress },
+    })
   }
 
   /** Saves the progress of the attempt in progress; not a move. Throws where the request was moved since. */
@@ -307,38 +356,11 @@ export class RequestStore {
   }
 
   /** Runs a transaction that changes the visibility of requests; see {@link Visibility.change}. */
-  #change<T>(
-    work: (trx: ControlTransaction, announce: (after: StoredDeletion) => Promise<void>) => Promise<T>,
-  ): Promise<T> {
+  #change<T>(work: (trx: ControlTransaction, announce: Announce) => Promise<T>): Promise<T> {
     // Around all of it, so that what a try has announced ends with that try.
     return tryAgain(this.#control, () =>
       this.#visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
     )
-  }
-
-  async #record(
-    trx: ControlTransaction,
-    before: StoredDeletion | null,
-    after: StoredDeletion,
-    by: { actor: Actor; action: string | null; facts: Record<string, unknown> },
-  ): Promise<void> {
-    const nowMs = this.#clock.nowMs()
-    const facts = { ...selectionFacts(after), ...by.facts }
-    await appendLedger(trx, after.tenantId, nowMs, {
-      request_id: after.requestId,
-      actor: by.actor,
-      from_status: before?.status ?? null,
-      to_status: after.status,
-      facts,
-    })
-    if (by.action === null) return
-    await appendAudit(trx, after.tenantId, nowMs, {
-      actor: by.actor,
-      action: by.action,
-      target: after.requestId,
-      outcome: after.status === 'failed' ? 'refused' : 'accepted',
-      facts,
-    })
   }
 }
 
@@ -367,32 +389,4 @@ async function insertRequest(trx: ControlTransaction, request: NewRequest): Prom
   await trx.insertInto('deletion_requests').values(newRow(request, seq)).execute()
   if (request.status === 'completed') await noteBackups(trx, request.requestId)
   return toStored(await requireRow(trx, request.tenantId, request.requestId))
-}
-
-/**
- * Records the backups that may have a copy of what the erasure erased: all that exist or are requested at its
- * completion. One that is requested later can't. Where a restore brought the erasure back, those of the
- * earlier completion stay recorded.
- */
-async function noteBackups(trx: ControlTransaction, requestId: string): Promise<void> {
-  await lock(trx, 'backups')
-  await trx
-    .insertInto('erasure_backups')
-    .columns(['request_id', 'backup_id'])
-    .expression((from) =>
-      from
-        .selectFrom('backups')
-        .select(({ val }) => [val(requestId).as('request_id'), 'backup_id'])
-        .where('status', 'in', statusesWithTelemetry),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-}
-
-function selectionFacts({ scope, signals, range }: DeletionSelection): Record<string, unknown> {
-  return {
-    scope,
-    signals: [...signals],
-    ...wireBounds(range),
-  }
 }

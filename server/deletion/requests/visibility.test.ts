@@ -40,6 +40,7 @@ function requestIn(status: DeletionStatus, more: Partial<StoredDeletion> = {}): 
     startsAtMs: null,
     approveByMs: null,
     requestedBy: tokenNamed('owner'),
+    isApproved: false,
     reason: null,
     refuseLate: false,
     attemptsForgiven: 0,

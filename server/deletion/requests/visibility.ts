@@ -13,7 +13,7 @@
 //   (none)      create    create      create, take up             take up, where it was done
 //   open                  approve     reapply
 //   hidden      cancel                release, start, reapply     verified
-//   fenced                hold                                    verified
+//   fenced      ask_approval  hold                                verified
 //   erased                            reapply
 //
 // Invariant: no node is ever looser than the stored status. A stricter state is acknowledged by every node

@@ -61,7 +61,7 @@ function Effect({ before, rule }: { readonly before: ApprovalRule; readonly rule
   const change = approvalRules.indexOf(rule) - approvalRules.indexOf(before)
   return (
     <div role="status">
-      {change > 0 && <p>It is stricter, so it is in force at once.</p>}
+      {change > 0 && <p>It is stricter, so it is in force at once, also for erasures that have not begun.</p>}
       {change < 0 && (
         <p>It is looser, so it takes effect a day later: everybody who has to notice it has that long.</p>
       )}
