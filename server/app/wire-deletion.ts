@@ -47,6 +47,7 @@ import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { ErasureLocks } from '../telemetry/placement-locks.ts'
 import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
+import { readingOf } from '../worker/clock-watch.ts'
 import { derivedStores } from './derived-stores.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
@@ -132,7 +133,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     ...rooms,
     store: retentionStore,
     holdsSince: (tenantId, sinceMs) => readHoldsSince(control, tenantId, sinceMs),
-    ruleOf: (tenantId) => approvalRuleOf(control, tenantId, clock.nowMs()),
+    ruleOf: (tenantId) => approvalRuleOf(control, tenantId, readingOf(clock)),
   })
   return {
     worker,
@@ -177,7 +178,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     derivedStores: derivedStores(control),
     knownBackups: async () => (await backups.containing()).all,
     approvalCause: async (asker, selection) =>
-      (await secondPersonTest(rooms.secondPerson, asker, selection, clock.nowMs()))(control),
+      (await secondPersonTest(rooms.secondPerson, asker, selection, readingOf(clock)))(control),
   })
   const decisions = new Decisions({
     ...rooms,

@@ -42,7 +42,7 @@ export function wireRemoval({
   return new OrganisationRemoval({
     control,
     clock,
-    isGuarded: async (open, tenantId, nowMs) => (await approvalRuleOf(open, tenantId, nowMs)) !== 'none',
+    isGuarded: async (open, tenantId, at) => (await approvalRuleOf(open, tenantId, at)) !== 'none',
     isClockInDoubt,
     forgetSenders: (tenantId) => tenancy.forgetSendersOf(tenantId),
     async closeToWriters(tenantId) {

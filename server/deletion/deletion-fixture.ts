@@ -193,10 +193,10 @@ export function storeShowing(
   secondPersonTest: ConstructorParameters<typeof RequestStore>[0]['secondPersonTest'] = async (
     asker,
     selection,
-    nowMs,
+    at,
   ) =>
     (trx) =>
-      secondPersonCause(trx, findRelated, asker, selection, nowMs, nothingErased),
+      secondPersonCause(trx, findRelated, asker, selection, at, nothingErased),
 ): RequestStore {
   const needs = {
     ...{ control, findRelated, logger: silent },

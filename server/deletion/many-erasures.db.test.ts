@@ -12,6 +12,7 @@ import { ManualClock } from '../core/manual-clock.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 import { readTokenPage } from '../tenancy/token-list.ts'
+import { readingOf } from '../worker/clock-watch.ts'
 import { between } from './deletion-fixture.ts'
 import { readActiveHolds, readHoldsSince } from './governance/active-holds.ts'
 import { LegalHolds } from './governance/holds.ts'
@@ -85,7 +86,14 @@ test('a rule of a second person reads what is open and what was completed within
   )
   const asker = { tenantId: 'acme', requester: tokenNamed('owner') }
   const ways = await waysOf((observed) =>
-    secondPersonCause(observed, findRelated, asker, between(0n, 5n), nowMs, nothingErased),
+    secondPersonCause(
+      observed,
+      findRelated,
+      asker,
+      between(0n, 5n),
+      readingOf(new ManualClock(nowMs)),
+      nothingErased,
+    ),
   )
   const byEnd = 'deletion_requests_by_end (tenant_id=? AND finished_at_ms>?)'
   // The second part of a union is seen by itself too.

@@ -25,6 +25,7 @@ import type { TenantPlace } from '../telemetry/engine.ts'
 import { ProcessFences } from '../telemetry/fences.ts'
 import { TelemetryGate } from '../telemetry/gate.ts'
 import { sql as query } from '../telemetry/sql.ts'
+import { ClockWatch } from '../worker/clock-watch.ts'
 import { addRemovalRoute } from './routes.ts'
 import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
@@ -369,14 +370,15 @@ describe('where deletions need two people, the removal', () => {
     await guard()
     await request(acme.tenantId, {}, approved(clock.nowMs() + 1))
     await assertRefused(acme.owner, acme.tenantId, /in the future of the clock/)
-    await request(acme.tenantId, {}, approved())
-    const doubt = { expected_ms: 0, found_ms: 1 }
-    const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }
-    const value = JSON.stringify({ ...right, doubt })
-    await control.insertInto('instance').values({ key: 'clock', value }).execute()
+    await request(acme.tenantId, {}, approved(clock.nowMs() - 8 * dayMs))
+    await new ClockWatch({ control, clock, logger: silent }).now()
+    clock.set(-2 * dayMs)
     await assertRefused(acme.owner, acme.tenantId, /clock is in doubt/)
-    await control.deleteFrom('instance').where('key', '=', 'clock').execute()
+    clock.set(2 * dayMs)
+    await assertRefused(acme.owner, acme.tenantId, /more than 7 days ago/)
+    await request(acme.tenantId, {}, approved())
     assert.equal((await remove(acme.owner, acme.tenantId)).status, 200)
+    await control.deleteFrom('instance').where('key', '=', 'clock').execute()
   })
 
   test('is refused where the rule begins while the stores are counted', async () => {

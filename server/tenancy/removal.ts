@@ -14,16 +14,17 @@ import type { Actor } from '../core/actor.ts'
 import { AppError, isOutcomeUnknown, storageRetrySeconds } from '../core/app-error.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { signals } from '../telemetry/schema/tables.ts'
+import { type ClockReading, readingOf } from '../worker/clock-watch.ts'
 
 /** What the removal asks other rooms, also inside its transaction. */
 interface RemovalRules {
-  /** Whether a full erasure of the organisation needs a second person at `nowMs`. */
+  /** Whether a full erasure of the organisation needs a second person at this reading of the clock. */
   readonly isGuarded: (
     control: Control | ControlTransaction,
     tenantId: string,
-    nowMs: number,
+    at: ClockReading,
   ) => Promise<boolean>
-  readonly isClockInDoubt: (control: Control | ControlTransaction) => Promise<boolean>
+  readonly isClockInDoubt: (control: Control | ControlTransaction, at: ClockReading) => Promise<boolean>
 }
 
 interface RemovalDeps extends RemovalRules {
@@ -106,10 +107,10 @@ export class OrganisationRemoval {
   }
 
   /** Throws `outcome_unknown` only where the database does not even say whether the organisation exists. */
-  async #removeRows(tenantId: string, actor: Actor, nowMs: number): Promise<void> {
+  async #removeRows(tenantId: string, actor: Actor, at: ClockReading): Promise<void> {
     const { control } = this.#deps
     try {
-      await transact(control, (trx) => removeRows(this.#deps, trx, { tenantId, actor, nowMs }))
+      await transact(control, (trx) => removeRows(this.#deps, trx, { tenantId, actor, at }))
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error
       if (await isStillThere(control, tenantId, error)) throw nothingRemoved(error)
@@ -118,13 +119,13 @@ export class OrganisationRemoval {
 
   async #removeAlone(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     const { clock, control, flushControl, signCheckpoint } = this.#deps
-    await requireErased(this.#deps, control, tenantId, clock.nowMs())
+    await requireErased(this.#deps, control, tenantId, readingOf(clock))
     const reopen = await this.#deps.closeToWriters(tenantId)
-    const nowMs = clock.nowMs()
+    const at = readingOf(clock)
     try {
       const rows = await this.#deps.countTelemetry(tenantId)
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
-      await this.#removeRows(tenantId, actor, nowMs).finally(() => this.#deps.forgetSenders(tenantId))
+      await this.#removeRows(tenantId, actor, at).finally(() => this.#deps.forgetSenders(tenantId))
     } catch (error) {
       // Where it may be removed it stays closed, until it is removed or not once this is repeated.
       if (!isOutcomeUnknown(error)) await reopen()
@@ -134,7 +135,7 @@ export class OrganisationRemoval {
     await flushControl(removedTables)
     return {
       tenant_id: tenantId,
-      removed_at: instantText(nowMs),
+      removed_at: instantText(at.wallMs),
       checkpoints: {
         ledger: await signCheckpoint('ledger', tenantId),
         audit: await signCheckpoint('audit', tenantId),
@@ -146,11 +147,11 @@ export class OrganisationRemoval {
 async function removeRows(
   rules: RemovalRules,
   trx: ControlTransaction,
-  { actor, nowMs, tenantId }: { readonly actor: Actor; readonly nowMs: number; readonly tenantId: string },
+  { actor, at, tenantId }: { readonly actor: Actor; readonly at: ClockReading; readonly tenantId: string },
 ): Promise<void> {
   await lock(trx, { tenantId })
   // Checked again, because deletions and holds could be requested until this transaction began.
-  const erasedBy = await requireErased(rules, trx, tenantId, nowMs)
+  const erasedBy = await requireErased(rules, trx, tenantId, at)
   const removed: Record<string, number> = {}
   for (const table of removedTables) {
     const { numDeletedRows } = await trx
@@ -159,7 +160,7 @@ async function removeRows(
       .executeTakeFirstOrThrow()
     removed[table] = Number(numDeletedRows)
   }
-  await appendAudit(trx, tenantId, nowMs, {
+  await appendAudit(trx, tenantId, at.wallMs, {
     actor,
     action: 'organisation.removed',
     target: tenantId,
@@ -192,12 +193,12 @@ function nothingRemoved(cause: unknown): AppError {
   })
 }
 
-/** Returns the full erasure that allows the removal at `nowMs`. */
+/** Returns the full erasure that allows the removal at this reading of the clock. */
 async function requireErased(
   { isClockInDoubt, isGuarded }: RemovalRules,
   control: Control | ControlTransaction,
   tenantId: string,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<string> {
   if ((await findOrganisation(control, tenantId)) === undefined) throw new AppError('not_found')
   const open = await control
@@ -218,13 +219,13 @@ async function requireErased(
   if (hold !== undefined) throw notRemovable(`The legal hold ${hold.hold_id} is in force.`)
   const erasure = await newestFullErasure(control, tenantId)
   if (erasure === undefined) throw notRemovable('No erasure of all its telemetry is completed.')
-  if (await isGuarded(control, tenantId, nowMs)) {
-    if (await isClockInDoubt(control)) {
+  if (await isGuarded(control, tenantId, at)) {
+    if (await isClockInDoubt(control, at)) {
       throw notRemovable(
         'The clock is in doubt, so the age of the approval of its erasure is unknown; the operator confirms it.',
       )
     }
-    requireApproved(erasure, nowMs)
+    requireApproved(erasure, at.wallMs)
   }
   return erasure.request_id
 }

@@ -7,7 +7,7 @@ import type { TestControl } from '../../tests/control-plane.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
 import type { Control } from '../control/database.ts'
 import type { Clock } from '../core/clock.ts'
-import { ClockWatch, confirmClock, isClockInDoubt } from './clock-watch.ts'
+import { ClockWatch, confirmClock, isClockInDoubt, readingOf } from './clock-watch.ts'
 
 const startMs = Date.UTC(2026, 0, 14, 12)
 const hourMs = 3_600_000
@@ -59,7 +59,7 @@ test('elapsed time is trusted, also without checks and over a start of the servi
   assert.equal(await watch.now(), wallMs)
   pass(400 * dayMs)
   assert.equal(await started().now(), wallMs, 'the machine was on, so it knows')
-  assert.equal(await isClockInDoubt(open()), false)
+  assert.equal(await isClockInDoubt(open(), readingOf(clock)), false)
 })
 
 test('a jump of more than a day in either direction is a doubt that no later check removes', async () => {
@@ -71,10 +71,26 @@ test('a jump of more than a day in either direction is a doubt that no later che
     wallMs -= byMs
     assert.equal(await watch.now(), null)
     assert.equal(await started().now(), null, 'over a start')
-    assert.equal(await isClockInDoubt(open()), true)
+    assert.equal(await isClockInDoubt(open(), readingOf(clock)), true)
     await confirmClock(open(), wallMs)
     assert.equal(await watch.now(), wallMs)
   }
+})
+
+test('a jump is a doubt at once for whoever decides by the clock, and for the watch at its next check', async () => {
+  const isDoubted = () => isClockInDoubt(open(), readingOf(clock))
+  pass(400 * dayMs)
+  assert.equal(await isDoubted(), false, 'time that passed is no jump')
+  for (const byMs of [25 * hourMs, -25 * hourMs]) {
+    wallMs += byMs
+    assert.equal(await isDoubted(), true, `${byMs}`)
+    wallMs -= byMs
+    assert.equal(await isDoubted(), false, 'nobody has checked it meanwhile')
+  }
+  wallMs += 25 * hourMs
+  assert.equal(await watch.now(), null)
+  wallMs -= 25 * hourMs
+  assert.equal(await isDoubted(), true, 'the check has noticed it')
 })
 
 test('a jump of less than a day is trusted, but such jumps add up', async () => {

@@ -33,7 +33,7 @@ type ClockDoubt = Readonly<z.infer<typeof Doubt>>
 export type ClockRecord = Readonly<z.infer<typeof Record>>
 
 /** Both clocks at one moment. */
-interface ClockReading {
+export interface ClockReading {
   readonly wallMs: number
   readonly steady: SteadyTime
 }
@@ -157,9 +157,16 @@ export async function readClockRecord(control: Pick<Control, 'selectFrom'>): Pro
   return text === null ? null : Record.parse(JSON.parse(text))
 }
 
-/** Whether the last check left the clock in doubt. */
-export async function isClockInDoubt(control: Pick<Control, 'selectFrom'>): Promise<boolean> {
-  return ((await readClockRecord(control))?.doubt ?? null) !== null
+/**
+ * Whether the clock is in doubt at this reading: the last check left it so, or a check would now. It writes
+ * nothing, so a transaction can ask for the reading that it decides by, also between two checks.
+ */
+export async function isClockInDoubt(
+  control: Pick<Control, 'selectFrom'>,
+  reading: ClockReading,
+): Promise<boolean> {
+  const record = await readClockRecord(control)
+  return record !== null && judgeClock(record, reading).doubt !== null
 }
 
 /** An operator confirms that the time is `nowMs`; the next check uses it. */

@@ -302,7 +302,7 @@ export async function rule(world: World): Promise<void> {
   const before = world.rules.get(tenantId)?.(nowMs) ?? 'none'
   const isLooser = rules.indexOf(approval) < rules.indexOf(before)
   // A looser rule waits for a day, and for a clock that is not in doubt.
-  const isPending = (atMs: number) => isLooser && (atMs < nowMs + msPerDay || world.time.state.isInDoubt)
+  const isPending = (atMs: number) => isLooser && (atMs < nowMs + msPerDay || world.time.isDoubted)
   world.rules.set(tenantId, (atMs) => (isPending(atMs) ? before : approval))
 }
 

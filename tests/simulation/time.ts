@@ -40,8 +40,12 @@ export class SimulatedTime {
 
   /** The service checks the clock: with each pass and each start. */
   look(): void {
-    const isJump = Math.abs(this.setMs - this.state.rightAtMs) > dayMs
-    this.state = { ...this.state, isInDoubt: this.state.isInDoubt || isJump }
+    this.state = { ...this.state, isInDoubt: this.isDoubted }
+  }
+
+  /** Whether the clock is in doubt for a decision that is made now, also between two checks. */
+  get isDoubted(): boolean {
+    return this.state.isInDoubt || Math.abs(this.setMs - this.state.rightAtMs) > dayMs
   }
 
   keep(backup: Taken): void {

@@ -6,12 +6,14 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
+import { silent } from '../../../tests/fixtures.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
 import type { Actor } from '../../core/actor.ts'
 import { systemActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { ClockWatch, readingOf } from '../../worker/clock-watch.ts'
 import { all, between, monday, requestStoreOn, weekNs } from '../deletion-fixture.ts'
 import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
 
@@ -31,7 +33,7 @@ function scene() {
     tenantId,
     set: (approval: ApprovalRule) => policies.set(tenantId, approval, tokenNamed('owner')),
     get: () => policies.get(tenantId),
-    rule: () => approvalRuleOf(control, tenantId, clock.nowMs()),
+    rule: () => approvalRuleOf(control, tenantId, readingOf(clock)),
     /** The first status of a request. */
     async born(draft = all, requester: Actor = tokenNamed('owner')) {
       const { row } = await requestStore.create(tenantId, draft, { requester, idempotencyKey: null })
@@ -115,6 +117,19 @@ test('requesting a looser rule again restarts the day, and a clock that is set b
   assert.equal(await rule(), 'every_deletion')
   await clock.advance(11 * dayMs)
   assert.equal(await rule(), 'full_erasures')
+})
+
+test('a looser rule does not apply where the clock has jumped ahead, also before the next check', async () => {
+  const { born, clock, rule, set } = scene()
+  await new ClockWatch({ control, clock, logger: silent }).now()
+  await set('every_deletion')
+  await set('none')
+  clock.set(2 * dayMs)
+  assert.deepEqual([await rule(), await born()], ['every_deletion', 'awaiting_approval'])
+  clock.set(-2 * dayMs)
+  await clock.advance(dayMs)
+  assert.deepEqual([await rule(), await born()], ['none', 'running'])
+  await control.deleteFrom('instance').where('key', '=', 'clock').execute()
 })
 
 test('an unknown rule counts as the strictest', async () => {

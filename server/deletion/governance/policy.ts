@@ -16,7 +16,7 @@ import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type BoundedRange, coveredNs, type TimeRange } from '../../core/time-range.ts'
-import { isClockInDoubt } from '../../worker/clock-watch.ts'
+import { type ClockReading, isClockInDoubt, readingOf } from '../../worker/clock-watch.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 
 /** The part of the policy that an organisation sets. */
@@ -93,15 +93,16 @@ export class DeletionPolicies {
   }
 
   async get(tenantId: string): Promise<OwnPolicy> {
-    return wireForm(await readPolicy(this.#control, tenantId, this.#clock.nowMs()))
+    return wireForm(await readPolicy(this.#control, tenantId, readingOf(this.#clock)))
   }
 
   /** Sets the rule. Setting the rule that is in force drops a looser one that waits. */
   async set(tenantId: string, approval: ApprovalRule, actor: Actor): Promise<OwnPolicy> {
-    const nowMs = this.#clock.nowMs()
+    const at = readingOf(this.#clock)
+    const nowMs = at.wallMs
     return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
-      const before = await readPolicy(trx, tenantId, nowMs)
+      const before = await readPolicy(trx, tenantId, at)
       const isLooser = approvalRules.indexOf(approval) < approvalRules.indexOf(before.approval)
       const after: StoredPolicy = isLooser
         ? { approval: before.approval, pending: { approval, fromMs: nowMs + looserAfterMs } }
@@ -128,19 +129,19 @@ export class DeletionPolicies {
   }
 }
 
-/** Returns the rule in force at `nowMs`; `none` where no rule was ever set. */
+/** Returns the rule in force at this reading of the clock; `none` where no rule was ever set. */
 export async function approvalRuleOf(
   control: Control | ControlTransaction,
   tenantId: string,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<ApprovalRule> {
-  return (await readPolicy(control, tenantId, nowMs)).approval
+  return (await readPolicy(control, tenantId, at)).approval
 }
 
 async function readPolicy(
   control: Control | ControlTransaction,
   tenantId: string,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<StoredPolicy> {
   const row = await control
     .selectFrom('deletion_policies')
@@ -152,7 +153,7 @@ async function readPolicy(
   if (row.pending_approval === null || row.pending_from_ms === null) return { approval, pending: null }
   const pending = { approval: ruleOf(row.pending_approval), fromMs: row.pending_from_ms }
   // A clock that jumps ahead must not shorten the day that others have to notice.
-  const isInForce = pending.fromMs <= nowMs && !(await isClockInDoubt(control))
+  const isInForce = pending.fromMs <= at.wallMs && !(await isClockInDoubt(control, at))
   return isInForce ? { approval: pending.approval, pending: null } : { approval, pending }
 }
 

@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
+import { readingOf } from '../../worker/clock-watch.ts'
 import { readRemaining } from '../attempt/remaining-rows.ts'
 import {
   between,
@@ -49,7 +50,7 @@ async function guarded(options: SceneOptions = {}) {
   }
   const store = storeShowing(visibility, control, clock, (...asked) => secondPersonTest(needs, ...asked))
   const asker = { tenantId: own.tenantId, requester: tokenNamed('ada') }
-  const look = (draft: DeletionDraft) => secondPersonTest(needs, asker, draft, clock.nowMs())
+  const look = (draft: DeletionDraft) => secondPersonTest(needs, asker, draft, readingOf(clock))
   return {
     ...scene,
     engine,

@@ -7,6 +7,7 @@ import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { openControlPlane } from '../../../tests/control-planes.ts'
+import { silent } from '../../../tests/fixtures.ts'
 import type { Actor } from '../../core/actor.ts'
 import { operatorActor, tokenActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
@@ -14,6 +15,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
 import { newTokenSecret } from '../../tenancy/tenancy.ts'
+import { ClockWatch, confirmClock, readingOf } from '../../worker/clock-watch.ts'
 import { all, between, monday, requestStoreOn } from '../deletion-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
@@ -158,22 +160,17 @@ describe('where full erasures need two people, one person', () => {
 
   test('can’t continue where the clock jumps ahead by a month', async () => {
     const { ada, clock, erase } = await scene()
+    const watch = new ClockWatch({ control, clock, logger: silent })
+    await watch.now()
     assert.equal(await erase(days(0, 31), ada), 'running')
-    await clock.advance(32 * dayMs)
-    const doubt = {
-      right_ms: 0,
-      right_steady: { boot: 'x', ms: 0 },
-      seen_ms: 0,
-      seen_steady_ms: 0,
-      doubt: { expected_ms: 0, found_ms: 1 },
-    }
-    await control
-      .insertInto('instance')
-      .values({ key: 'clock', value: JSON.stringify(doubt) })
-      .execute()
-    assert.equal(await erase(days(31, 32), ada), 'awaiting_approval')
-    await control.deleteFrom('instance').where('key', '=', 'clock').execute()
+    clock.set(32 * dayMs)
+    assert.equal(await erase(days(31, 32), ada), 'awaiting_approval', 'before the next check')
+    assert.equal(await watch.now(), null)
+    assert.equal(await erase(days(31, 33), ada), 'awaiting_approval', 'and after it')
+    await confirmClock(control, clock.nowMs())
+    assert.equal(await watch.now(), clock.nowMs())
     assert.equal(await erase(days(32, 33), ada), 'running')
+    await control.deleteFrom('instance').where('key', '=', 'clock').execute()
   })
 
   test('can’t get two concurrent requests accepted', async () => {
@@ -294,7 +291,7 @@ test('a preview says whether the deletion will need a second person, and why', a
   const { ada, clock, erase, make, tenantId } = await scene()
   const ben = await make(operator)
   const cause = (requester: Actor, draft: DeletionDraft) =>
-    secondPersonCause(control, findRelated, { tenantId, requester }, draft, clock.nowMs(), nothingErased)
+    secondPersonCause(control, findRelated, { tenantId, requester }, draft, readingOf(clock), nothingErased)
   assert.equal(await cause(ada, days(31, 62)), null)
   await erase(days(0, 31), ada)
   assert.equal(await cause(ada, days(31, 62)), 'ranges_together')

@@ -13,7 +13,7 @@ import type { BoundedRange } from '../../core/time-range.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { isClockInDoubt } from '../../worker/clock-watch.ts'
+import { type ClockReading, isClockInDoubt } from '../../worker/clock-watch.ts'
 import { readRange, readSignals, type StoredDeletion } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { hidingStatuses } from '../requests/states.ts'
@@ -72,19 +72,19 @@ async function remainingBeside(
   { control, findPlace, findRelated, logger, readRemaining }: SecondPersonDeps,
   asker: Asker,
   selection: DeletionSelection,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<Remaining | null> {
   const { requester, tenantId } = asker
   if (isSameActor(requester, retentionRequester)) return null
-  if ((await approvalRuleOf(control, tenantId, nowMs)) !== 'full_erasures') return null
-  const alone = await partsAskedAlone(control, findRelated, asker, nowMs)
+  if ((await approvalRuleOf(control, tenantId, at)) !== 'full_erasures') return null
+  const alone = await partsAskedAlone(control, findRelated, asker, at)
   if (alone === null || approvalCause('full_erasures', selection, boundsOf(alone)) !== null) return null
-  if (await isClockInDoubt(control)) return null
+  if (await isClockInDoubt(control, at)) return null
   const place = await findPlace(tenantId)
   if (place === null) return null
-  const apart = [...alone, ...(await goingParts(control, tenantId, nowMs))]
+  const apart = [...alone, ...(await goingParts(control, tenantId, at.wallMs))]
   try {
-    const untilNs = BigInt(nowMs - dayMs) * nsPerMs
+    const untilNs = BigInt(at.wallMs - dayMs) * nsPerMs
     return await readRemaining(place, selection, { apart, untilNs })
   } catch (err) {
     // Whatever the reason is, a second person is the safe answer, and the request is not lost.
@@ -103,20 +103,20 @@ export async function secondPersonCause(
   findRelated: FindRelated,
   asker: Asker,
   selection: Pick<DeletionSelection, 'range'>,
-  nowMs: number,
+  at: ClockReading,
   remaining: Remaining | null,
 ): Promise<ApprovalCause | null> {
   const { requester, tenantId } = asker
   if (isSameActor(requester, retentionRequester)) return null
-  const rule = await approvalRuleOf(control, tenantId, nowMs)
+  const rule = await approvalRuleOf(control, tenantId, at)
   const cause = approvalCause(rule, selection)
   if (rule !== 'full_erasures' || cause !== null) return cause
-  const alone = await partsAskedAlone(control, findRelated, asker, nowMs)
+  const alone = await partsAskedAlone(control, findRelated, asker, at)
   // What is not read may cover any time.
   if (alone === null) return 'ranges_together'
   const together = approvalCause(rule, selection, boundsOf(alone))
   if (together !== null) return together
-  const apart = [...alone, ...(await goingParts(control, tenantId, nowMs))]
+  const apart = [...alone, ...(await goingParts(control, tenantId, at.wallMs))]
   return remaining === null || leavesNothing(remaining, apart) ? 'nothing_left' : null
 }
 
@@ -128,10 +128,10 @@ export async function secondPersonTest(
   deps: SecondPersonDeps,
   asker: Asker,
   selection: DeletionSelection,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
-  const remaining = await remainingBeside(deps, asker, selection, nowMs)
-  return (control) => secondPersonCause(control, deps.findRelated, asker, selection, nowMs, remaining)
+  const remaining = await remainingBeside(deps, asker, selection, at)
+  return (control) => secondPersonCause(control, deps.findRelated, asker, selection, at, remaining)
 }
 
 /**
@@ -143,16 +143,16 @@ export async function secondPersonTest(
 export async function secondPersonRetest(
   deps: SecondPersonDeps,
   request: StoredDeletion,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
   const { control, findRelated } = deps
   const asker = { tenantId: request.tenantId, requester: request.requestedBy }
   const isNew = await wasPolicySet(control, request)
   // Where the policy is set from here on, what would be left is unknown, and a second person the safe answer.
-  const remaining = isNew ? await remainingBeside(deps, asker, request, nowMs) : null
+  const remaining = isNew ? await remainingBeside(deps, asker, request, at) : null
   return async (open) =>
     (await wasPolicySet(open, request))
-      ? secondPersonCause(open, findRelated, asker, request, nowMs, remaining)
+      ? secondPersonCause(open, findRelated, asker, request, at, remaining)
       : null
 }
 
@@ -216,9 +216,9 @@ async function partsAskedAlone(
   control: Control | ControlTransaction,
   findRelated: FindRelated,
   { requester, tenantId }: Asker,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<AlonePart[] | null> {
-  const sinceMs = (await isClockInDoubt(control)) ? 0 : nowMs - windowMs
+  const sinceMs = (await isClockInDoubt(control, at)) ? 0 : at.wallMs - windowMs
   const asked = control
     .selectFrom('deletion_requests')
     .select(['requested_by_kind', 'requested_by_id', 'requested_by_name'])

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { openStores, type Stores, silent } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
+import { readingOf } from '../../worker/clock-watch.ts'
 import { all, assertRows, between, monday, times, weekNs } from '../deletion-fixture.ts'
 import { dayMs, type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
 import { approvalWaitMs } from '../requests/states.ts'
@@ -114,7 +115,7 @@ describe('under a policy that became stricter, a deletion of one person needs a 
       readRemaining: async () => nothingErased,
     }
     const causeOf = async (requestId: string) => {
-      const causeIn = await secondPersonRetest(needs, { ...known, requestId }, scene.clock.nowMs())
+      const causeIn = await secondPersonRetest(needs, { ...known, requestId }, readingOf(scene.clock))
       return causeIn(stores.control)
     }
     assert.equal(await causeOf(known.requestId), null)

@@ -16,6 +16,7 @@ import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
+import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
 import {
   findExisting,
   nextSeq,
@@ -64,10 +65,10 @@ interface RequestStoreDeps {
   readonly secondPersonTest: (
     asker: { readonly tenantId: string; readonly requester: Actor },
     selection: DeletionSelection,
-    nowMs: number,
+    at: ClockReading,
   ) => Promise<CauseIn>
   /** The same for a request that was accepted without a second person, before its first attempt. */
-  readonly secondPersonRetest: (request: StoredDeletion, nowMs: number) => Promise<CauseIn>
+  readonly secondPersonRetest: (request: StoredDeletion, at: ClockReading) => Promise<CauseIn>
 }
 
 type CauseIn = (trx: ControlTransaction) => Promise<string | null>
@@ -115,10 +116,11 @@ export class RequestStore {
       precondition?: (trx: ControlTransaction) => Promise<void>
     },
   ): Promise<Created> {
-    const nowMs = this.#clock.nowMs()
+    const at = readingOf(this.#clock)
+    const nowMs = at.wallMs
     const selectionHash = hashOf(draftText(draft))
     const asker = { tenantId, requester: by.requester }
-    const causeIn = await this.#secondPersonTest(asker, draft, nowMs)
+    const causeIn = await this.#secondPersonTest(asker, draft, at)
     return this.#change(async (trx, announce) => {
       const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
@@ -289,7 +291,7 @@ export class RequestStore {
     }
     const isSettled = hasBegun(seen) || seen.isApproved || seen.requestedBy.kind === 'system'
     if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
-    const causeIn = await this.#secondPersonRetest(seen, this.#clock.nowMs())
+    const causeIn = await this.#secondPersonRetest(seen, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {
       await lock(trx, seen)
       const cause = await causeIn(trx)

@@ -12,6 +12,7 @@ import { type Actor, actorText } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
+import { readingOf } from '../../worker/clock-watch.ts'
 import { approvalRuleOf, ownRequest } from '../governance/policy.ts'
 import type { FindRelated } from '../governance/second-person.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
@@ -51,12 +52,13 @@ export class RetentionStore {
     changes: PatchRetention,
     actor: Actor,
   ): Promise<{ retention: Retention; waits: boolean }> {
-    const nowMs = this.#clock.nowMs()
+    const at = readingOf(this.#clock)
+    const nowMs = at.wallMs
     return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
       const rule = await readRule(trx, tenantId)
       const asked = askedOf(changes)
-      const isGuarded = (await approvalRuleOf(trx, tenantId, nowMs)) !== 'none'
+      const isGuarded = (await approvalRuleOf(trx, tenantId, at)) !== 'none'
       const shorter = new Map<Signal, number>()
       for (const [signal, days] of asked) {
         if (isGuarded && days !== null && isShorter(days, rule.get(signal))) shorter.set(signal, days)

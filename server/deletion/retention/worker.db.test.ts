@@ -8,6 +8,7 @@ import { readChain } from '../../audit/log.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
+import { readingOf } from '../../worker/clock-watch.ts'
 import {
   all,
   between,
@@ -57,7 +58,7 @@ async function retained(options: SceneOptions = {}) {
       logger: { error: (...facts: unknown[]) => errors.push(facts) },
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
-      ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, clock.nowMs()),
+      ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, readingOf(clock)),
       holdsSince: (tenantId, sinceMs) => readHoldsSince(stores.control, tenantId, sinceMs),
       nudge: () => {},
     })
