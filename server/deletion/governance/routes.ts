@@ -73,9 +73,9 @@ function addHoldRoutes(http: FastifyInstance, { holds, placeHold, nudge }: Gover
     usesReserve: true,
     handle: async ({ caller, params }) => {
       const known = await holds.get(caller.tenantId, params.hold_id)
-      if (known.released_at !== null) return { body: known }
+      // Repeated, a release continues what was interrupted after it, and changes nothing else.
       const hold = await holds.release(caller.tenantId, params.hold_id, caller.requester)
-      nudge()
+      if (known.released_at === null) nudge()
       return { body: hold }
     },
   })
