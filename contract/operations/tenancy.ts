@@ -28,11 +28,11 @@ import { administrators, readers, roles } from '../role.ts'
 import { pageOf } from '../values/fields.ts'
 
 /**
- * A program that rotates the tokens of a fleet makes hundreds at once, and one that makes one for each of its
- * jobs some a minute. Each stays for ever, as a row and an audit entry, and lists follow the lines through
- * those that have ended.
+ * A program that rotates the tokens of a fleet makes as many at once as may be active, and one that makes one
+ * for each of its jobs some a minute. Each stays for ever, as a row and an audit entry, and lists follow the
+ * lines through those that have ended.
  */
-const createRate = { perMinute: 6, burst: 300 }
+const createRate = { perMinute: 6, burst: 1000 }
 
 /** Each page follows the lines of all active tokens. A program may read the pages of some ten thousand. */
 const listRate = { perMinute: 60, burst: 120 }
