@@ -1,8 +1,9 @@
 // Attacks through detectors: their computations are the most expensive effect of one small request.
 
 import type { Attack, Attacker } from '../attack.ts'
-import { attackerMetric, instant, nowMs } from '../rows.ts'
+import { attackerMetric, gaugeBody, instant, nowMs } from '../rows.ts'
 
+const minuteMs = 60_000
 const dayMs = 86_400_000
 
 /** A draft of a detector with many series and a method that compares shapes. */
@@ -40,6 +41,46 @@ async function detectorIds(attacker: Attacker): Promise<string[]> {
   return items.map(({ id }) => id)
 }
 
+/** A gauge that is above an edge every other minute, on as many series as a detector evaluates. */
+const flappingMetric = 'attacker.flapping'
+const flappingSeries = 50
+const flappingMinutes = 2160
+
+async function sendFlapping(attacker: Attacker): Promise<void> {
+  const perBody = 180
+  const untilMs = nowMs()
+  for (let minute = flappingMinutes; minute > 0; minute -= perBody) {
+    const points = Array.from({ length: perBody * flappingSeries }, (_, at) => {
+      const ago = minute - Math.floor(at / flappingSeries)
+      const attributes = { route: `/r/${at % flappingSeries}` }
+      return { atMs: untilMs - ago * minuteMs, value: ago % 2 === 0 ? 1000 : 0, attributes }
+    })
+    const { bytes } = gaugeBody('load', flappingMetric, points)
+    const headers = { 'content-type': 'application/x-protobuf' }
+    await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers })
+  }
+}
+
+/** Creates detectors that alarm for each such minute, and as many mutes as are allowed, of other hours. */
+async function watchFlapping(attacker: Attacker): Promise<void> {
+  const edges = { upper: 500, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
+  for (let at = 0; at < 24; at++) {
+    const json = {
+      ...draft(`flapping-${at}`, 'threshold'),
+      metric_key: flappingMetric,
+      params: edges,
+      window_minutes: flappingMinutes,
+      schedule_minutes: 1,
+    }
+    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
+  }
+  for (const time_zone of Intl.supportedValuesOf('timeZone').slice(0, 200)) {
+    const weekly = { days: ['mon'], from: '03:00', until: '03:01', time_zone }
+    const json = { all_detectors: true, open_ended: true, range_start: instant(0), weekly }
+    await attacker.call('POST', '/anomalies/mutes', { role: 'member', json })
+  }
+}
+
 export const attacksByDetection: readonly Attack[] = [
   {
     name: 'previews',
@@ -67,6 +108,20 @@ export const attacksByDetection: readonly Attack[] = [
     run: async (attacker) => {
       const ids = await detectorIds(attacker)
       await attacker.loops(32, (loop) =>
+        attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
+      )
+    },
+  },
+  {
+    name: 'many-findings',
+    does: 'Eight connections run detectors that find 54,000 anomalies each, under mutes of 200 time zones.',
+    prepare: async (attacker) => {
+      await sendFlapping(attacker)
+      await watchFlapping(attacker)
+    },
+    run: async (attacker) => {
+      const ids = await detectorIds(attacker)
+      await attacker.loops(8, (loop) =>
         attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
       )
     },

@@ -145,6 +145,18 @@ export const attacksByErasures: readonly Attack[] = [
     },
   },
   {
+    name: 'holds-in-turn',
+    does: 'Sixteen connections place a legal hold and release it, again and again.',
+    run: (attacker) =>
+      attacker.loops(16, async () => {
+        const json = { case_ref: 'one of many' }
+        const { text } = await attacker.call('POST', '/usage/storage/holds', { role: 'admin', json })
+        const id = /"id":"([^"]+)"/.exec(text)?.[1]
+        if (id === undefined) return
+        await attacker.call('POST', `/usage/storage/holds/${id}/release`, { role: 'admin' })
+      }),
+  },
+  {
     name: 'refused-ranges',
     does: 'Sixteen connections erase ranges with refuse_late, and send rows and read charts in them.',
     run: (attacker) => {

@@ -65,4 +65,25 @@ export const attacksOnRecords: readonly Attack[] = [
         if (id !== undefined) await attacker.call('DELETE', `/tokens/${id}`, { role: 'owner' })
       }),
   },
+  {
+    name: 'token-lines',
+    does: 'A program makes each token with the one before it and revokes that one; sixteen connections list them.',
+    run: async (attacker) => {
+      let secret = attacker.orders.secrets.owner
+      await attacker.loops(17, async (loop) => {
+        if (loop > 0) return attacker.call('GET', '/tokens?limit=1', { role: 'owner' })
+        const headers = { authorization: `Bearer ${secret}` }
+        const json = { name: 'the next one', role: 'owner' }
+        const { text } = await attacker.call('POST', '/tokens', { headers, json })
+        const made: { token?: string; made_with?: string } = text.startsWith('{') ? JSON.parse(text) : {}
+        if (made.token === undefined) return
+        const isFirst = secret === attacker.orders.secrets.owner
+        secret = made.token
+        if (!isFirst)
+          await attacker.call('DELETE', `/tokens/${made.made_with}`, {
+            headers: { authorization: `Bearer ${secret}` },
+          })
+      })
+    },
+  },
 ]

@@ -141,6 +141,38 @@ test('a flood counts as none four seconds after it had much waiting for the last
   assert.ok(!beside.shares.isLimited('flood'))
 })
 
+/** Sends ten times in each second: in the first half of a pause, and in the second half only where `always`. */
+async function sendInPause({ clock, shares }: ReturnType<typeof scene>, pauseMs: number, always: boolean) {
+  for (let ms = 0; ms < pauseMs; ms += 50) {
+    if (always || ms < pauseMs / 2) shares.count('flood', 1.25 * megabyte)
+    shares.count('calm', 0.5 * megabyte)
+    await clock.advance(Math.min(50, pauseMs - ms))
+  }
+  assert.equal(shares.pauseMs('flood'), 0)
+}
+
+test('who sends as much in a pause as before is no flood, for as long as it may take to catch up', async () => {
+  const beside = scene({ waiting: calmly })
+  await send(beside, { calm: 2, flood: 5 })
+  const [pause = 0] = pausesAfterCommit(beside, ['flood'])
+  assert.ok(pause >= 200)
+  await sendInPause(beside, pause, true)
+  assert.equal(beside.shares.isLimited('flood'), false)
+  assert.deepEqual(pausesAfterCommit(beside, ['flood']), [0])
+  await send(beside, { calm: 2, flood: 5 }, 18)
+  assert.equal(beside.shares.isLimited('flood'), false)
+  await send(beside, { calm: 2, flood: 5 }, 4)
+  assert.equal(beside.shares.isLimited('flood'), true)
+})
+
+test('who sends nothing in the second half of a pause stays a flood', async () => {
+  const beside = scene({ waiting: calmly })
+  await send(beside, { calm: 2, flood: 5 })
+  const [pause = 0] = pausesAfterCommit(beside, ['flood'])
+  await sendInPause(beside, pause, false)
+  assert.equal(beside.shares.isLimited('flood'), true)
+})
+
 test('the limit ends within ten seconds after the others have sent their last', async () => {
   const { clock, shares } = scene()
   shares.count('calm', megabyte)

@@ -19,6 +19,16 @@ interface CommittedRows {
   readonly bytes: number
 }
 
+interface Pause {
+  readonly beganMs: number
+  readonly untilMs: number
+  /** What arrived in its second half. */
+  lateBytes: number
+}
+
+/** Shorter halves of pauses say nothing about who sends, milliseconds. */
+const leastJudgedMs = 100
+
 /** However low the limit of floods is, milliseconds: exporters wait ten seconds for a response. */
 const longestPauseMs = 2_000
 
@@ -26,8 +36,7 @@ export class CommitShares {
   readonly #clock: CommitSharesOptions['clock']
   readonly #floods: FloodRate
   readonly #senders: Presence
-  /** Ends of pauses. */
-  readonly #pausedUntilMs = new Map<string, number>()
+  readonly #pauses = new Map<string, Pause>()
 
   constructor(options: CommitSharesOptions) {
     this.#clock = options.clock
@@ -43,6 +52,8 @@ export class CommitShares {
 
   /** Counts rows that now wait. */
   count(tenantId: string, bytes: number): void {
+    const pause = this.#pauses.get(tenantId)
+    if (pause !== undefined && isInSecondHalf(pause, this.nowMs())) pause.lateBytes += bytes
     this.#floods.count(tenantId, bytes)
     this.#senders.note(tenantId)
   }
@@ -67,17 +78,26 @@ export class CommitShares {
     }
     for (const [tenantId, bytes] of bytesOf) {
       const nextMs = beganMs + bytes / this.#floods.limitOf(tenantId)
-      if (nextMs > nowMs) this.#pausedUntilMs.set(tenantId, Math.min(nextMs, nowMs + longestPauseMs))
+      if (nextMs <= nowMs) continue
+      const untilMs = Math.min(nextMs, nowMs + longestPauseMs)
+      this.#pauses.set(tenantId, { beganMs: nowMs, untilMs, lateBytes: 0 })
     }
   }
 
   /** Milliseconds until the next commit may have rows of the organisation; 0 where it may now. */
   pauseMs(tenantId: string): number {
-    const untilMs = this.#pausedUntilMs.get(tenantId)
-    if (untilMs === undefined) return 0
-    const restMs = untilMs - this.nowMs()
+    const pause = this.#pauses.get(tenantId)
+    if (pause === undefined) return 0
+    const restMs = pause.untilMs - this.nowMs()
     if (restMs > 0) return restMs
-    this.#pausedUntilMs.delete(tenantId)
+    this.#pauses.delete(tenantId)
+    const halfMs = (pause.untilMs - pause.beganMs) / 2
+    if (halfMs >= leastJudgedMs) this.#floods.judge(tenantId, pause.lateBytes, halfMs)
     return 0
   }
+}
+
+/** In the first half, what was sent before the pause is still read and decoded. */
+function isInSecondHalf({ beganMs, untilMs }: Pause, nowMs: number): boolean {
+  return nowMs >= (beganMs + untilMs) / 2 && nowMs < untilMs
 }

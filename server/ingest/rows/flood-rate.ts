@@ -3,7 +3,8 @@
 // inserts and merges, and an insert, a chart and an erasure of everybody else would take several times as
 // long. So while cores are short and an organisation is present that is no flood, every flood has the same
 // limit, which falls until a part of the cores is free and then rises again. Where only floods send, none has
-// a limit. docs/decisions/0054 has the measurements.
+// a limit. An organisation that sends at its own pace, whatever it gets, is no flood either: a limit would
+// only make its rows wait. docs/decisions/0054 has the measurements.
 
 import { presentMs } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
@@ -36,12 +37,17 @@ const leastShareOfAll = 0.3
 /** Each flood may always commit this share of the rate of any organisation that is none. */
 const leastShareOfCalm = 0.5
 
+/** So much of its usual rate may a flood not reach while it has no commit. */
+const steadyShare = 0.5
+
 export class FloodRate {
   readonly #options: FloodRateOptions
   readonly #arrivals: RecentUse
   /** When each organisation last had much waiting, and when others last sent. */
   readonly #floodAtMs = new Map<string, number>()
   readonly #calmAtMs = new Map<string, number>()
+  /** When each organisation last showed that it sends at its own pace. */
+  readonly #steadyAtMs = new Map<string, number>()
   /** Bytes in a millisecond. */
   #limit = Number.POSITIVE_INFINITY
   #adjustedMs: number
@@ -56,7 +62,8 @@ export class FloodRate {
   count(tenantId: string, bytes: number): void {
     const nowMs = this.#options.nowMs()
     this.#arrivals.count(tenantId, bytes)
-    if (this.#options.reservedBy(tenantId) > sliceBytes) this.#floodAtMs.set(tenantId, nowMs)
+    const hasMuch = this.#options.reservedBy(tenantId) > sliceBytes
+    if (hasMuch && !this.#isSteady(tenantId, nowMs)) this.#floodAtMs.set(tenantId, nowMs)
     if (!this.#isFlood(tenantId)) this.#calmAtMs.set(tenantId, nowMs)
     this.adjust()
   }
@@ -72,6 +79,7 @@ export class FloodRate {
     this.#adjustedMs = nowMs
     forgetBefore(this.#floodAtMs, nowMs - floodMs)
     forgetBefore(this.#calmAtMs, nowMs - presentMs)
+    forgetBefore(this.#steadyAtMs, nowMs - floodMs)
     for (const flood of this.#floodAtMs.keys()) this.#calmAtMs.delete(flood)
     if (this.#floodAtMs.size === 0 || this.#calmAtMs.size === 0) this.#limit = Number.POSITIVE_INFINITY
     else if (this.#options.areCoresShort?.()) this.#lower()
@@ -83,8 +91,25 @@ export class FloodRate {
     return this.#isFlood(tenantId) ? this.#limit : Number.POSITIVE_INFINITY
   }
 
+  /**
+   * Judges what arrived while the organisation had no commit: `bytes` in `ms`. A flood sends nothing then,
+   * because all its requests wait for responses. Where as much arrives as before, the organisation is no
+   * flood for {@link floodMs}: its rows wait because something delayed them, and they need to catch up.
+   */
+  judge(tenantId: string, bytes: number, ms: number): void {
+    const before = this.#arrivals.rates().get(tenantId) ?? 0
+    if (bytes < ms * before * steadyShare) return
+    this.#steadyAtMs.set(tenantId, this.#options.nowMs())
+    this.#floodAtMs.delete(tenantId)
+  }
+
   #isFlood(tenantId: string): boolean {
     return this.#floodAtMs.has(tenantId)
+  }
+
+  #isSteady(tenantId: string, nowMs: number): boolean {
+    const steadyMs = this.#steadyAtMs.get(tenantId)
+    return steadyMs !== undefined && nowMs - steadyMs < floodMs
   }
 
   #lower(): void {
