@@ -102,6 +102,7 @@ export class Intake {
 
   async #decodeInRoom(place: TenantPlace, body: Undecoded): Promise<DecodedBody> {
     this.#options.writer.requireRoom(place)
+    this.#options.writer.received(place, body.bodyBytes)
     return this.#options.decoder.decode(place.tenantId, body)
   }
 

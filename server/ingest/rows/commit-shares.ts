@@ -5,6 +5,7 @@
 
 import type { Clock } from '../../core/clock.ts'
 import { Presence } from '../../core/turns/presence.ts'
+import { RecentUse } from '../../core/turns/recent-use.ts'
 import { groupBytes } from './commit-parts.ts'
 import { FloodRate, type FloodRateOptions } from './flood-rate.ts'
 import { sliceBytes } from './pending-batch.ts'
@@ -22,12 +23,15 @@ interface CommittedRows {
 interface Pause {
   readonly beganMs: number
   readonly untilMs: number
-  /** What arrived in its second half. */
+  /** Of the bodies that came in its second half. */
   lateBytes: number
 }
 
 /** Shorter halves of pauses say nothing about who sends, milliseconds. */
 const leastJudgedMs = 100
+
+/** Who sends at least this share of its usual rate while it has no commit sends at its own pace. */
+const steadyShare = 0.5
 
 /** However low the limit of floods is, milliseconds: exporters wait ten seconds for a response. */
 const longestPauseMs = 2_000
@@ -36,6 +40,8 @@ export class CommitShares {
   readonly #clock: CommitSharesOptions['clock']
   readonly #floods: FloodRate
   readonly #senders: Presence
+  /** Bytes of bodies. */
+  readonly #bodies: RecentUse
   readonly #pauses = new Map<string, Pause>()
 
   constructor(options: CommitSharesOptions) {
@@ -43,6 +49,7 @@ export class CommitShares {
     const nowMs = () => this.nowMs()
     this.#floods = new FloodRate({ ...options, nowMs })
     this.#senders = new Presence(nowMs)
+    this.#bodies = new RecentUse(nowMs)
   }
 
   /** The time of {@link ended}, milliseconds. */
@@ -50,10 +57,15 @@ export class CommitShares {
     return this.#clock.elapsedMs()
   }
 
-  /** Counts rows that now wait. */
-  count(tenantId: string, bytes: number): void {
+  /** Counts a body that was received and is not decoded yet. */
+  received(tenantId: string, bytes: number): void {
+    this.#bodies.count(tenantId, bytes)
     const pause = this.#pauses.get(tenantId)
     if (pause !== undefined && isInSecondHalf(pause, this.nowMs())) pause.lateBytes += bytes
+  }
+
+  /** Counts rows that now wait. */
+  count(tenantId: string, bytes: number): void {
     this.#floods.count(tenantId, bytes)
     this.#senders.note(tenantId)
   }
@@ -91,13 +103,23 @@ export class CommitShares {
     const restMs = pause.untilMs - this.nowMs()
     if (restMs > 0) return restMs
     this.#pauses.delete(tenantId)
-    const halfMs = (pause.untilMs - pause.beganMs) / 2
-    if (halfMs >= leastJudgedMs) this.#floods.judge(tenantId, pause.lateBytes, halfMs)
+    this.#judge(tenantId, pause)
     return 0
+  }
+
+  /**
+   * A flood sends as fast as it gets responses, so nothing of it comes while it has no commit. Rows show this
+   * less well: bodies of a flood wait for their turn to be decoded.
+   */
+  #judge(tenantId: string, { beganMs, lateBytes, untilMs }: Pause): void {
+    const halfMs = (untilMs - beganMs) / 2
+    const usual = this.#bodies.rates().get(tenantId) ?? 0
+    const isSteady = lateBytes > 0 && lateBytes >= halfMs * usual * steadyShare
+    if (halfMs >= leastJudgedMs && isSteady) this.#floods.exempt(tenantId)
   }
 }
 
-/** In the first half, what was sent before the pause is still read and decoded. */
+/** In the first half, requests still come for the responses of the commit before. */
 function isInSecondHalf({ beganMs, untilMs }: Pause, nowMs: number): boolean {
   return nowMs >= (beganMs + untilMs) / 2 && nowMs < untilMs
 }

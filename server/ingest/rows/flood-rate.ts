@@ -37,9 +37,6 @@ const leastShareOfAll = 0.3
 /** Each flood may always commit this share of the rate of any organisation that is none. */
 const leastShareOfCalm = 0.5
 
-/** So much of its usual rate may a flood not reach while it has no commit. */
-const steadyShare = 0.5
-
 export class FloodRate {
   readonly #options: FloodRateOptions
   readonly #arrivals: RecentUse
@@ -92,13 +89,10 @@ export class FloodRate {
   }
 
   /**
-   * Judges what arrived while the organisation had no commit: `bytes` in `ms`. A flood sends nothing then,
-   * because all its requests wait for responses. Where as much arrives as before, the organisation is no
-   * flood for {@link floodMs}: its rows wait because something delayed them, and they need to catch up.
+   * The organisation is no flood for {@link floodMs}, because it sends at its own pace: its rows wait because
+   * something delayed them, and they need to catch up.
    */
-  judge(tenantId: string, bytes: number, ms: number): void {
-    const before = this.#arrivals.rates().get(tenantId) ?? 0
-    if (bytes < ms * before * steadyShare) return
+  exempt(tenantId: string): void {
     this.#steadyAtMs.set(tenantId, this.#options.nowMs())
     this.#floodAtMs.delete(tenantId)
   }

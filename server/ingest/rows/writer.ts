@@ -112,6 +112,11 @@ export class IngestWriter {
     if (this.#shares.refuses(tenantId, 1)) throw new AppError('overloaded', { retryAfterSeconds })
   }
 
+  /** A body of the organisation was received, for which {@link requireRoom} has found room. */
+  received({ tenantId }: TenantPlace, bodyBytes: number): void {
+    this.#commitShares.received(tenantId, bodyBytes)
+  }
+
   /**
    * Resolves when every row of the batch is committed; the caller must not use its bytes any more. Throws
    * `erasing` where a fence covers a row, `overloaded` where the organisation's share of the buffer is full
