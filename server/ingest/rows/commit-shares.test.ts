@@ -158,12 +158,15 @@ async function sendInPause({ clock, shares }: ReturnType<typeof scene>, pauseMs:
   assert.equal(shares.pauseMs('flood'), 0)
 }
 
-test('who sends as much in a pause as before is no flood, for as long as it may take to catch up', async () => {
+test('who sends as much in three pauses as before is no flood, for as long as it may take to catch up', async () => {
   const beside = scene({ waiting: calmly })
   await send(beside, { calm: 2, flood: 5 })
-  const [pause = 0] = pausesAfterCommit(beside, ['flood'])
-  assert.ok(pause >= 200)
-  await sendInPause(beside, pause, true)
+  for (let pauses = 0; pauses < 3; pauses++) {
+    assert.equal(beside.shares.isLimited('flood'), true)
+    const [pause = 0] = pausesAfterCommit(beside, ['flood'])
+    assert.ok(pause >= 200)
+    await sendInPause(beside, pause, true)
+  }
   assert.equal(beside.shares.isLimited('flood'), false)
   assert.deepEqual(pausesAfterCommit(beside, ['flood']), [0])
   await send(beside, { calm: 2, flood: 5 }, 18)
@@ -172,12 +175,14 @@ test('who sends as much in a pause as before is no flood, for as long as it may 
   assert.equal(beside.shares.isLimited('flood'), true)
 })
 
-test('who sends nothing in the second half of a pause stays a flood', async () => {
+test('who sends nothing in the second half of one of three pauses stays a flood', async () => {
   const beside = scene({ waiting: calmly })
   await send(beside, { calm: 2, flood: 5 })
-  const [pause = 0] = pausesAfterCommit(beside, ['flood'])
-  await sendInPause(beside, pause, false)
-  assert.equal(beside.shares.isLimited('flood'), true)
+  for (const always of [true, true, false, true, false, true, true]) {
+    const [pause = 0] = pausesAfterCommit(beside, ['flood'])
+    await sendInPause(beside, pause, always)
+    assert.equal(beside.shares.isLimited('flood'), true)
+  }
 })
 
 test('the limit ends within ten seconds after the others have sent their last', async () => {

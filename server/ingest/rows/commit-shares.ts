@@ -30,8 +30,12 @@ interface Pause {
 /** Shorter halves of pauses say nothing about who sends, milliseconds. */
 const leastJudgedMs = 100
 
-/** Who sends at least this share of its usual rate while it has no commit sends at its own pace. */
+/**
+ * Who sends at least this share of its usual rate in so many pauses, one after the other, sends at its own
+ * pace. In one pause a flood may do so too: when it begins, all its first requests are still read.
+ */
 const steadyShare = 0.5
+const steadyPauses = 3
 
 /** However low the limit of floods is, milliseconds: exporters wait ten seconds for a response. */
 const longestPauseMs = 2_000
@@ -43,6 +47,8 @@ export class CommitShares {
   /** Bytes of bodies. */
   readonly #bodies: RecentUse
   readonly #pauses = new Map<string, Pause>()
+  /** In how many pauses, up to now, an organisation sent as before. */
+  readonly #steadyIn = new Map<string, number>()
 
   constructor(options: CommitSharesOptions) {
     this.#clock = options.clock
@@ -114,8 +120,12 @@ export class CommitShares {
   #judge(tenantId: string, { beganMs, lateBytes, untilMs }: Pause): void {
     const halfMs = (untilMs - beganMs) / 2
     const usual = this.#bodies.rates().get(tenantId) ?? 0
+    if (halfMs < leastJudgedMs) return
     const isSteady = lateBytes > 0 && lateBytes >= halfMs * usual * steadyShare
-    if (halfMs >= leastJudgedMs && isSteady) this.#floods.exempt(tenantId)
+    const pauses = isSteady ? (this.#steadyIn.get(tenantId) ?? 0) + 1 : 0
+    if (pauses === steadyPauses) this.#floods.exempt(tenantId)
+    if (pauses > 0 && pauses < steadyPauses) this.#steadyIn.set(tenantId, pauses)
+    else this.#steadyIn.delete(tenantId)
   }
 }
 
