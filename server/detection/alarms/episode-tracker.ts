@@ -136,7 +136,9 @@ export class EpisodeTracker {
     return this.isReporting || violation?.kind === 'silent'
   }
 
-  private write(episode: Episode, isFirstReport: boolean): void {
+  /** Episodes are replaced and never changed. */
+  private write(fields: Episode, isFirstReport: boolean): void {
+    const episode = Object.freeze(fields)
     const isReported = this.isOpen && !this.isUnreported
     if (isReported) this.episodes.pop()
     if (isReported || isFirstReport) this.episodes.push(episode)
