@@ -64,12 +64,8 @@ interface ClientNeeds {
 }
 
 /** Limits of clients for HTTP and gRPC together: of those without a valid token, and of repeated refusals. */
-export function wireClients({
-  config,
-  clock,
-  tenancy,
-  sessions,
-}: ClientNeeds): Pick<HttpNeeds, 'clients' | 'refusalPace'> {
+export function wireClients(needs: ClientNeeds): Pick<HttpNeeds, 'clients' | 'refusalPace'> {
+  const { clock, config, sessions, tenancy } = needs
   const clients = new ClientLimits({
     clock,
     addresses: addressesOf(config),

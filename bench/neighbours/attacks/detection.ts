@@ -41,6 +41,14 @@ async function detectorIds(attacker: Attacker): Promise<string[]> {
   return items.map(({ id }) => id)
 }
 
+/** Runs the detectors on so many connections, each again when it has ended. */
+async function runInTurn(attacker: Attacker, connections: number): Promise<void> {
+  const ids = await detectorIds(attacker)
+  await attacker.loops(connections, (loop) =>
+    attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
+  )
+}
+
 /** A gauge that is above an edge every other minute, on as many series as a detector evaluates. */
 const flappingMetric = 'attacker.flapping'
 const flappingSeries = 50
@@ -105,12 +113,7 @@ export const attacksByDetection: readonly Attack[] = [
     name: 'runs-now',
     does: 'Thirty-two connections run twenty-four expensive detectors, each again when it has ended.',
     prepare: (attacker) => createDetectors(attacker, 24),
-    run: async (attacker) => {
-      const ids = await detectorIds(attacker)
-      await attacker.loops(32, (loop) =>
-        attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
-      )
-    },
+    run: (attacker) => runInTurn(attacker, 32),
   },
   {
     name: 'many-findings',
@@ -119,12 +122,7 @@ export const attacksByDetection: readonly Attack[] = [
       await sendFlapping(attacker)
       await watchFlapping(attacker)
     },
-    run: async (attacker) => {
-      const ids = await detectorIds(attacker)
-      await attacker.loops(8, (loop) =>
-        attacker.call('POST', `/anomalies/detectors/${ids[loop % ids.length]}/run`, { role: 'member' }),
-      )
-    },
+    run: (attacker) => runInTurn(attacker, 8),
   },
   {
     name: 'many-detectors',

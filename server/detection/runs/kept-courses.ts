@@ -64,7 +64,7 @@ export class KeptCourses {
     if (!isLast || !(isFirstRun || kept.tasks >= measuredEvery)) return
     kept.tasks = 0
     this.add(kept, stateBytes(kept.series) - kept.bytes)
-    this.makeRoom(key, kept)
+    this.makeRoom(key, kept.tenantId)
   }
 
   drop(key: string): void {
@@ -89,11 +89,9 @@ export class KeptCourses {
    * that uses this course, drops this one: its detectors take turns, so dropping those that wait for theirs
    * would drop all.
    */
-  private makeRoom(key: string, kept: Kept): void {
+  private makeRoom(key: string, tenantId: string): void {
     while (this.bytes > this.bytesMax) {
-      const unused = this.longUnused()
-      const largest = unused === null ? this.largest() : kept.tenantId
-      const dropped = unused ?? (largest === kept.tenantId ? key : this.firstOf(largest)) ?? key
+      const dropped = this.longUnused() ?? this.firstOfLargest(tenantId) ?? key
       this.drop(dropped)
       if (dropped === key) return
     }
@@ -105,15 +103,17 @@ export class KeptCourses {
     return this.tasks - oldest[1].lastTask > longUnused * this.kept.size ? oldest[0] : null
   }
 
-  private largest(): string {
-    const [first] = [...this.bytesOf].sort((one, other) => other[1] - one[1])
-    return first?.[0] ?? ''
-  }
-
-  /** The course of the organisation that was used longest ago and is in no run. */
-  private firstOf(tenantId: string): string | null {
+  /**
+   * The course of the organisation that has the most, unless it is this one, that was used longest ago and is
+   * in no run.
+   */
+  private firstOfLargest(tenantId: string): string | null {
+    let largest = tenantId
+    let most = this.bytesOf.get(tenantId) ?? 0
+    for (const [each, bytes] of this.bytesOf) if (bytes > most) [largest, most] = [each, bytes]
+    if (largest === tenantId) return null
     for (const [key, kept] of this.kept) {
-      if (kept.tenantId === tenantId && !kept.isInRun && kept.bytes > 0) return key
+      if (kept.tenantId === largest && !kept.isInRun && kept.bytes > 0) return key
     }
     return null
   }
