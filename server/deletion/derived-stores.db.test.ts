@@ -75,6 +75,18 @@ async function scene(): Promise<Scene> {
 const found = ({ own, requests }: Scene, requestId: string) => requests.stored(own.tenantId, requestId)
 const left = ({ tenantId }: { tenantId: string }) => summaries.count(tenantId, all)
 
+/** The next attempt, at once, completes the request with the rows of all attempts. */
+async function assertContinues(erasing: Scene, requestId: string): Promise<void> {
+  await stores.control
+    .updateTable('deletion_requests')
+    .set({ retry_at_ms: null })
+    .where('request_id', '=', requestId)
+    .execute()
+  await erasing.round()
+  const { progress, status } = await found(erasing, requestId)
+  assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
+}
+
 test('an erasure removes, records and counts the derived records of every store, and leaves the neighbour’s', async () => {
   const erasing = await scene()
   const { request } = await erasing.request(between(null, monday + weekNs))
@@ -110,14 +122,7 @@ test('an attempt that was interrupted after a store was emptied resumes, and kee
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
   assert.equal(await left(erasing.own), 0)
-  await stores.control
-    .updateTable('deletion_requests')
-    .set({ retry_at_ms: null })
-    .where('request_id', '=', request.request_id)
-    .execute()
-  await erasing.round()
-  const { progress, status } = await found(erasing, request.request_id)
-  assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
+  await assertContinues(erasing, request.request_id)
 })
 
 test('an attempt that was interrupted while a store was emptied removes the rest, and keeps the count', async () => {
@@ -127,14 +132,7 @@ test('an attempt that was interrupted while a store was emptied removes the rest
   await erasing.round()
   assert.equal((await erasing.status(request.request_id)).status, 'incomplete')
   assert.equal(await left(erasing.own), 236)
-  await stores.control
-    .updateTable('deletion_requests')
-    .set({ retry_at_ms: null })
-    .where('request_id', '=', request.request_id)
-    .execute()
-  await erasing.round()
-  const { progress, status } = await found(erasing, request.request_id)
-  assert.deepEqual([status, progress.stores.summaries], ['completed', 336])
+  await assertContinues(erasing, request.request_id)
   assert.deepEqual([await left(erasing.own), await left(erasing.neighbour)], [0, 336])
 })
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import type { Stores } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
+import type { Control } from '../control/database.ts'
 import { type Actor, operatorActor, tokenActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
@@ -60,6 +61,15 @@ class SetClock implements Clock {
 }
 
 export type GovernedScene = Awaited<ReturnType<typeof governedSceneOf>>
+
+/** Runs `work` while the last check has left the clock in doubt. */
+export async function withClockInDoubt(control: Control, work: () => Promise<unknown>): Promise<void> {
+  const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }
+  const value = JSON.stringify({ ...right, doubt: { expected_ms: 0, found_ms: 1 } })
+  await control.insertInto('instance').values({ key: 'clock', value }).execute()
+  await work()
+  await control.deleteFrom('instance').where('key', '=', 'clock').execute()
+}
 
 export async function governedSceneOf(stores: Stores, options: SceneOptions = {}) {
   const clock = new SetClock(startMs)

@@ -18,7 +18,7 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
-import { dayMs, FailingEngine, governedSceneOf } from '../governed-fixture.ts'
+import { dayMs, FailingEngine, governedSceneOf, withClockInDoubt } from '../governed-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type SecondPersonDeps, secondPersonTest } from './second-person.ts'
@@ -146,11 +146,6 @@ test('where it can’t be read what stays, or the clock is in doubt, a second pe
     [scene.own.tenantId],
   )
   scene.engine.failing = null
-  const doubt = { expected_ms: 0, found_ms: 1 }
-  const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }
-  const value = JSON.stringify({ ...right, doubt })
-  await stores.control.insertInto('instance').values({ key: 'clock', value }).execute()
-  assert.equal(await scene.cause(hour), 'nothing_left')
-  await stores.control.deleteFrom('instance').where('key', '=', 'clock').execute()
+  await withClockInDoubt(stores.control, async () => assert.equal(await scene.cause(hour), 'nothing_left'))
   assert.equal(await scene.ask(hour), 'running')
 })

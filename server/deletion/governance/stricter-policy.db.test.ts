@@ -9,7 +9,14 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
 import { readingOf } from '../../worker/clock-watch.ts'
 import { all, assertRows, between, monday, times, weekNs } from '../deletion-fixture.ts'
-import { dayMs, type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
+import {
+  dayMs,
+  type GovernedScene,
+  governedSceneOf,
+  minuteMs,
+  refuses,
+  withClockInDoubt,
+} from '../governed-fixture.ts'
 import { approvalWaitMs } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { nothingErased } from './remaining.ts'
@@ -147,12 +154,8 @@ describe('a deletion continues by itself', () => {
     scene.clock.advance(40 * dayMs)
     const { request } = await scene.request({ ...between(monday, monday + weekNs), delayMinutes: 60 }, ada)
     scene.clock.advance(60 * minuteMs)
-    const right = { right_ms: 0, right_steady: { boot: 'x', ms: 0 }, seen_ms: 0, seen_steady_ms: 0 }
-    const value = JSON.stringify({ ...right, doubt: { expected_ms: 0, found_ms: 1 } })
-    await stores.control.insertInto('instance').values({ key: 'clock', value }).execute()
     await assertRows(scene, times.length)
-    await scene.round()
-    await stores.control.deleteFrom('instance').where('key', '=', 'clock').execute()
+    await withClockInDoubt(stores.control, scene.round)
     assert.equal(await statusOf(scene, request.request_id), 'completed')
     await assertRows(scene, times.length / 2)
     assert.deepEqual(await scene.moves(request.request_id), [

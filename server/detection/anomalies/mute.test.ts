@@ -5,21 +5,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CreateMute, type Weekly } from '../../../contract/detection/feedback.ts'
 import { readPart } from '../../core/input/parsed.ts'
-import { isInWeekly, type MuteRule, muteAt, mutesFor, readMute } from './mute.ts'
+import { isInWeekly, muteAt, mutesFor, readMute } from './mute.ts'
+import { muteOf } from './mute-fixture.ts'
 
 const ns = (text: string) => BigInt(Date.parse(text)) * 1_000_000n
 
-const mute = (more: Partial<MuteRule> = {}): MuteRule => ({
-  id: 'mut_1',
-  group: null,
-  fromNs: ns('2026-09-11T12:00:00Z'),
-  untilNs: ns('2026-09-11T13:00:00Z'),
-  weekly: null,
-  ...more,
-})
-
 test('a mute is active from its first instant to just before its last', () => {
-  const isMuted = (text: string, rule = mute()) => muteAt([rule], ns(text)) !== null
+  const isMuted = (text: string, rule = muteOf()) => muteAt([rule], ns(text)) !== null
   assert.deepEqual(
     [
       '2026-09-11T11:59:59.999Z',
@@ -29,16 +21,16 @@ test('a mute is active from its first instant to just before its last', () => {
     ].map((text) => isMuted(text)),
     [false, true, true, false],
   )
-  assert(isMuted('2100-01-01T00:00:00Z', mute({ untilNs: null })))
+  assert(isMuted('2100-01-01T00:00:00Z', muteOf({ untilNs: null })))
 })
 
 test('a mute applies to series that have all its labels', () => {
-  const rule = mute({ group: { service: 'checkout' } })
+  const rule = muteOf({ group: { service: 'checkout' } })
   assert.equal(mutesFor([rule], { service: 'checkout', host: 'a' }).length, 1)
   assert.equal(mutesFor([rule], { service: 'search' }).length, 0)
   assert.equal(mutesFor([rule], {}).length, 0)
-  assert.equal(mutesFor([mute({ group: { constructor: 'x' } })], {}).length, 0)
-  assert.equal(mutesFor([mute()], {}).length, 1)
+  assert.equal(mutesFor([muteOf({ group: { constructor: 'x' } })], {}).length, 0)
+  assert.equal(mutesFor([muteOf()], {}).length, 1)
 })
 
 const nightly: Weekly = { days: ['fri'], from: '22:00', until: '06:00', time_zone: 'Europe/Berlin' }

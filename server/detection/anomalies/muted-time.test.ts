@@ -9,19 +9,11 @@ import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { countFormatters } from '../../core/formatter-count-fixture.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { type MuteRule, muteAt } from './mute.ts'
+import { muteOf } from './mute-fixture.ts'
 import { type EndedBuckets, MutedTime } from './muted-time.ts'
 
 const minuteOf = (text: string) => Date.parse(text) / 60_000
 const ns = (text: string) => BigInt(minuteOf(text)) * nsPerMinute
-
-const mute = (more: Partial<MuteRule> = {}): MuteRule => ({
-  id: 'mut_1',
-  group: null,
-  fromNs: ns('2026-09-11T12:00:00Z'),
-  untilNs: ns('2026-09-11T13:00:00Z'),
-  weekly: null,
-  ...more,
-})
 
 const timeOf = (mutes: readonly MuteRule[], buckets: EndedBuckets) => {
   const { firstEnd, lastEnd } = buckets
@@ -41,22 +33,22 @@ const between = (first: string, last: string, stepMinutes = 1) => ({
 test('an episode is muted only where every bucket since its alarm is', async () => {
   const from = '2026-09-11T12:10:00Z'
   const until = '2026-09-11T12:20:00Z'
-  assert(await isMuted([mute()], between(from, until)))
-  assert(!(await isMuted([mute()], between(from, '2026-09-11T13:01:00Z'))))
-  assert(await isMuted([mute()], between(from, '2026-09-11T13:00:00Z')), 'the bucket that ends there')
+  assert(await isMuted([muteOf()], between(from, until)))
+  assert(!(await isMuted([muteOf()], between(from, '2026-09-11T13:01:00Z'))))
+  assert(await isMuted([muteOf()], between(from, '2026-09-11T13:00:00Z')), 'the bucket that ends there')
   assert(
-    !(await isMuted([mute()], between('2026-09-11T11:30:00Z', until))),
+    !(await isMuted([muteOf()], between('2026-09-11T11:30:00Z', until))),
     'the alarm was raised before the mute',
   )
   assert(!(await isMuted([], between(from, until))))
 })
 
 test('a series is muted by its own mutes only, and by several that follow each other', async () => {
-  const next = mute({ fromNs: ns('2026-09-11T13:00:00Z'), untilNs: ns('2026-09-11T14:00:00Z') })
+  const next = muteOf({ fromNs: ns('2026-09-11T13:00:00Z'), untilNs: ns('2026-09-11T14:00:00Z') })
   const buckets = between('2026-09-11T12:30:00Z', '2026-09-11T13:30:00Z', 5)
-  const time = await timeOf([mute(), next], buckets)
-  assert(time.of([mute(), next]).hasAll(buckets) === false, 'these are other objects')
-  const both = [mute(), next]
+  const time = await timeOf([muteOf(), next], buckets)
+  assert(time.of([muteOf(), next]).hasAll(buckets) === false, 'these are other objects')
+  const both = [muteOf(), next]
   const own = await timeOf(both, buckets)
   assert(own.of(both).hasAll(buckets))
   assert(!own.of(both.slice(0, 1)).hasAll(buckets))
@@ -143,7 +135,7 @@ test('whatever the mutes and the buckets are, the result is that of comparing ea
           const [from, minutes, aside] = span ?? [-5000, null, 0n]
           const fromNs = BigInt(centre + from) * nsPerMinute + aside
           const untilNs = minutes === null ? null : fromNs + BigInt(minutes) * nsPerMinute
-          return mute({ id: `mut_${i}`, fromNs, untilNs, weekly })
+          return muteOf({ id: `mut_${i}`, fromNs, untilNs, weekly })
         })
         const firstEnd = centre + first
         const asked = { firstEnd, lastEnd: firstEnd + count * stepMinutes, stepMinutes }
@@ -164,7 +156,7 @@ test('two hundred mutes in as many zones need a formatter each once, however oft
   const names = Intl.supportedValuesOf('timeZone').slice(0, 200)
   assert.equal(names.length, 200)
   const nights = names.map((time_zone, i) =>
-    mute({
+    muteOf({
       id: `mut_${i}`,
       fromNs: ns('2027-01-01T00:00Z'),
       untilNs: null,
@@ -190,7 +182,7 @@ test('other work of the event loop runs between mutes whose zones are new', asyn
     .slice(0, 200)
     .map((time_zone) => {
       const weekly = { days: [...weekdays], from: '22:00', until: '06:00', time_zone }
-      return mute({ fromNs: 0n, untilNs: null, weekly })
+      return muteOf({ fromNs: 0n, untilNs: null, weekly })
     })
   let turns = 0
   const pace = new Pace(async () => {
@@ -204,7 +196,7 @@ test('other work of the event loop runs between mutes whose zones are new', asyn
 test('a mute of other time makes no formatter', async () => {
   const never = { days: [...weekdays], from: '00:00', until: '00:00', time_zone: 'Antarctica/Troll' }
   const made = await countFormatters(async () => {
-    await isMuted([mute({ weekly: never })], between('2026-09-12T00:00Z', '2026-09-13T00:00Z'))
+    await isMuted([muteOf({ weekly: never })], between('2026-09-12T00:00Z', '2026-09-13T00:00Z'))
   })
   assert.equal(made, 0)
 })
