@@ -54,6 +54,7 @@ export const testSupport: readonly string[] = [
   'server/demo/otlp-reference.ts',
   'server/deletion/deletion-fixture.ts',
   'server/deletion/governed-fixture.ts',
+  'server/detection/anomalies/mute-fixture.ts',
   'server/detection/detection-fixture.ts',
   'server/detection/scoring/seeded-noise.ts',
   'server/http/operation-fixture.ts',
