@@ -72,14 +72,19 @@ describe('a transaction that PostgreSQL aborts in favour of another one', () => 
     for (const key of ['a', 'b']) await put(control, key, '')
     let tries = 0
     const both = Promise.withResolvers<void>()
-    const writing = (first: string, second: string, value: string) =>
-      transact(plane.another(), async (trx) => {
+    const stored = Promise.withResolvers<void>()
+    const writing = async (first: string, second: string, value: string) => {
+      await transact(plane.another(), async (trx) => {
+        // Repeated at once, it could take its first row before the other one has it, in another deadlock.
+        if (tries === 2) await stored.promise
         await sql`set local deadlock_timeout = '10ms'`.execute(trx)
         await put(trx, first, value)
         if (++tries === 2) both.resolve()
         await both.promise
         await put(trx, second, value)
       })
+      stored.resolve()
+    }
     await Promise.all([writing('a', 'b', 'one'), writing('b', 'a', 'two')])
     assert.equal(tries, 3, 'one of them ran twice')
     assert.equal(await storedValue('a'), await storedValue('b'))
