@@ -31,7 +31,8 @@ import { type ConfirmedStarts, isConfirmed } from '../methods/confirmed.ts'
 import { type Scored, type Scores, scoreOf } from '../methods/method.ts'
 import type { Comparison } from '../scoring/comparison.ts'
 import { at, minuteOf, type Series } from '../scoring/series.ts'
-import { type Episode, type EpisodePolicy, EpisodeTracker, type Violation } from './episode-tracker.ts'
+import type { Episode } from './episode.ts'
+import { type EpisodePolicy, EpisodeTracker, type Violation } from './episode-tracker.ts'
 import { bucketKind, type Evidence } from './evidence.ts'
 import { fewestScores, type Side, TailCalibration } from './tail-calibration.ts'
 
@@ -151,12 +152,23 @@ export class AlarmLayer {
 
   /** In order of time; only the last one may be open. */
   get episodes(): readonly Episode[] {
-    return this.tracker.episodes
+    return this.newestEpisodes(Number.POSITIVE_INFINITY)
   }
 
-  /** Drops episodes that ended before a bucket, counted from the start of the series. */
+  /** The newest episodes that have ended, as many as `ended`, and the open one, in order of time. */
+  newestEpisodes(ended: number): Episode[] {
+    const open = this.tracker.reportedOpen
+    return [...this.tracker.ended.newest(ended), ...(open === null ? [] : [open])]
+  }
+
+  /** The last buckets of the episodes that ended in or after a bucket, in ascending order. */
+  lastBucketsSince(bucket: number): Float64Array {
+    return this.tracker.ended.lastIndexesSince(bucket)
+  }
+
+  /** Forgets episodes that ended before a bucket, counted from the start of the series. */
   forgetBefore(bucket: number): void {
-    this.tracker.forgetBefore(bucket)
+    this.tracker.ended.forgetBefore(bucket)
   }
 
   /** Judges the next buckets. Returns their edges and scores on the scale on which 1 is the edge of alarm. */

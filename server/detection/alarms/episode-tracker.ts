@@ -1,8 +1,9 @@
 // Combines the violations of one series into episodes: what opens one, what keeps it open, and when it ends.
-// alarm.ts has the rules in words. Old episodes can be dropped, so that memory stays bounded however long a
-// series continues.
+// alarm.ts has the rules in words. Episodes that have ended can be forgotten (ended-episodes.ts), so that
+// memory stays bounded however long a series continues.
 
-import type { Comparison } from '../scoring/comparison.ts'
+import { EndedEpisodes } from './ended-episodes.ts'
+import type { Episode } from './episode.ts'
 
 /** During a cool-down, only a peak this many times the last one opens an episode. */
 const clearlyWorse = 1.5
@@ -14,32 +15,6 @@ export interface EpisodePolicy {
   readonly cooldownBuckets: number
 }
 
-/** Indexes are buckets since the start of the series. */
-export interface Episode {
-  /** At the peak: above or below the expected value, odd where there is none, or silent without data. */
-  readonly kind: 'high' | 'low' | 'odd' | 'silent'
-  /** First of the violating buckets that opened the episode. */
-  readonly startIndex: number
-  /** The bucket after which the alarm was raised; `openedIndex - startIndex` is the delay. */
-  readonly openedIndex: number
-  /** The last violating bucket so far. */
-  readonly lastIndex: number
-  /** Equal to `lastIndex` once closed, null while open. */
-  readonly endIndex: number | null
-  readonly peakIndex: number
-  /** Null for silence. */
-  readonly peakValue: number | null
-  /** Expected value at the peak; null for methods without one, and before warm-up. */
-  readonly expected: number | null
-  /** Edges at the peak; null where the method has none. */
-  readonly lower: number | null
-  readonly upper: number | null
-  /** At the peak. 1 is the edge of alarm, also for silence. */
-  readonly score: number
-  /** What the peak was compared with, where the method says it. */
-  readonly compared?: Comparison
-}
-
 /** A bucket outside its edges, as the peak of the episode that it belongs to. */
 export type Violation = Omit<Episode, 'startIndex' | 'openedIndex' | 'lastIndex' | 'endIndex'>
 
@@ -48,12 +23,14 @@ export type Violation = Omit<Episode, 'startIndex' | 'openedIndex' | 'lastIndex'
  * left out, except silence.
  */
 export class EpisodeTracker {
-  readonly episodes: Episode[] = []
+  /** Those that were reported. */
+  readonly ended = new EndedEpisodes()
   private readonly policy: EpisodePolicy
   /** The violating buckets among the last `windowM` judged ones, with ordinals among all judged ones. */
   private recent: { ordinal: number; violation: Violation }[] = []
   private judged = 0
   private open: Episode | null = null
+  private isOpenReported = false
   private isReporting = false
   private calm = 0
   private mutedUntil = -1
@@ -69,7 +46,12 @@ export class EpisodeTracker {
   }
 
   get isUnreported(): boolean {
-    return this.open !== null && this.episodes.at(-1) !== this.open
+    return this.open !== null && !this.isOpenReported
+  }
+
+  /** Null where none is open, or the open one is not reported. */
+  get reportedOpen(): Episode | null {
+    return this.isOpenReported ? this.open : null
   }
 
   get isRecovering(): boolean {
@@ -90,12 +72,6 @@ export class EpisodeTracker {
     this.judged++
     if (this.open) this.goOn(this.open, index, violation)
     else this.openIfDue(index, violation)
-  }
-
-  /** Drops episodes that ended before a bucket. */
-  forgetBefore(index: number): void {
-    while (this.episodes[0] && this.episodes[0] !== this.open && this.episodes[0].lastIndex < index)
-      this.episodes.shift()
   }
 
   private openIfDue(index: number, violation: Violation | null): void {
@@ -137,11 +113,11 @@ export class EpisodeTracker {
   }
 
   /** Episodes are replaced and never changed. */
-  private write(fields: Episode, isFirstReport: boolean): void {
-    const episode = Object.freeze(fields)
-    const isReported = this.isOpen && !this.isUnreported
-    if (isReported) this.episodes.pop()
-    if (isReported || isFirstReport) this.episodes.push(episode)
-    this.open = episode.endIndex === null ? episode : null
+  private write(episode: Episode, isFirstReport: boolean): void {
+    const isReported = isFirstReport || (this.isOpen && this.isOpenReported)
+    const isEnded = episode.endIndex !== null
+    if (isEnded && isReported) this.ended.add(episode)
+    this.open = isEnded ? null : episode
+    this.isOpenReported = isReported && !isEnded
   }
 }

@@ -4,7 +4,7 @@
 // number has a limit, for all series of a run together, and the others never leave the thread of evaluation.
 
 import { minuteOf, type Series } from '../scoring/series.ts'
-import type { Episode } from './episode-tracker.ts'
+import type { Episode } from './episode.ts'
 
 /**
  * Ended episodes that a run reports at most: as many as are kept of a detector. An older one would leave the
@@ -14,6 +14,7 @@ export const reportedMax = 1000
 
 interface SeriesEpisodes {
   readonly series: Pick<Series, 'startNs' | 'stepMinutes'>
+  /** In order of time; only the last one may be open. */
   readonly episodes: readonly Episode[]
 }
 
@@ -23,28 +24,72 @@ interface SeriesEpisodes {
  * so that an anomaly whose episode has just ended is updated, however long it lasted.
  */
 export function newestEpisodes(all: readonly SeriesEpisodes[], max = reportedMax): (readonly Episode[])[] {
-  const ends = all.flatMap(({ episodes, series }) => {
-    const startMinute = minuteOf(series, 0)
-    const ended = episodes.filter(({ endIndex }) => endIndex !== null)
-    return ended.map(({ lastIndex }) => endMinute(startMinute, series, lastIndex))
-  })
-  if (ends.length <= max) return all.map(({ episodes }) => episodes)
-  const newest = Float64Array.from(ends)
-    .sort()
-    .subarray(ends.length - max)
+  const ends = all.map(endsOf)
+  const counts = newestCounts(ends, Number.NEGATIVE_INFINITY, max)
+  return all.map(({ episodes }, i) => episodes.slice((ends[i]?.length ?? 0) - (counts[i] ?? 0)))
+}
+
+/**
+ * Returns for each series how many of its ended episodes are among the `max` newest of all. `ends`: the ends
+ * of the ended episodes of each series in minutes, in ascending order. None that ended before `sinceMinute`
+ * counts.
+ */
+export function newestCounts(
+  ends: readonly Float64Array[],
+  sinceMinute: number,
+  max = reportedMax,
+): number[] {
+  const recent = ends.map((each) => each.filter((end) => end >= sinceMinute))
+  const count = recent.reduce((sum, { length }) => sum + length, 0)
+  if (count <= max) return recent.map(({ length }) => length)
+  const newest = newestOf(recent, max)
   const oldest = newest[0] ?? Number.POSITIVE_INFINITY
   let asOld = newest.findIndex((end) => end > oldest)
   if (asOld < 0) asOld = max
-  return all.map(({ episodes, series }) => {
-    const startMinute = minuteOf(series, 0)
-    return episodes.filter(({ endIndex, lastIndex }) => {
-      if (endIndex === null) return true
-      const end = endMinute(startMinute, series, lastIndex)
-      return end > oldest || (end === oldest && asOld-- > 0)
-    })
-  })
+  return recent.map((each) => each.filter((end) => end > oldest || (end === oldest && asOld-- > 0)).length)
 }
 
-function endMinute(startMinute: number, { stepMinutes }: Pick<Series, 'stepMinutes'>, last: number): number {
-  return startMinute + (last + 1) * stepMinutes
+/** Follows which episodes can still be reported, while a run evaluates its series one after another. */
+export class NewestEnds {
+  readonly #max: number
+  #ends = new Float64Array(0)
+
+  constructor(max = reportedMax) {
+    this.#max = max
+  }
+
+  /** An episode that ended before this minute is not reported, because there are enough newer ones. */
+  get sinceMinute(): number {
+    return this.#ends.length < this.#max ? Number.NEGATIVE_INFINITY : (this.#ends[0] ?? 0)
+  }
+
+  /** Adds the episodes of a series. */
+  add(evaluated: SeriesEpisodes): void {
+    this.#ends = newestOf([this.#ends, endsOf(evaluated)], this.#max)
+  }
+}
+
+/** The largest of all, in ascending order. */
+function newestOf(ends: readonly Float64Array[], max: number): Float64Array<ArrayBuffer> {
+  const all = new Float64Array(ends.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const each of ends) {
+    all.set(each, at)
+    at += each.length
+  }
+  return all.sort().slice(Math.max(0, all.length - max))
+}
+
+function endsOf({ episodes, series }: SeriesEpisodes): Float64Array {
+  const ended = episodes.at(-1)?.endIndex === null ? episodes.slice(0, -1) : episodes
+  return endMinutes(
+    series,
+    Float64Array.from(ended, ({ lastIndex }) => lastIndex),
+  )
+}
+
+/** The ends of buckets of a series, in minutes since 1970. */
+export function endMinutes(series: SeriesEpisodes['series'], buckets: Float64Array): Float64Array {
+  const startMinute = minuteOf(series, 0)
+  return buckets.map((bucket) => startMinute + (bucket + 1) * series.stepMinutes)
 }

@@ -7,7 +7,7 @@
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Ns } from '../../../contract/values/instant.ts'
 import { type Evaluation, sideOf } from '../alarms/alarm.ts'
-import type { Episode } from '../alarms/episode-tracker.ts'
+import type { Episode } from '../alarms/episode.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, minuteOf, type Series } from '../scoring/series.ts'

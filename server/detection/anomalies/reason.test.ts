@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Episode } from '../alarms/episode-tracker.ts'
+import type { Episode } from '../alarms/episode.ts'
 import type { Comparison } from '../scoring/comparison.ts'
 import type { Series } from '../scoring/series.ts'
 import { formatMinutes, formatNumber, formatQuantity } from './format.ts'

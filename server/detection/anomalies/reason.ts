@@ -4,7 +4,7 @@
 // there, and the time from the first violating bucket to the last; for a standstill, the value. Guesses at
 // causes do not belong here.
 
-import type { Episode } from '../alarms/episode-tracker.ts'
+import type { Episode } from '../alarms/episode.ts'
 import { summarisePeers } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'

@@ -1,7 +1,6 @@
 // Copies the state of a scorer, so that a run can continue from it without changing it. The copy shares
 // nothing that can change with the original: objects, arrays, maps, sets and typed arrays are copied once
-// each, however often they are referred to. Functions are shared, so they must not keep state, and so are
-// frozen objects, which must refer to nothing that changes: a series may have a thousand episodes.
+// each, however often they are referred to. Functions are shared, so they must not keep state.
 //
 // State must be in ordinary fields: a field with `#` is invisible from outside its class, and its object
 // could not be copied. Classes of scorers therefore use `private`, and a test copies every method's scorer.
@@ -34,7 +33,7 @@ const bytesPerField = 16
 type TypedArray = Float64Array | Float32Array | Int32Array | Uint32Array | Uint16Array | Uint8Array
 
 function copyOf(value: unknown, copies: Map<object, object>): unknown {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  if (typeof value !== 'object' || value === null) return value
   const known = copies.get(value)
   if (known !== undefined) return known
   if (ArrayBuffer.isView(value)) return keep((value as TypedArray).slice(), value, copies)

@@ -6,6 +6,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import { type Ns, nsPerMinute, nsPerSecond } from '../../../contract/values/instant.ts'
 import type { SeriesGroup, SeriesSet } from '../../series/series.ts'
+import { NewestEnds } from '../alarms/newest-episodes.ts'
 import { bucketStartNs, largestValue, type Series } from '../scoring/series.ts'
 import { type CourseRun, groupKeyOf, type LearntSpan } from './course-run.ts'
 import type { Evaluations } from './evaluation-pool.ts'
@@ -65,6 +66,7 @@ export class CourseInProgress {
   #values: number
   #learntFrom: readonly LearntSpan[]
   #learntUntilNs: Ns
+  readonly #newestEnds = new NewestEnds()
   /** The part of `learntFrom` from which the next run continues. */
   #settledFrom: readonly LearntSpan[]
 
@@ -197,11 +199,17 @@ export class CourseInProgress {
     }
     for (const part of tasksOf(task)) {
       const isCurrent = () => source.hidings() === hidings
-      const judged = await this.#evaluations.evaluate(part, { ...share, isCurrent })
+      const { sinceMinute } = this.#newestEnds
+      const judged = await this.#evaluations.evaluate(
+        { ...part, reportedSinceMinute: sinceMinute },
+        { ...share, isCurrent },
+      )
       if (judged === null) throw new CourseLost()
       for (const [i, { groupKey }] of part.members.entries()) {
         const window = judged[i]
-        if (window !== undefined) how.windows.set(groupKey, window)
+        if (window === undefined) continue
+        how.windows.set(groupKey, window)
+        this.#newestEnds.add({ series: window.series, episodes: window.evaluation.episodes })
       }
       await yieldToOthers()
     }

@@ -25,7 +25,7 @@ export function evaluateSeries(
   const { stepMinutes, values } = series
   const course = new SeriesCourse({ choice, stepMinutes, feedback, keptBuckets: Number.POSITIVE_INFINITY })
   course.advance(series, peers)
-  return course.newestBuckets(values.length, values.length, peers).evaluation
+  return course.newestBuckets(values.length, values.length, { peers }).evaluation
 }
 
 /**

@@ -7,7 +7,7 @@ import { methodKeys, methodParams } from '../../../contract/detection/methods.ts
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { AppError } from '../../core/app-error.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
-import type { Series } from '../scoring/series.ts'
+import { minuteOf, type Series } from '../scoring/series.ts'
 import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
 import { EvaluationStore, type EvaluationTask, tasksOf } from './evaluation-store.ts'
 
@@ -99,7 +99,8 @@ describe('the evaluation pool', () => {
     const series = { ...seriesOf(length, 1), values: alternating, unknown: new Uint8Array(length) }
     const alarms = { upper: 150, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
     const choice = { method_key: 'threshold' as const, params: methodParams.threshold.parse(alarms) }
-    const found = await poolOf().evaluate({ ...taskOf('threshold', [series, series]), choice }, share)
+    const [pool, task] = [poolOf(), { ...taskOf('threshold', [series, series]), choice }]
+    const found = await pool.evaluate(task, share)
     assert(found !== null)
     const counts = found.map(({ evaluation: { episodes, leftOut } }) => [episodes.length, leftOut])
     assert.deepEqual(counts, [
@@ -107,6 +108,15 @@ describe('the evaluation pool', () => {
       [500, 200],
     ])
     assert.equal(found[0]?.evaluation.episodes[0]?.lastIndex, length - 1000)
+    const reportedSinceMinute = minuteOf(series, length - 99)
+    const late = await pool.evaluate({ ...task, reportedSinceMinute }, share)
+    assert.deepEqual(
+      late?.map(({ evaluation: { episodes, leftOut } }) => [episodes.length, leftOut]),
+      [
+        [50, 650],
+        [50, 650],
+      ],
+    )
   })
 
   test('reports a crash as an error of its task, and uses another thread for the next task', async () => {

@@ -6,7 +6,7 @@
 // is then dropped. So the course itself only ever contains time that is settled.
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
-import { newestEpisodes } from '../alarms/newest-episodes.ts'
+import { newestCounts } from '../alarms/newest-episodes.ts'
 import type { MethodChoice } from '../methods/catalogue.ts'
 import { copyState } from '../methods/copy-state.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
@@ -40,7 +40,9 @@ export interface EvaluationTask {
   readonly settledUntilNs: bigint
   /** How many of the newest buckets to report on; 0 where the pieces are only learnt from. */
   readonly reportBuckets: number
-  /** How many of them later tasks may ask for. */
+  /** Episodes that ended before this minute are not reported, because the run has enough newer ones. */
+  readonly reportedSinceMinute?: number
+  /** How many of the newest buckets later tasks may ask for. */
   readonly keptBuckets: number
   /** How many buckets the detector looks at in all, once there is data for all of them. */
   readonly spanBuckets: number
@@ -84,7 +86,7 @@ export class EvaluationStore {
     const isAllSettled = rest.every(({ values }) => values.length === 0)
     const shown = isAllSettled ? courses : courses.map(copyState)
     if (!isAllSettled) this.advance(task, shown, rest)
-    return withNewestEpisodes(this.report(task, shown))
+    return this.report(task, shown)
   }
 
   /** Drops everything of an organisation. */
@@ -127,26 +129,21 @@ export class EvaluationStore {
   }
 
   private report(task: EvaluationTask, courses: readonly SeriesCourse[]): JudgedWindow[] {
-    const { choice, reportBuckets, spanBuckets } = task
-    const newest = courses.map((course) => course.newestBuckets(reportBuckets, spanBuckets))
+    const { choice, reportBuckets, reportedSinceMinute = Number.NEGATIVE_INFINITY, spanBuckets } = task
+    const counts = newestCounts(
+      courses.map((course) => course.episodeEnds(reportBuckets)),
+      reportedSinceMinute,
+    )
+    const windowOf = (course: SeriesCourse, i: number, peers?: readonly Series[]) =>
+      course.newestBuckets(reportBuckets, spanBuckets, { endedMax: counts[i], ...(peers && { peers }) })
+    const newest = courses.map((course, i) => windowOf(course, i))
     if (!comparesPeers(choice.method_key)) return newest
     const peers = peersOf(
       newest.map(({ series }) => series),
       choice,
     )
-    return courses.map((course, i) => course.newestBuckets(reportBuckets, spanBuckets, peers[i]))
+    return courses.map((course, i) => windowOf(course, i, peers[i]))
   }
-}
-
-/** Of all series of a task together, because the event loop has to read what a thread sends. */
-function withNewestEpisodes(windows: readonly JudgedWindow[]): JudgedWindow[] {
-  const newest = newestEpisodes(windows.map(({ evaluation: { episodes }, series }) => ({ episodes, series })))
-  return windows.map((window, i) => {
-    const { evaluation } = window
-    const episodes = newest[i] ?? []
-    const leftOut = evaluation.episodes.length - episodes.length
-    return leftOut === 0 ? window : { ...window, evaluation: { ...evaluation, episodes, leftOut } }
-  })
 }
 
 function isSameFeedback(one: SeriesFeedback = {}, other: SeriesFeedback = {}): boolean {

@@ -4,8 +4,9 @@
 // method and alarms it keeps the newest buckets, which a run reports on.
 
 import { AlarmLayer, type AlarmPolicy, countLately, type Evaluation } from '../alarms/alarm.ts'
-import type { Episode } from '../alarms/episode-tracker.ts'
+import type { Episode } from '../alarms/episode.ts'
 import { evidenceOf } from '../alarms/evidence.ts'
+import { endMinutes } from '../alarms/newest-episodes.ts'
 import { stateAmongPeers } from '../alarms/peer-state.ts'
 import { type MethodChoice, startScorer } from '../methods/catalogue.ts'
 import type { Scorer, Scores } from '../methods/method.ts'
@@ -37,6 +38,13 @@ interface CourseOptions {
   readonly feedback: SeriesFeedback | undefined
   /** How many of the newest buckets a run may report on. */
   readonly keptBuckets: number
+}
+
+interface Reported {
+  /** The same buckets of the other series of the group, for a method that compares them. */
+  readonly peers?: readonly Series[]
+  /** How many ended episodes are reported at most: the newest. Default: all. */
+  readonly endedMax?: number | undefined
 }
 
 export class SeriesCourse {
@@ -94,12 +102,19 @@ export class SeriesCourse {
     }
   }
 
+  /** The ends of the episodes that ended in the newest buckets, in minutes since 1970, in ascending order. */
+  episodeEnds(count: number): Float64Array {
+    const first = this.buckets - Math.min(count, this.newest.length)
+    const { startNs, stepMinutes } = this
+    return endMinutes({ startNs: startNs ?? 0n, stepMinutes }, this.alarms.lastBucketsSince(first))
+  }
+
   /**
    * Returns the newest buckets with their results. `spanBuckets`: how many buckets the detector looks at in
    * all, once there is data for all of them. The columns of the result are valid until the next call of
    * `advance`.
    */
-  newestBuckets(count: number, spanBuckets: number, peers: readonly Series[] = []): JudgedWindow {
+  newestBuckets(count: number, spanBuckets: number, { endedMax, peers = [] }: Reported = {}): JudgedWindow {
     const { alarms, newest } = this
     const rows = Math.min(count, newest.length)
     const first = this.buckets - rows
@@ -114,10 +129,14 @@ export class SeriesCourse {
     const lately = countLately(kinds, scores.score, this.policy)
     const needed = this.scorer.pointsNeeded?.() ?? 1
     const state = alarms.stateAfter({ ...lately, spanBuckets, pointsNeeded: Math.max(1, needed) })
-    const episodes = alarms.episodes
+    const ended = alarms.lastBucketsSince(first).length
+    const reported = Math.min(ended, endedMax ?? ended)
+    const episodes = alarms
+      .newestEpisodes(reported)
       .filter(({ lastIndex }) => lastIndex >= first)
       .map((episode) => movedBy(episode, -first))
-    const evaluation: Evaluation = { episodes, state, scores, ...this.comparedSince(first) }
+    const leftOut = reported < ended ? { leftOut: ended - reported } : {}
+    const evaluation: Evaluation = { episodes, ...leftOut, state, scores, ...this.comparedSince(first) }
     if (this.choice.method_key !== 'peer_outlier') return { series, evaluation }
     const judged = { peers, score: scores.score, series: evidenceOf(series, this.choice.params).series }
     const amongPeers = stateAmongPeers(state, judged, this.choice.params)
