@@ -16,6 +16,8 @@ const fields = [
 ]
 /** The kind is the number after the fields. */
 const rowLength = fields.length + 1
+/** Room for more rows than are kept, so that they are seldom moved. */
+const spareShare = 0.25
 const lastIndexAt = fields.indexOf('lastIndex')
 
 export class EndedEpisodes {
@@ -45,7 +47,9 @@ export class EndedEpisodes {
   lastIndexesSince(bucket: number): Float64Array {
     let row = this.end
     while (row > this.first && this.lastIndexOf(row - 1) >= bucket) row--
-    return Float64Array.from({ length: this.end - row }, (_, i) => this.lastIndexOf(row + i))
+    const found = new Float64Array(this.end - row)
+    for (let i = 0; i < found.length; i++) found[i] = this.lastIndexOf(row + i)
+    return found
   }
 
   /** The `count` newest, or all where there are fewer, in order of time. */
@@ -80,11 +84,11 @@ export class EndedEpisodes {
     }
   }
 
-  /** Moves the rows to the start of an array with room for as many again. */
+  /** Moves the rows to the start of an array with room for more. */
   private makeRoom(): void {
     const kept = this.numbers.subarray(this.first * rowLength, this.end * rowLength)
-    const room = Math.max(8 * rowLength, kept.length)
-    const moved = new Float64Array(kept.length + room)
+    const room = Math.max(8, Math.ceil((this.end - this.first) * spareShare))
+    const moved = new Float64Array(kept.length + room * rowLength)
     moved.set(kept)
     this.numbers = moved
     this.end -= this.first

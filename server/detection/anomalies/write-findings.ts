@@ -20,6 +20,9 @@ const actor = systemActor('detection')
 /** Rows read in one statement; each needs a bound variable. */
 const chunkSize = 500
 
+/** Rows written in one statement, because each statement has its own cost. */
+const createdAtOnce = 100
+
 interface RunEffect {
   /** The recorded anomalies of the detector in the time of the run. */
   readonly recorded: readonly RecordedAnomaly[]
@@ -38,11 +41,10 @@ export async function recordFindings(
   { recorded, seen, holds }: RunEffect,
 ): Promise<void> {
   const changes = reconcile(recorded, seen.findings, seen.window)
-  for (const finding of await keepableOf(trx, run.detector, changes.create)) {
-    await trx
-      .insertInto('anomalies')
-      .values(newAnomaly(run, seen, finding))
-      .execute()
+  const created = await keepableOf(trx, run.detector, changes.create)
+  for (let i = 0; i < created.length; i += createdAtOnce) {
+    const rows = created.slice(i, i + createdAtOnce).map((finding) => newAnomaly(run, seen, finding))
+    await trx.insertInto('anomalies').values(rows).execute()
   }
   const changed = [...changes.update.map(({ id }) => id), ...changes.close]
   const unchanged = await keepHeld(trx, run, holds, changed)
