@@ -252,15 +252,14 @@ function filled(row: PackedGroup, unknown: Uint8Array, livedBefore: boolean): Om
     const born = livedBefore ? 0 : row.steps.reduce((least, step) => Math.min(least, step), unknown.length)
     values.fill(0, born)
   }
-  row.steps.forEach((step, i) => {
+  for (const [i, step] of row.steps.entries()) {
     values[step] = row.readings[i] ?? Number.NaN
     volume[step] = row.amounts[i] ?? 0
-  })
-  unknown.forEach((isUnknown, step) => {
-    if (isUnknown === 0) return
+  }
+  for (let step = unknown.indexOf(1); step >= 0; step = unknown.indexOf(1, step + 1)) {
     values[step] = Number.NaN
     volume[step] = 0
-  })
+  }
   return { values, volume }
 }
 
