@@ -24,7 +24,10 @@ type Tag = keyof typeof tags
 /** The roles that may call it, or `public` where no access token is required. */
 export type Access = readonly Role[] | 'public'
 
-/** The rate limit of a costly operation, per organisation. Each operation is counted separately. */
+/**
+ * The rate limit of a costly operation, per organisation. Each operation is counted separately, and a part of
+ * the rate stays for each branch of the organisation's tokens.
+ */
 export interface Rate {
   readonly perMinute: number
   /** How many requests may come at once after a pause. */

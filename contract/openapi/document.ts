@@ -157,7 +157,9 @@ function refusalsOf(operation: Operation, schemas: SchemaComponents): Record<str
 
 function limitOf({ rate }: Operation, status: number): string[] {
   if (rate === undefined || status !== 429) return []
-  return [`At most ${rate.perMinute} requests a minute per organisation, ${rate.burst} of them at once.`]
+  return [
+    `At most ${rate.perMinute} requests a minute per organisation, ${rate.burst} of them at once. A tenth of it stays for each branch of access tokens that asks for no more.`,
+  ]
 }
 
 function refusalContentOf(

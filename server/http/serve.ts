@@ -132,7 +132,7 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
 /** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
 function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
   const { method, url } = request.routeOptions
-  http.rates.take(callerOf(request).tenantId, `${method} ${url}`, rate)
+  http.rates.take(callerOf(request), `${method} ${url}`, rate)
 }
 
 /** All routes share the parsers; a body of a type that only another route accepts is refused here. */

@@ -3,13 +3,15 @@
 
 import { Role } from '../../contract/role.ts'
 import { tokenActor } from '../core/actor.ts'
-import type { Caller } from '../core/caller.ts'
+import { type Caller, furtherBranch } from '../core/caller.ts'
 import { EndedToken } from '../core/ended-token.ts'
 
 /** Columns of a statement over tokens and their organisations, of which {@link callerIn} reads a row. */
 export const callerColumns = [
   'access_tokens.id as token_id',
   'access_tokens.name as token_name',
+  'access_tokens.made_with as made_with',
+  'access_tokens.root_id as root_id',
   'access_tokens.role as role',
   'access_tokens.expires_at_ms as expires_at_ms',
   'access_tokens.revoked_at_ms as revoked_at_ms',
@@ -24,8 +26,13 @@ interface Life {
   readonly revoked_at_ms: number | null
 }
 
-interface CallerRow extends Life {
+interface TokenOrigin {
   readonly token_id: string
+  readonly made_with: string | null
+  readonly root_id: string | null
+}
+
+interface CallerRow extends Life, TokenOrigin {
   readonly token_name: string
   readonly role: string
   readonly tenant_id: string
@@ -43,7 +50,14 @@ export function callerIn(row: CallerRow, nowMs: number): Caller {
     organisationName: row.organisation_name,
     role: Role.parse(row.role),
     requester,
+    ...lineIn(row),
   }
+}
+
+function lineIn({ made_with, root_id, token_id }: TokenOrigin): Pick<Caller, 'line'> {
+  if (root_id === null) return {}
+  const isNear = token_id === root_id || made_with === root_id
+  return { line: { root: root_id, branch: isNear ? token_id : furtherBranch } }
 }
 
 /** Throws `token_revoked` or `token_expired` where the caller's token has ended. */

@@ -140,6 +140,53 @@ describe('requests in progress', () => {
     for (let i = 0; i < 25; i++) begin('d')
     assert.throws(() => begin('d'), /The service has too many/)
   })
+
+  const shared = (limits: { readonly byOrganisation: number; readonly inAll: number }) => {
+    const bounded = new RequestsInProgress({ byToken: 1_000, ...limits })
+    const begin = (root: string, branch: string, tenantId = 'a') =>
+      bounded.begin({ tenantId, requester: tokenNamed(branch), line: { root, branch } })
+    /** Begins requests until one is refused; returns how many were not. */
+    const fill = (root: string, branch: string, tenantId?: string) => {
+      for (let taken = 0; ; taken++) {
+        try {
+          begin(root, branch, tenantId)
+        } catch {
+          return taken
+        }
+      }
+    }
+    return { begin, fill }
+  }
+
+  test('above the limit of an organisation are refused where a line, and a branch of it, has its equal share', () => {
+    const { fill } = shared({ byOrganisation: 12, inAll: 100 })
+    assert.equal(fill('r', 'b1'), 12)
+    assert.equal(fill('r', 'b2'), 6)
+    assert.equal(fill('s', 's'), 6)
+    assert.equal(fill('r', 'b1'), 0)
+    assert.equal(fill('s', 's', 'neighbour'), 12)
+  })
+
+  test('of many branches are at most twice the limit, and above it a root and another line get theirs', () => {
+    const { begin, fill } = shared({ byOrganisation: 12, inAll: 100 })
+    let taken = 0
+    for (let branch = 0; branch < 100; branch++) taken += fill('r', `b${branch}`)
+    assert.equal(taken, 24)
+    const end = begin('r', 'r')
+    assert.throws(() => begin('r', 'r'), /Your organisation has 25 requests under way/)
+    end()
+    begin('r', 'r')
+    assert.equal(fill('s', 'b'), 6)
+    assert.equal(fill('t', 'b'), 4)
+  })
+
+  test('of other organisations that have everything leave a line its share of what is left', () => {
+    const { fill } = shared({ byOrganisation: 12, inAll: 24 })
+    assert.equal(fill('r', 'b', 'a'), 12)
+    assert.equal(fill('r', 'b', 'b'), 12)
+    assert.equal(fill('s', 's', 'a'), 6)
+    assert.equal(fill('r', 'b', 'c'), 8)
+  })
 })
 
 describe('an expensive operation', () => {

@@ -1,14 +1,16 @@
 // Limits the requests in progress: of one token, of one organisation, and in all. Each takes memory until its
-// response, also while it only waits, so a request above a limit is refused before its body is read. A token
-// has a limit of its own, so that a program of a viewer can't keep the owner of the same organisation from an
-// erasure. The limit in all refuses nobody who has less than an equal share of it, so that a dozen
-// organisations together can't keep another one out.
+// response, also while it only waits, so a request above a limit is refused before its body is read. Above a
+// limit, only who has an equal share or more is refused: an organisation among all, a line of tokens in its
+// organisation, a branch in its line. So neither other organisations nor another person's tokens can keep an
+// owner from revoking one of them.
 
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
+import type { CallerLine } from '../../core/caller.ts'
 
 interface RequestLimits {
   readonly byToken: number
+  /** Above it, a line or branch with less than an equal share of it is not refused. */
   readonly byOrganisation: number
   /** Above it, an organisation with less than an equal share of it is not refused. */
   readonly inAll: number
@@ -21,14 +23,29 @@ interface RequestLimits {
  */
 export const requestLimits: RequestLimits = { byToken: 32, byOrganisation: 96, inAll: 1024 }
 
+/**
+ * The most that the branches of an organisation get above its share, as a multiple of that. Whoever has the
+ * secret of a root can make many branches, and each gets one request at least.
+ */
+const branchesMax = 2
+
 /** A refused client can retry when one of its requests has been answered. */
 const retryAfterSeconds = 1
+
+/** The line and branch of tokens whose root is unknown; no id is empty. */
+const unknownLine: CallerLine = { root: '', branch: '' }
+
+interface Requester {
+  readonly tenantId: string
+  readonly requester: Actor
+  readonly line?: CallerLine
+}
 
 export class RequestsInProgress {
   readonly #limits: RequestLimits
   readonly #byToken = new Map<string, number>()
-  readonly #byOrganisation = new Map<string, number>()
-  #inAll = 0
+  /** All, divided into organisations, their lines, and the branches of those. */
+  readonly #all = new Counted()
 
   constructor(limits: RequestLimits = requestLimits) {
     this.#limits = limits
@@ -38,29 +55,65 @@ export class RequestsInProgress {
    * Counts a request; returns the function that ends it, to be called once. Throws `too_many_requests` above
    * a limit.
    */
-  begin({ requester, tenantId }: { readonly tenantId: string; readonly requester: Actor }): () => void {
+  begin({ line = unknownLine, requester, tenantId }: Requester): () => void {
     const token = `${tenantId} ${requester.kind} ${requester.id}`
     const ofToken = this.#byToken.get(token) ?? 0
-    const ofOrganisation = this.#byOrganisation.get(tenantId) ?? 0
-    const { byOrganisation, byToken, inAll } = this.#limits
-    if (ofToken >= byToken) throw refused(`This token has ${ofToken} requests under way`)
-    if (ofOrganisation >= byOrganisation)
-      throw refused(`Your organisation has ${ofOrganisation} requests under way`)
-    if (this.#inAll >= inAll && ofOrganisation >= inAll / this.#organisationsWith(tenantId))
-      throw refused('The service has too many requests under way')
+    if (ofToken >= this.#limits.byToken) throw refused(`This token has ${ofToken} requests under way`)
+    this.#requireShare(tenantId, line)
+    const path = [tenantId, line.root, line.branch]
     add(this.#byToken, token, 1)
-    add(this.#byOrganisation, tenantId, 1)
-    this.#inAll++
+    this.#all.add(path, 1)
     return () => {
       add(this.#byToken, token, -1)
-      add(this.#byOrganisation, tenantId, -1)
-      this.#inAll--
+      this.#all.add(path, -1)
     }
   }
 
-  /** Number of organisations with a request in progress, once this one has another. */
-  #organisationsWith(tenantId: string): number {
-    return this.#byOrganisation.size + (this.#byOrganisation.has(tenantId) ? 0 : 1)
+  #requireShare(tenantId: string, { branch, root }: CallerLine): void {
+    const { byOrganisation, inAll } = this.#limits
+    const organisation = this.#all.part(tenantId)
+    const isFull = this.#all.count >= inAll
+    if (!isFull && organisation.count < byOrganisation) return
+    const share = isFull ? Math.min(byOrganisation, inAll / this.#all.partsWith(tenantId)) : byOrganisation
+    if (organisation.count < share) return
+    const line = organisation.part(root)
+    const shareOfLine = share / organisation.partsWith(root)
+    if (line.count < shareOfLine) return
+    const ofBranch = line.part(branch).count
+    const hasLess = ofBranch < shareOfLine / line.partsWith(branch)
+    if (hasLess && organisation.count < branchesMax * share) return
+    // There are as many roots as the operator made, so that one request of each is little.
+    if (branch === root && root !== unknownLine.root && ofBranch === 0) return
+    throw refused(
+      organisation.count >= byOrganisation
+        ? `Your organisation has ${organisation.count} requests under way`
+        : 'The service has too many requests under way',
+    )
+  }
+}
+
+/** A number of requests, and how it is divided. A part without requests is forgotten. */
+class Counted {
+  count = 0
+  readonly #parts = new Map<string, Counted>()
+
+  /** The part with this name; an empty one where there is none. */
+  part(name: string): Counted {
+    return this.#parts.get(name) ?? new Counted()
+  }
+
+  /** Number of parts with a request, once this one has another. */
+  partsWith(name: string): number {
+    return this.#parts.size + (this.#parts.has(name) ? 0 : 1)
+  }
+
+  add([name, ...rest]: readonly string[], change: number): void {
+    this.count += change
+    if (name === undefined) return
+    const part = this.part(name)
+    part.add(rest, change)
+    if (part.count === 0) this.#parts.delete(name)
+    else this.#parts.set(name, part)
   }
 }
 
