@@ -1,6 +1,7 @@
 // The HTTP server that all routes share: authentication, the form of refusals, sizes of bodies. The order is
 // fixed: authentication, role, content type, size, validation, work; so a caller without a right learns
-// nothing from later errors. Every refusal has the documented body, also those that arise in Fastify itself.
+// nothing from later errors. A caller whose body took long is authenticated again before the validation.
+// Every refusal has the documented body, also those that arise in Fastify itself.
 
 import Fastify, {
   type FastifyBaseLogger,
@@ -16,7 +17,7 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
-import type { Authenticate } from './authentication.ts'
+import { type Authenticate, identifiedForMs } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
@@ -120,6 +121,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(compileSerializer)
   http.decorateRequest('caller', null)
+  http.decorateRequest('identifiedAtMs', 0)
   http.removeAllContentTypeParsers()
   http.addContentTypeParser(
     ['application/json', 'application/merge-patch+json'],
@@ -130,6 +132,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.header('cache-control', 'no-store')
+    request.identifiedAtMs = options.clock.elapsedMs()
     await guard(request, options.isReady, clients)
     if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
@@ -139,6 +142,10 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     // A body of another form has reserved a part of a budget; its handler releases it.
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
+    // A sender that holds the end of its body back must not act with a token that has ended meanwhile.
+    const identifiedMs = options.clock.elapsedMs() - request.identifiedAtMs
+    if (request.caller !== null && identifiedMs >= identifiedForMs)
+      await guard(request, options.isReady, clients)
   })
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {

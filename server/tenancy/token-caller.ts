@@ -2,9 +2,9 @@
 // a one-time code. A token that has ended has no caller.
 
 import { Role } from '../../contract/role.ts'
-import { tokenActor } from '../core/actor.ts'
+import { requireLive } from '../control/acting.ts'
+import { type Actor, tokenActor } from '../core/actor.ts'
 import type { Caller } from '../core/caller.ts'
-import { EndedToken } from '../core/ended-token.ts'
 
 /** Columns of a statement over tokens and their organisations, of which {@link callerIn} reads a row. */
 export const callerColumns = [
@@ -19,12 +19,9 @@ export const callerColumns = [
   'organisations.placement as placement',
 ] as const
 
-interface Life {
+interface CallerRow {
   readonly expires_at_ms: number | null
   readonly revoked_at_ms: number | null
-}
-
-interface CallerRow extends Life {
   readonly token_id: string
   readonly token_name: string
   readonly role: string
@@ -33,10 +30,14 @@ interface CallerRow extends Life {
   readonly placement: number
 }
 
-/** Throws `token_revoked` or `token_expired` where the token has ended. */
-export function callerIn(row: CallerRow, nowMs: number): Caller {
-  const requester = tokenActor(row.token_id, row.token_name)
-  requireLive(row, { tenantId: row.tenant_id, requester }, nowMs)
+/**
+ * Throws `token_revoked` or `token_expired` where the token has ended.
+ *
+ * @param sessionId the session by which the row was found; null where it was found in another way
+ */
+export function callerIn(row: CallerRow, nowMs: number, sessionId: string | null = null): Caller {
+  const requester: Actor = { ...tokenActor(row.token_id, row.token_name), credential: { sessionId } }
+  requireLive(row, { tenantId: row.tenant_id, actor: requester }, nowMs)
   return {
     tenantId: row.tenant_id,
     placement: row.placement,
@@ -44,15 +45,4 @@ export function callerIn(row: CallerRow, nowMs: number): Caller {
     role: Role.parse(row.role),
     requester,
   }
-}
-
-/** Throws `token_revoked` or `token_expired` where the caller's token has ended. */
-export function requireLive(
-  { expires_at_ms, revoked_at_ms }: Life,
-  { requester, tenantId }: Pick<Caller, 'requester' | 'tenantId'>,
-  nowMs: number,
-): void {
-  const sender = { tenantId, actor: requester }
-  if (revoked_at_ms !== null) throw new EndedToken('token_revoked', sender)
-  if (expires_at_ms !== null && expires_at_ms <= nowMs) throw new EndedToken('token_expired', sender)
 }
