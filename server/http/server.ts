@@ -138,15 +138,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
     if (isCounted(request)) whenResponseEnds(request, reply, underWay.begin(callerOf(request)))
   })
-  http.addHook('preHandler', async (request, reply) => {
-    // A body of another form has reserved a part of a budget; its handler releases it.
-    const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
-    if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
-    // A sender that holds the end of its body back must not act with a token that has ended meanwhile.
-    const identifiedMs = options.clock.elapsedMs() - request.identifiedAtMs
-    if (request.caller !== null && identifiedMs >= identifiedForMs)
-      await guard(request, options.isReady, clients)
-  })
+  checkAfterBody(http, options, clients, connections)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // A connection that gets a response while the service stops must not stay open and keep the process
@@ -165,6 +157,23 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     throw new AppError('method_not_allowed')
   })
   return http
+}
+
+/** What may have changed while the body arrived. */
+function checkAfterBody(
+  http: FastifyInstance,
+  { clock, isReady }: HttpOptions,
+  clients: ClientLimits,
+  connections: Connections,
+): void {
+  http.addHook('preHandler', async (request, reply) => {
+    // A body of another form has reserved a part of a budget; its handler releases it.
+    const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
+    if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
+    // A sender that holds the end of its body back must not act with a token that has ended meanwhile.
+    const identifiedMs = clock.elapsedMs() - request.identifiedAtMs
+    if (request.caller !== null && identifiedMs >= identifiedForMs) await guard(request, isReady, clients)
+  })
 }
 
 /** Delays refusals by a limit, before the error handler of the route sends them. */
