@@ -5,7 +5,7 @@
 import type { ColumnType } from 'kysely'
 import { type Actor, actorKinds, actorText } from '../core/actor.ts'
 
-type ActorColumn<Role extends string> = `${Role}_${keyof Actor}`
+type ActorColumn<Role extends string> = `${Role}_${'kind' | 'id' | 'name'}`
 
 /** Columns of an actor that is written with the row and never changes. */
 export type ActorColumns<Role extends string> = {

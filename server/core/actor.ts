@@ -15,6 +15,14 @@ export interface Actor {
   readonly id: string
   /** For people to read; free text that anybody may choose. Nothing is decided by it. */
   readonly name: string
+  /** Only of the caller of a request, and never recorded. */
+  readonly credential?: Credential
+}
+
+/** What the caller of a request authenticated with, which may end before the request acts. */
+export interface Credential {
+  /** The session that stands for the token; null where the token itself, or a sign-in code, was sent. */
+  readonly sessionId: string | null
 }
 
 export function tokenActor(id: string, name: string): Actor {

@@ -132,6 +132,15 @@ export async function governedSceneOf(stores: Stores, options: SceneOptions = {}
   }
 }
 
+/** Adds the organisation to the control plane, without its first audit entry: for acts that require it. */
+export async function enrol(control: Control, tenantId: string): Promise<void> {
+  await control
+    .insertInto('organisations')
+    .values({ tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
 /**
  * Names such as `ada` stand for people: each has a token that the operator made, and acts are recorded with
  * the name alone. A name that is a token id stands for that token.
@@ -139,12 +148,7 @@ export async function governedSceneOf(stores: Stores, options: SceneOptions = {}
 function peopleOf({ control }: Stores, tenantId: string, clock: Clock): (actor: Actor) => Promise<Actor> {
   const tenancy = new TenancyStore(control, clock)
   const make = async (name: string) => {
-    const organisation = { tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 }
-    await control
-      .insertInto('organisations')
-      .values(organisation)
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
+    await enrol(control, tenantId)
     const token = { tenantId, name, role: 'admin', secret: newTokenSecret('admin') } as const
     const { id } = await tenancy.createToken({ ...token, expiresAtMs: null, actor: operatorActor('test') })
     return tokenActor(id, name)

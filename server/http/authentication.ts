@@ -30,6 +30,13 @@ export interface RequestHead {
  */
 export type Authenticate = (request: RequestHead) => Promise<Caller | null>
 
+/**
+ * How long a caller counts as authenticated while its body arrives, milliseconds; then it is authenticated
+ * again. Nearly every body arrives within this time, so that few requests look their token up twice. Within
+ * it, a transaction that acts still reads the token itself: see control/acting.ts.
+ */
+export const identifiedForMs = 1_000
+
 /** Whether the request has a credential of any kind, valid or not. */
 export function hasCredential({ headers }: RequestHead): boolean {
   return headers.authorization !== undefined || headers.cookie !== undefined

@@ -7,6 +7,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, on every route that isn't public. */
     caller: Caller | null
+    /** Elapsed time of the clock when the look-up of the caller began. */
+    identifiedAtMs: number
   }
 }
 

@@ -1,6 +1,7 @@
 // The HTTP server that all routes share: authentication, the form of refusals, sizes of bodies. The order is
 // fixed: authentication, role, content type, size, validation, work; so a caller without a right learns
-// nothing from later errors. Every refusal has the documented body, also those that arise in Fastify itself.
+// nothing from later errors. A caller whose body took long is authenticated again before the validation.
+// Every refusal has the documented body, also those that arise in Fastify itself.
 
 import Fastify, {
   type FastifyBaseLogger,
@@ -16,7 +17,7 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
-import type { Authenticate } from './authentication.ts'
+import { type Authenticate, identifiedForMs } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
@@ -120,6 +121,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(compileSerializer)
   http.decorateRequest('caller', null)
+  http.decorateRequest('identifiedAtMs', 0)
   http.removeAllContentTypeParsers()
   http.addContentTypeParser(
     ['application/json', 'application/merge-patch+json'],
@@ -130,16 +132,13 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.header('cache-control', 'no-store')
+    request.identifiedAtMs = options.clock.elapsedMs()
     await guard(request, options.isReady, clients)
     if (request.caller !== null) connections.trust(request.raw.socket, request.caller.tenantId)
     if (isGone(request.raw.socket)) return connections.drop(reply.hijack())
     if (isCounted(request)) whenResponseEnds(request, reply, underWay.begin(callerOf(request)))
   })
-  http.addHook('preHandler', async (request, reply) => {
-    // A body of another form has reserved a part of a budget; its handler releases it.
-    const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
-    if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
-  })
+  checkAfterBody(http, options, clients, connections)
   answers.watch(http)
   http.addHook('onSend', async (_request, reply) => {
     // A connection that gets a response while the service stops must not stay open and keep the process
@@ -158,6 +157,23 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     throw new AppError('method_not_allowed')
   })
   return http
+}
+
+/** What may have changed while the body arrived. */
+function checkAfterBody(
+  http: FastifyInstance,
+  { clock, isReady }: HttpOptions,
+  clients: ClientLimits,
+  connections: Connections,
+): void {
+  http.addHook('preHandler', async (request, reply) => {
+    // A body of another form has reserved a part of a budget; its handler releases it.
+    const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
+    if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
+    // A sender that holds the end of its body back must not act with a token that has ended meanwhile.
+    const identifiedMs = clock.elapsedMs() - request.identifiedAtMs
+    if (request.caller !== null && identifiedMs >= identifiedForMs) await guard(request, isReady, clients)
+  })
 }
 
 /** Delays refusals by a limit, before the error handler of the route sends them. */

@@ -23,6 +23,7 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
+import { identifiedForMs } from '../http/authentication.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import type { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { knownError } from '../http/refusal.ts'
@@ -149,10 +150,11 @@ export class GrpcIngest {
         if (signal === undefined) this.#sessions.strike(session)
         return respondOnce(stream, notImplemented(headers, signal === undefined))
       }
-      const caller = await this.#identify(stream, headers)
+      const identify = () => this.#identify(stream, headers)
+      const caller = await identify()
       sender = { tenantId: caller.tenantId, actor: caller.requester }
       requireSendingRole(caller)
-      succeed(stream, await this.#take(signal, encoding, stream, caller))
+      succeed(stream, await this.#take(signal, encoding, stream, { caller, identify }))
     } catch (error) {
       const known = refusalOf(error)
       this.#report(known instanceof EndedToken ? known.sender : sender, known, headers)
@@ -171,13 +173,17 @@ export class GrpcIngest {
     signal: Signal,
     encoding: GrpcEncoding,
     stream: ServerHttp2Stream,
-    { placement, tenantId }: Caller,
+    { caller, identify }: { readonly caller: Caller; readonly identify: () => Promise<Caller> },
   ): Promise<Buffer> {
+    const { placement, tenantId } = caller
     this.#sessions.isKnown(stream.session, tenantId)
     const place = { tenantId, placement }
     const { bodyLimitBytes: limitBytes, clock } = this.#options
+    const sinceMs = clock.elapsedMs()
     const { body, coding } = await this.#read(tenantId, encoding, stream)
     try {
+      // As over HTTP: a token that has ended while its message arrived sends nothing.
+      if (clock.elapsedMs() - sinceMs >= identifiedForMs) await identify()
       const [result] = await this.#options.intake.take(place, signal, {
         bodyBytes: claimedBytes(coding, body.bytes, limitBytes),
         job: () => {

@@ -43,6 +43,8 @@ export async function addRemoteWriteRoute(http: FastifyInstance, options: Remote
     scope.addContentTypeParser(mediaType, (request: FastifyRequest, payload: Readable) =>
       readBody(incomingBody(request, payload), limits),
     )
+    // A request that is refused between its body and its handler has nobody else to release it.
+    scope.addHook('onError', async (request) => release(request))
     scope.route({
       ...routeOf(ingestOperations.remoteWrite),
       preParsing: async (request) => void versionOf(request),

@@ -44,6 +44,8 @@ export async function addIngestRoutes(http: FastifyInstance, options: IngestRout
       readBody(incomingBody(request, payload), limits),
     )
     scope.addHook('preParsing', async (request) => void codingOf(request))
+    // A request that is refused between its body and its handler has nobody else to release it.
+    scope.addHook('onError', async (request) => release(request))
     scope.setErrorHandler<Error>((error, request, reply) => sendStatus(error, request, reply))
     for (const signal of signals) addExportRoute(scope, signal, options)
   })

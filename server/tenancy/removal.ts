@@ -7,6 +7,7 @@ import { type Selectable, sql } from 'kysely'
 import { deletionStatuses } from '../../contract/deletion/requests.ts'
 import type { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
+import { lockForAct } from '../control/acting.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
@@ -95,15 +96,17 @@ export class OrganisationRemoval {
 
   /** Records an attempt with a wrong confirmation in the audit log, and changes nothing else. */
   async recordRefusal(tenantId: string, actor: Actor): Promise<void> {
-    await transact(this.#deps.control, (trx) =>
-      appendAudit(trx, tenantId, this.#deps.clock.nowMs(), {
+    const nowMs = this.#deps.clock.nowMs()
+    await transact(this.#deps.control, async (trx) => {
+      await lockForAct(trx, { tenantId, actor }, nowMs)
+      await appendAudit(trx, tenantId, nowMs, {
         actor,
         action: 'organisation.removed',
         target: tenantId,
         outcome: 'refused',
         facts: { problems: ['body.confirm: value_error'] },
-      }),
-    )
+      })
+    })
   }
 
   /** Throws `outcome_unknown` only where the database does not even say whether the organisation exists. */
@@ -149,7 +152,7 @@ async function removeRows(
   trx: ControlTransaction,
   { actor, at, tenantId }: { readonly actor: Actor; readonly at: ClockReading; readonly tenantId: string },
 ): Promise<void> {
-  await lock(trx, { tenantId })
+  await lockForAct(trx, { tenantId, actor }, at.wallMs)
   // Checked again, because deletions and holds could be requested until this transaction began.
   const erasedBy = await requireErased(rules, trx, tenantId, at)
   const removed: Record<string, number> = {}

@@ -8,6 +8,7 @@ import {
   signInCodePrefix,
 } from '../../contract/organisation/session.ts'
 import { appendAudit } from '../audit/log.ts'
+import { lockForAct, requireLive } from '../control/acting.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
@@ -19,7 +20,7 @@ import { type Clock, instantText } from '../core/clock.ts'
 import { newId, newSecret } from '../core/ids.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
 import { hashSecret } from './tenancy.ts'
-import { callerColumns, callerIn, requireLive } from './token-caller.ts'
+import { callerColumns, callerIn } from './token-caller.ts'
 import { TokenUses } from './token-use.ts'
 
 const msPerMinute = 60_000
@@ -56,7 +57,7 @@ export class SessionStore {
     const nowMs = this.#clock.nowMs()
     const row = await this.#rows.get(hashSecret(secret))
     if (row === undefined) return null
-    const caller = callerIn(row, nowMs)
+    const caller = callerIn(row, nowMs, row.session_id)
     if (row.ends_at_ms <= nowMs || row.seen_at_ms + idleMs <= nowMs) return null
     if (nowMs - row.seen_at_ms >= msPerMinute) await this.#touch(row.session_id, nowMs)
     await this.#uses.note(row, nowMs)
@@ -145,7 +146,7 @@ export class SessionStore {
     const nowMs = this.#clock.nowMs()
     const code = `${signInCodePrefix}${newSecret()}`
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       await trx
         .deleteFrom('sign_in_codes')
         .where('tenant_id', '=', tenantId)
@@ -222,7 +223,7 @@ async function readToken(trx: ControlTransaction, caller: Caller, nowMs: number)
     .where('id', '=', requester.id)
     .executeTakeFirst()
   if (token === undefined) throw new AppError('token_unknown')
-  requireLive(token, caller, nowMs)
+  requireLive(token, { tenantId, actor: requester }, nowMs)
   return token
 }
 

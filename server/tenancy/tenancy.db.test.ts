@@ -119,7 +119,10 @@ describe('organisations', () => {
 describe('secrets', () => {
   test('a secret is in no byte of the database; its hash and its first characters are', async () => {
     const { secret, id } = await tokenOf('acme', 'viewer')
-    assert.deepEqual((await store.findCaller(secret))?.requester, tokenActor(id, 'a test'))
+    assert.deepEqual((await store.findCaller(secret))?.requester, {
+      ...tokenActor(id, 'a test'),
+      credential: { sessionId: null },
+    })
     assert.notDeepEqual(filesWith(id), [], 'the token is there')
     assert.notDeepEqual(filesWith(secret.slice(0, 'lethe_viewer_'.length + 4)), [], 'so is its prefix')
     assert.deepEqual(filesWith(secret), [])

@@ -2,9 +2,9 @@
 // a one-time code. A token that has ended has no caller.
 
 import { Role } from '../../contract/role.ts'
-import { tokenActor } from '../core/actor.ts'
+import { requireLive } from '../control/acting.ts'
+import { type Actor, tokenActor } from '../core/actor.ts'
 import { type Caller, furtherBranch } from '../core/caller.ts'
-import { EndedToken } from '../core/ended-token.ts'
 
 /** Columns of a statement over tokens and their organisations, of which {@link callerIn} reads a row. */
 export const callerColumns = [
@@ -21,18 +21,15 @@ export const callerColumns = [
   'organisations.placement as placement',
 ] as const
 
-interface Life {
-  readonly expires_at_ms: number | null
-  readonly revoked_at_ms: number | null
-}
-
 interface TokenOrigin {
   readonly token_id: string
   readonly made_with: string | null
   readonly root_id: string | null
 }
 
-interface CallerRow extends Life, TokenOrigin {
+interface CallerRow extends TokenOrigin {
+  readonly expires_at_ms: number | null
+  readonly revoked_at_ms: number | null
   readonly token_name: string
   readonly role: string
   readonly tenant_id: string
@@ -40,10 +37,14 @@ interface CallerRow extends Life, TokenOrigin {
   readonly placement: number
 }
 
-/** Throws `token_revoked` or `token_expired` where the token has ended. */
-export function callerIn(row: CallerRow, nowMs: number): Caller {
-  const requester = tokenActor(row.token_id, row.token_name)
-  requireLive(row, { tenantId: row.tenant_id, requester }, nowMs)
+/**
+ * Throws `token_revoked` or `token_expired` where the token has ended.
+ *
+ * @param sessionId the session by which the row was found; null where it was found in another way
+ */
+export function callerIn(row: CallerRow, nowMs: number, sessionId: string | null = null): Caller {
+  const requester: Actor = { ...tokenActor(row.token_id, row.token_name), credential: { sessionId } }
+  requireLive(row, { tenantId: row.tenant_id, actor: requester }, nowMs)
   return {
     tenantId: row.tenant_id,
     placement: row.placement,
@@ -58,15 +59,4 @@ function lineIn({ made_with, root_id, token_id }: TokenOrigin): Pick<Caller, 'li
   if (root_id === null) return {}
   const isNear = token_id === root_id || made_with === root_id
   return { line: { root: root_id, branch: isNear ? token_id : furtherBranch } }
-}
-
-/** Throws `token_revoked` or `token_expired` where the caller's token has ended. */
-export function requireLive(
-  { expires_at_ms, revoked_at_ms }: Life,
-  { requester, tenantId }: Pick<Caller, 'requester' | 'tenantId'>,
-  nowMs: number,
-): void {
-  const sender = { tenantId, actor: requester }
-  if (revoked_at_ms !== null) throw new EndedToken('token_revoked', sender)
-  if (expires_at_ms !== null && expires_at_ms <= nowMs) throw new EndedToken('token_expired', sender)
 }

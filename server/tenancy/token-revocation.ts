@@ -4,8 +4,8 @@
 import type { RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
+import { lockForAct } from '../control/acting.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
@@ -52,7 +52,7 @@ export async function revokeTokens(
       return { ...toToken(token, known.live), revoked_descendants: 0 }
     }
     const revoked = await transact(control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, revocation, nowMs)
       const current = await line.read(trx, noTurn)
       return current === null ? null : revokeLine(trx, revocation, current, nowMs)
     })

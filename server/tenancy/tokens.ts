@@ -4,9 +4,9 @@
 import type { AccessToken } from '../../contract/organisation/tenancy.ts'
 import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
+import { lockForAct } from '../control/acting.ts'
 import { actorValues } from '../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { lock } from '../control/dialect.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
@@ -46,7 +46,7 @@ interface Line {
  * `token_expired` or `token_line_expired` where the token it is made with has ended, or an ancestor of it.
  */
 export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
-  await lock(trx, token)
+  await lockForAct(trx, token, nowMs)
   const id = newId('tok', nowMs)
   const secretHash = hashSecret(token.secret)
   await refuseTakenSecret(trx, secretHash)

@@ -3,8 +3,9 @@
 // one another, and a batch of them is added once, however often it is sent.
 
 import { appendAudit } from '../audit/log.ts'
+import { lockForAct } from '../control/acting.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
-import { lock, outsideWritesOf } from '../control/dialect.ts'
+import { outsideWritesOf } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
@@ -100,7 +101,7 @@ export class QuotaStore {
       ...(change.bytesPerDay !== undefined && { bytes_per_day: change.bytesPerDay }),
     }
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, this.#clock.nowMs())
       await trx
         .insertInto('ingest_quotas')
         .values({ tenant_id: tenantId, rows_per_second: null, bytes_per_day: null, ...columns })

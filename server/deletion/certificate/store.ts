@@ -8,8 +8,9 @@ import { hashOf } from '../../audit/chain.ts'
 import { readUnverified } from '../../audit/jws.ts'
 import { appendAudit } from '../../audit/log.ts'
 import type { SigningKeys } from '../../audit/signing.ts'
+import { lockForAct } from '../../control/acting.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
-import { dialectOf, lock } from '../../control/dialect.ts'
+import { dialectOf } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -90,11 +91,11 @@ export class CertificateStore {
   ): Promise<IssuedCertificate> {
     const { tenant_id, request_id } = request
     return transact(this.#deps.control, async (trx) => {
-      await lock(trx, { tenantId: tenant_id })
+      const nowMs = this.#deps.clock.nowMs()
+      await lockForAct(trx, { tenantId: tenant_id, actor }, nowMs)
       const now = await readCompleted(trx, tenant_id, request_id)
       if (isCurrent(now)) return now.kept
       if (now.completion.hash !== completion.hash) throw notVerified('running')
-      const nowMs = this.#deps.clock.nowMs()
       await trx.deleteFrom('certificates').where('request_id', '=', request_id).execute()
       await trx
         .insertInto('certificates')

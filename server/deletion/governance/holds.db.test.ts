@@ -19,7 +19,7 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
-import { type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
+import { enrol, type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { attemptsMax } from '../requests/states.ts'
 
@@ -35,6 +35,7 @@ const heldRows = 20
 
 async function begun(draft: DeletionDraft, isShared = false, more: SceneOptions = {}) {
   const scene = await governedSceneOf(stores, { isShared, ...more })
+  await enrol(stores.control, scene.own.tenantId)
   await assertRows(scene, times.length)
   const { request } = await scene.request(draft)
   return { scene, id: request.request_id }

@@ -6,9 +6,9 @@ import type { Selectable } from 'kysely'
 import type { LegalHold, PlaceHold } from '../../../contract/deletion/governance.ts'
 import { nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
 import type { Control, LegalHoldsTable } from '../../control/database.ts'
-import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -50,7 +50,7 @@ export class LegalHolds {
     const range: TimeRange = { startNs: body.range_start ?? null, endNs: body.range_end ?? null }
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       // The operator must be able to place one, whatever the organisation has.
       if (actor.kind !== 'operator') await refuseTooManyHolds(trx, tenantId)
       await refuseDuringStep(trx, tenantId, { signals, range })
@@ -102,7 +102,7 @@ export class LegalHolds {
     }
     const nowMs = this.#clock.nowMs()
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const { numUpdatedRows } = await trx
         .updateTable('legal_holds')
         .set({ ...actorValues('released_by', actor), released_at_ms: nowMs })

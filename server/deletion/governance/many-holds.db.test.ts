@@ -14,6 +14,7 @@ import { weightless } from '../../telemetry/row-weights.ts'
 import { planErasure } from '../attempt/planner.ts'
 import { readBack, readBackOutsideHolds } from '../attempt/verifier.ts'
 import { monday } from '../deletion-fixture.ts'
+import { enrol } from '../governed-fixture.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 import { activeHoldsMax } from './active-holds.ts'
 import { LegalHolds } from './holds.ts'
@@ -98,6 +99,7 @@ test('the number of holds in force of an organisation is limited, except for the
     error instanceof AppError && error.code === 'too_many_holds' && error.status === 409
   await assert.rejects(placeOne('many'), isTooMany)
   await placeOne('other')
+  await enrol(stores.control, 'many')
   await holds.place('many', { case_ref: 'c' }, operatorActor('legal'))
   await holds.release('many', last, tokenNamed('owner'))
   await assert.rejects(placeOne('many'), isTooMany, 'those of the operator count too')

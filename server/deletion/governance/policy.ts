@@ -9,8 +9,8 @@ import {
   oldApprovalRules,
 } from '../../../contract/deletion/governance.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
-import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -101,7 +101,7 @@ export class DeletionPolicies {
     const at = readingOf(this.#clock)
     const nowMs = at.wallMs
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const before = await readPolicy(trx, tenantId, at)
       const isLooser = approvalRules.indexOf(approval) < approvalRules.indexOf(before.approval)
       const after: StoredPolicy = isLooser

@@ -3,6 +3,7 @@
 // its organisation, so two requests at once can't both pass.
 
 import { sql } from 'kysely'
+import { lockForAct } from '../../control/acting.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import type { Actor } from '../../core/actor.ts'
@@ -28,8 +29,9 @@ export async function findExisting(
   tenantId: string,
   { idempotencyKey, requester }: RequestedBy,
   selectionHash: string,
+  nowMs: number,
 ): Promise<RequestRow | null> {
-  await lock(trx, { tenantId })
+  await lockForAct(trx, { tenantId, actor: requester }, nowMs)
   const own = trx.selectFrom('deletion_requests').selectAll().where('tenant_id', '=', tenantId)
   if (idempotencyKey !== null) {
     const same = await own.where('idempotency_key', '=', idempotencyKey).executeTakeFirst()

@@ -9,7 +9,8 @@
 
 import type { Updateable } from 'kysely'
 import { hashOf } from '../../audit/chain.ts'
-import { appendAudit } from '../../audit/log.ts'
+import { type AuditEvent, appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
@@ -122,7 +123,7 @@ export class RequestStore {
     const asker = { tenantId, requester: by.requester }
     const causeIn = await this.#secondPersonTest(asker, draft, at)
     return this.#change(async (trx, announce) => {
-      const existing = await findExisting(trx, tenantId, by, selectionHash)
+      const existing = await findExisting(trx, tenantId, by, selectionHash, nowMs)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
       await refuseTooManyDeletions(trx, tenantId)
@@ -166,8 +167,9 @@ export class RequestStore {
    * another request.
    */
   async isRepeat(tenantId: string, draft: DeletionDraft, by: RequestedBy): Promise<boolean> {
-    const hash = hashOf(draftText(draft))
-    return (await transact(this.#control, (trx) => findExisting(trx, tenantId, by, hash))) !== null
+    const find = (trx: ControlTransaction) =>
+      findExisting(trx, tenantId, by, hashOf(draftText(draft)), this.#clock.nowMs())
+    return (await transact(this.#control, find)) !== null
   }
 
   /**
@@ -210,15 +212,9 @@ export class RequestStore {
    * else.
    */
   async recordRefusal(tenantId: string, actor: Actor, locations: readonly string[]): Promise<void> {
-    await transact(this.#control, (trx) =>
-      appendAudit(trx, tenantId, this.#clock.nowMs(), {
-        actor,
-        action: 'deletion.requested',
-        target: null,
-        outcome: 'refused',
-        facts: { problems: locations },
-      }),
-    )
+    const facts = { problems: locations }
+    const event = { actor, action: 'deletion.requested', target: null, facts }
+    await this.#note(tenantId, { ...event, outcome: 'refused' })
   }
 
   /**
@@ -243,8 +239,9 @@ export class RequestStore {
   ): Promise<StoredDeletion | null> {
     const to = transitions[seen.status][event]
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
-    await lock(trx, seen)
-    const finishedAtMs = isFinal(to) ? this.#clock.nowMs() : null
+    const nowMs = this.#clock.nowMs()
+    await lockForAct(trx, { tenantId: seen.tenantId, actor: by.actor }, nowMs)
+    const finishedAtMs = isFinal(to) ? nowMs : null
     const columns = { ...changedColumns(changes), status: to, finished_at_ms: finishedAtMs }
     const request = await updateSeen(trx, seen, columns)
     if (request === null) return null
@@ -326,15 +323,17 @@ export class RequestStore {
     actor: Actor,
     remaining: Readonly<Record<string, number>>,
   ): Promise<void> {
-    await transact(this.#control, (trx) =>
-      appendAudit(trx, request.tenantId, this.#clock.nowMs(), {
-        actor,
-        action: 'deletion.read_back',
-        target: request.requestId,
-        outcome: 'accepted',
-        facts: { remaining },
-      }),
-    )
+    const event = { actor, action: 'deletion.read_back', target: request.requestId, facts: { remaining } }
+    await this.#note(request.tenantId, { ...event, outcome: 'accepted' })
+  }
+
+  /** Records an act that changes nothing else. */
+  async #note(tenantId: string, event: AuditEvent): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    await transact(this.#control, async (trx) => {
+      await lockForAct(trx, { tenantId, actor: event.actor }, nowMs)
+      await appendAudit(trx, tenantId, nowMs, event)
+    })
   }
 
   /**

@@ -270,7 +270,7 @@ describe('a change that waits', () => {
     await own.set({ logs_days: 7 })
     const id = await own.waiting()
     assert.equal('pending' in (await other.get()), false)
-    await assert.rejects(other.approve(id, own.ben), { code: 'not_found' })
+    await assert.rejects(other.approve(id, other.ben), { code: 'not_found' })
     await assert.rejects(other.reject(id), { code: 'not_found' })
     await own.approve(id)
   })

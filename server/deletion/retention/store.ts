@@ -4,6 +4,7 @@
 
 import type { PatchRetention, Retention } from '../../../contract/deletion/governance.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
@@ -55,7 +56,7 @@ export class RetentionStore {
     const at = readingOf(this.#clock)
     const nowMs = at.wallMs
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const rule = await readRule(trx, tenantId)
       const asked = askedOf(changes)
       const isGuarded = (await approvalRuleOf(trx, tenantId, at)) !== 'none'
@@ -86,7 +87,7 @@ export class RetentionStore {
    * where the approver may be the requester.
    */
   async approve(tenantId: string, changeId: string, approver: Actor): Promise<Retention> {
-    return this.#decide(tenantId, changeId, async (trx, rows, nowMs) => {
+    return this.#decide({ tenantId, actor: approver }, changeId, async (trx, rows, nowMs) => {
       const requesters = rows.map((row) => readActor('requested_by', row))
       const isRelated = await this.#findRelated(trx, tenantId, approver, requesters)
       if (requesters.some(isRelated)) {
@@ -101,19 +102,19 @@ export class RetentionStore {
 
   /** Rejects a waiting change; its requester may do so too. Throws `not_found` as {@link approve} does. */
   async reject(tenantId: string, changeId: string, actor: Actor, reason: string): Promise<Retention> {
-    return this.#decide(tenantId, changeId, (trx, rows, nowMs) =>
+    return this.#decide({ tenantId, actor }, changeId, (trx, rows, nowMs) =>
       drop(trx, { actor, tenantId, nowMs }, rows, 'retention.rejected', { reason }),
     )
   }
 
   async #decide(
-    tenantId: string,
+    { actor, tenantId }: { readonly tenantId: string; readonly actor: Actor },
     changeId: string,
     act: (trx: ControlTransaction, rows: readonly ChangeRow[], nowMs: number) => Promise<void>,
   ): Promise<Retention> {
     const nowMs = this.#clock.nowMs()
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const rows = (await readChanges(trx, tenantId)).filter(
         (row) => row.change_id === changeId && isWaiting(row, nowMs),
       )

@@ -12,6 +12,7 @@ import {
 } from '../../../contract/detection/feedback.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
 import type {
   AnomaliesTable,
@@ -19,7 +20,6 @@ import type {
   ControlTransaction,
   DetectorMutesTable,
 } from '../../control/database.ts'
-import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
@@ -139,7 +139,7 @@ export class FeedbackStore {
   async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       await this.#keepVerdict(trx, tenantId, anomalyId, actor)
       const anomaly = await trx
         .updateTable('anomalies')
@@ -193,7 +193,7 @@ export class FeedbackStore {
     const untilNs = asked.range_end ?? null
     if (untilNs !== null && untilNs <= fromNs) throw new InvalidInput([endsTooEarly(null)])
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       await forgetOld(trx, tenantId, this.#clock.nowNs())
       await refuseTooMany(trx, tenantId)
       if (asked.detector_id !== undefined) await assertDetector(trx, tenantId, asked.detector_id)
@@ -218,7 +218,7 @@ export class FeedbackStore {
   /** Throws `not_found`. */
   async deleteMute(tenantId: string, id: string, actor: Actor): Promise<void> {
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, this.#clock.nowMs())
       await forgetOld(trx, tenantId, this.#clock.nowNs())
       const row = await trx
         .deleteFrom('detector_mutes')

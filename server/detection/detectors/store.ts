@@ -9,8 +9,8 @@
 
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { appendAudit } from '../../audit/log.ts'
+import { lockForAct } from '../../control/acting.ts'
 import type { Control } from '../../control/database.ts'
-import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -106,7 +106,7 @@ export class DetectionStore {
   ): Promise<StoredDetector> {
     const nowMs = this.#clock.nowMs()
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       await refuseTooManyDetectors(trx, tenantId)
       const id = await insertDetector(trx, { tenantId, definition, isSystem: false, nowMs })
       await appendAudit(trx, tenantId, nowMs, {
@@ -143,7 +143,7 @@ export class DetectionStore {
     const { id, tenantId } = before
     const nowMs = this.#clock.nowMs()
     return transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const isRenamedOnly = changed.every((field) => field === 'name')
       const { numUpdatedRows } = await trx
         .updateTable('detectors')
@@ -182,7 +182,7 @@ export class DetectionStore {
     // A release removes them too, and may have been interrupted; without their anomalies they have no reader.
     await forgetReleasedVersions(this.#control, tenantId, this.#readHolds, id)
     await transact(this.#control, async (trx) => {
-      await lock(trx, { tenantId })
+      await lockForAct(trx, { tenantId, actor }, nowMs)
       const detector = found(await findDetectorRow(trx, tenantId, id))
       if (!ifMatchAllows(ifMatch, detector.revision)) throw new AppError('precondition_failed')
       if (detector.isSystem) {
