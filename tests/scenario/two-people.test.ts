@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DeletionPolicy, Retention } from '../../contract/deletion/governance.ts'
 import { DeletionPreview, DeletionRequest } from '../../contract/deletion/requests.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { CreatedAccessToken, Me } from '../../contract/organisation/tenancy.ts'
 import { LogRecord } from '../../contract/telemetry/queries.ts'
 import { pageOf } from '../../contract/values/fields.ts'
@@ -146,6 +147,18 @@ test('a looser rule has no effect on the day of its request, also for the remova
   assertRefused(removal, 409, 'not_removable')
   await setRule('every_deletion')
   assert.deepEqual(await days(), dayOf.slice(1))
+})
+
+test('nobody ends the day of a looser rule by revoking who could object to it', async () => {
+  const created = await service.send('POST', '/tokens', { json: { name: 'colleague', role: 'admin' } })
+  const { id } = CreatedAccessToken.parse(JSON.parse(created.text))
+  assert.equal((await setRule('none')).pending?.approval, 'none')
+  assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
+  const { approval, pending } = await service.read(policy, DeletionPolicy)
+  assert.deepEqual({ approval, pending }, { approval: 'every_deletion', pending: null })
+  const { items } = await service.read('/audit-log?limit=1', pageOf(AuditEntry))
+  const { action, facts } = items[0] ?? assert.fail('The audit log is empty.')
+  assert.deepEqual([action, facts.cause, facts.token_id], ['deletion_policy.changed', 'token_revoked', id])
 })
 
 test('a second person approves it, and then it erases like any retention', async () => {
