@@ -103,6 +103,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     control,
     clock,
     visibility,
+    findRelated,
     secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(secondPerson, ...asked),
   })

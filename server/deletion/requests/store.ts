@@ -18,6 +18,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
 import {
+  type FindRelated,
   findExisting,
   nextSeq,
   type RequestedBy,
@@ -57,6 +58,7 @@ interface RequestStoreDeps {
   readonly control: Control
   readonly clock: Clock
   readonly visibility: Visibility
+  readonly findRelated: FindRelated
   /**
    * Looks at what a new request would leave, and returns what tells why it needs a second person; null where
    * it needs none. That reads in the transaction that writes the request, so that two requests at once can't
@@ -86,13 +88,16 @@ export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #visibility: Visibility
+  readonly #findRelated: FindRelated
   readonly #secondPersonTest: RequestStoreDeps['secondPersonTest']
   readonly #secondPersonRetest: RequestStoreDeps['secondPersonRetest']
 
-  constructor({ clock, control, secondPersonRetest, secondPersonTest, visibility }: RequestStoreDeps) {
+  constructor(deps: RequestStoreDeps) {
+    const { clock, control, findRelated, secondPersonRetest, secondPersonTest, visibility } = deps
     this.#control = control
     this.#clock = clock
     this.#visibility = visibility
+    this.#findRelated = findRelated
     this.#secondPersonTest = secondPersonTest
     this.#secondPersonRetest = secondPersonRetest
   }
@@ -100,7 +105,7 @@ export class RequestStore {
   /**
    * Creates a request with its first ledger entry and its audit entry in one transaction, or returns the
    * existing one. Throws `deletion_conflict` while a full erasure of the same signals is running,
-   * `too_many_requests` above the limit of open requests, and InvalidInput where the Idempotency-Key belongs
+   * `too_many_requests` above the limits of open requests, and InvalidInput where the Idempotency-Key belongs
    * to another request.
    */
   async create(
@@ -125,7 +130,7 @@ export class RequestStore {
       const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
-      await refuseTooManyDeletions(trx, tenantId)
+      await refuseTooManyDeletions(trx, this.#findRelated, asker)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseDuringFullErasure(trx, tenantId, draft)
       const approvalCause = await causeIn(trx)
