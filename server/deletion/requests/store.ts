@@ -13,7 +13,7 @@ import { appendAudit } from '../../audit/log.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
-import type { Actor } from '../../core/actor.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
@@ -203,6 +203,7 @@ export class RequestStore {
         taken_up_after_restore: true,
         done_before: isDone,
         requested_at: instantText(erasure.createdAtMs),
+        approved_by: erasure.approval === null ? null : actorText(erasure.approval.by),
       }
       await recordMove(trx, this.#clock.nowMs(), null, request, { actor, action: 'deletion.taken_up', facts })
       await announce(request)
@@ -294,7 +295,7 @@ export class RequestStore {
       retry_at_ms: null,
       blocked_reason: null,
     }
-    const isSettled = hasBegun(seen) || seen.isApproved || seen.requestedBy.kind === 'system'
+    const isSettled = hasBegun(seen) || seen.approval !== null || seen.requestedBy.kind === 'system'
     if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
     const causeIn = await this.#secondPersonRetest(seen, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {
