@@ -37,6 +37,7 @@ import { LoopTurns } from './core/turns/loop-turns.ts'
 import type { Failpoint } from './deletion/attempt/eraser.ts'
 import { addCertificateRoute } from './deletion/certificate/routes.ts'
 import { readActiveHolds } from './deletion/governance/active-holds.ts'
+import { dropLooserRule } from './deletion/governance/policy.ts'
 import { readKept } from './deletion/retention/kept.ts'
 import { DetectionStore } from './detection/detectors/store.ts'
 import { addFeedbackRoutes } from './detection/feedback-routes.ts'
@@ -369,7 +370,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
       })
   const readerOf = readerAs('asked')
   front.addPublicRoutes(metrics, { ...needs, isClockInDoubt })
-  addTenancyRoutes(http, needs.tenancy, clock)
+  addTenancyRoutes(http, needs.tenancy, clock, dropLooserRule)
   addSessionRoutes(http, needs.sessions)
   addRemovalRoute(http, wireRemoval(needs))
   addAuditRoutes(http, { control, clock, keys: needs.keys })

@@ -49,7 +49,7 @@ export const DeletionPolicy = z
       .object({ approval: ApprovalRule, effective_at: Instant })
       .nullable()
       .describe(
-        'A looser rule that was requested; it takes effect a day later, so that nobody can loosen the rule and erase at once.',
+        'A looser rule that was requested; it takes effect a day later, so that nobody can loosen the rule and erase at once. It is dropped where the token of an owner or admin is revoked before.',
       ),
     second_person: z
       .object({

@@ -103,6 +103,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     control,
     clock,
     visibility,
+    findRelated,
     secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(secondPerson, ...asked),
   })
@@ -263,8 +264,15 @@ function entryOf(request: StoredDeletion, placement: number, foundingHash: strin
     created_at_ms: request.createdAtMs,
     refuse_late: request.refuseLate,
     reason: request.reason,
+    ...approvalFields(request),
     ...(foundingHash !== null && { founding_hash: foundingHash }),
   }
+}
+
+function approvalFields({ approval }: StoredDeletion): Partial<JournalEntry> {
+  if (approval === null) return {}
+  const { atMs, by } = approval
+  return { approved_by: actorText(by), ...(atMs !== null && { approved_at_ms: atMs }) }
 }
 
 function erasureOf(entry: JournalEntry): RecordedErasure {
@@ -278,6 +286,10 @@ function erasureOf(entry: JournalEntry): RecordedErasure {
     createdAtMs: entry.created_at_ms,
     refuseLate: entry.refuse_late,
     reason: entry.reason,
+    approval:
+      entry.approved_by === undefined
+        ? null
+        : { by: readActorText(entry.approved_by), atMs: entry.approved_at_ms ?? null },
     foundingHash: entry.founding_hash ?? null,
   }
 }

@@ -112,6 +112,23 @@ test('a line of an earlier version, without the founding hash, stays unchanged a
   await assert.rejects(younger.append(entryOf('del_1', { founding_hash: 'b'.repeat(64) })), JournalError)
 })
 
+test('who approved it is in the line and sealed, and a line without it is of the same erasure', async () => {
+  const approved = entryOf('del_1', { approved_by: 'token:ben (tok_2)', approved_at_ms: 5 })
+  const journal = newJournal()
+  await journal.append(approved)
+  await journal.append(entryOf('del_1'))
+  assert.deepEqual(await journal.read(), [approved])
+  await assert.rejects(journal.append({ ...approved, approved_by: 'token:carl (tok_3)' }), JournalError)
+  writeLines(
+    journal,
+    linesOf(journal).map((line) => line.replace('tok_2', 'tok_3')),
+  )
+  await assertRefused(journal, 1)
+  const older = await filled()
+  await older.append(approved)
+  assert.deepEqual(await older.read(), three)
+})
+
 test('the same request with another selection is refused', async () => {
   const journal = await filled()
   await assert.rejects(journal.append(entryOf('del_2', { range_end_ns: '5' })), JournalError)

@@ -33,6 +33,9 @@ const JournalEntry = z.strictObject({
   created_at_ms: z.int(),
   refuse_late: z.boolean(),
   reason: z.string().nullable(),
+  /** Who approved it as the second person, and when. Absent where nobody did, and in older lines. */
+  approved_by: z.string().optional(),
+  approved_at_ms: z.int().optional(),
   /**
    * Hash of the organisation's first audit entry: distinguishes it from another with the same name. Older
    * lines have none.
@@ -260,12 +263,22 @@ function textOf(entry: JournalEntry): string {
   return text
 }
 
-/** A field that one of the two lacks, because it is older, is not compared. */
+/** Optional fields: a line of an earlier version has none of them. */
+const laterFields: readonly string[] = [
+  'founding_hash',
+  'approved_by',
+  'approved_at_ms',
+] satisfies (keyof JournalEntry)[]
+
+/** A later field that one of the two lacks, because it is older, is not compared. */
 function isSameErasure(a: JournalEntry, b: JournalEntry): boolean {
-  const { founding_hash: foundingA, ...erasureA } = a
-  const { founding_hash: foundingB, ...erasureB } = b
-  const isSameFounding = foundingA === undefined || foundingB === undefined || foundingA === foundingB
-  return isSameFounding && canonicalize(erasureA) === canonicalize(erasureB)
+  return canonicalize(comparedWith(b, a)) === canonicalize(comparedWith(a, b))
+}
+
+/** Returns the entry without the later fields that the other one lacks. */
+function comparedWith(other: JournalEntry, entry: JournalEntry): Partial<JournalEntry> {
+  const isCompared = (field: string) => field in other || !laterFields.includes(field)
+  return Object.fromEntries(Object.entries(entry).filter(([field]) => isCompared(field)))
 }
 
 function isSame(mac: string, expected: string): boolean {

@@ -6,6 +6,7 @@ import { Role as RoleSchema } from '../../contract/role.ts'
 import { DisplayName } from '../../contract/values/fields.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { instantText, systemClock } from '../core/clock.ts'
+import { dropLooserRule } from '../deletion/governance/policy.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { newTokenSecret } from '../tenancy/tenancy.ts'
 import { openAndWork, operator, requireOrganisation, withControl } from './open-control.ts'
@@ -107,6 +108,7 @@ export async function revokeToken(
       actor: operator,
       actorRole: 'owner',
       withDescendants: options.withDescendants === true,
+      onAdministratorRevoked: dropLooserRule,
     })
     if (options.json) return printJson(token)
     print(`${token.id} revoked ${token.revoked_at}`)

@@ -43,14 +43,22 @@ export function actorTextIn<Role extends string>(
   return actorText(readActor(role, row))
 }
 
-/** The same for an actor that may act later; null until then. */
+/** Returns a row's actor that may act later; null until then. Throws where the kind is unknown. */
+export function readLaterActor<Role extends string>(
+  role: Role,
+  row: Readonly<Record<ActorColumn<Role>, string | null>>,
+): Actor | null {
+  const kind = row[`${role}_kind` as const]
+  return kind === null ? null : actorOf(kind, row[`${role}_id` as const], row[`${role}_name` as const])
+}
+
+/** Returns the text of {@link readLaterActor}. */
 export function laterActorTextIn<Role extends string>(
   role: Role,
   row: Readonly<Record<ActorColumn<Role>, string | null>>,
 ): string | null {
-  const kind = row[`${role}_kind` as const]
-  if (kind === null) return null
-  return actorText(actorOf(kind, row[`${role}_id` as const], row[`${role}_name` as const]))
+  const actor = readLaterActor(role, row)
+  return actor === null ? null : actorText(actor)
 }
 
 function actorOf(stored: string, id: string | null, name: string | null): Actor {

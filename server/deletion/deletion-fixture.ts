@@ -204,7 +204,7 @@ export function storeShowing(
     readRemaining: async () => nothingErased,
   }
   return new RequestStore({
-    ...{ control, clock, visibility, secondPersonTest },
+    ...{ control, clock, visibility, findRelated, secondPersonTest },
     secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
   })
 }

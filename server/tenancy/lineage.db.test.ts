@@ -126,6 +126,7 @@ test('a revoked token keeps its line: neither its child nor its sibling becomes 
     actor: operator,
     actorRole: 'owner',
     withDescendants: false,
+    onAdministratorRevoked: async () => {},
   })
   await assertRelated(child, ada, true)
   await assertRelated(await make(child), sibling, true)

@@ -12,10 +12,16 @@ import { serve } from '../http/serve.ts'
 import type { OrganisationRemoval } from './removal.ts'
 import type { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
+import type { OnAdministratorRevoked } from './token-revocation.ts'
 
 const msPerDay = 86_400_000
 
-export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clock: Clock): void {
+export function addTenancyRoutes(
+  http: FastifyInstance,
+  store: TenancyStore,
+  clock: Clock,
+  onAdministratorRevoked: OnAdministratorRevoked,
+): void {
   serve(http, tenancyOperations.me, {
     handle: async ({ caller }) => ({
       body: {
@@ -77,10 +83,14 @@ export function addTenancyRoutes(http: FastifyInstance, store: TenancyStore, clo
       return { body: { ...created, token } }
     },
   })
-  addRevokeRoute(http, store)
+  addRevokeRoute(http, store, onAdministratorRevoked)
 }
 
-function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
+function addRevokeRoute(
+  http: FastifyInstance,
+  store: TenancyStore,
+  onAdministratorRevoked: OnAdministratorRevoked,
+): void {
   serve(http, tenancyOperations.revokeToken, {
     usesReserve: true,
     handle: async ({ caller, params, query }) => {
@@ -90,6 +100,7 @@ function addRevokeRoute(http: FastifyInstance, store: TenancyStore): void {
         actor: caller.requester,
         actorRole: caller.role,
         withDescendants: query.descendants === 'true',
+        onAdministratorRevoked,
       }
       return { body: await store.revokeToken(revocation, () => http.turns.turnOf(caller.tenantId)) }
     },

@@ -39,7 +39,7 @@ before(async () => {
     }).clients,
     isReady: () => true,
   })
-  addTenancyRoutes(http, store, clock)
+  addTenancyRoutes(http, store, clock, async () => {})
   http.route({ ...routeOf(ingestOperations.logs), handler: async () => ({}) })
   await http.ready()
 })
@@ -80,8 +80,9 @@ async function statementsOf(work: () => Promise<unknown>): Promise<number> {
   return figuresOf(control).statements - before
 }
 
+const nothingElse = { onAdministratorRevoked: async () => {} }
 const revoke = (id: string, withDescendants = false, by = store) =>
-  by.revokeToken({ tenantId, id, actor, actorRole: 'owner', withDescendants })
+  by.revokeToken({ tenantId, id, actor, actorRole: 'owner', withDescendants, ...nothingElse })
 
 describe('a request that sends telemetry', () => {
   test('asks the database once for many', async () => {

@@ -47,7 +47,7 @@ const http = createHttp({
   }),
   isReady: () => true,
 })
-addTenancyRoutes(http, store, clock)
+addTenancyRoutes(http, store, clock, async () => {})
 addSessionRoutes(http, sessions)
 serve(
   http,
@@ -165,6 +165,7 @@ describe('a session', () => {
       actor: operatorActor('command-line'),
       actorRole: 'owner',
       withDescendants: true,
+      onAdministratorRevoked: async () => {},
     })
     for (const cookie of cookies) assert.equal((await meWith(cookie)).body.code, 'session_ended')
     const short = await tokenOf('owner', 1)
@@ -384,7 +385,14 @@ describe('a one-time code', () => {
     assert.equal((await ask('POST', '/session', { ...ownPage, ...bearer(old) })).status, 401)
     const code = await codeFor(secret)
     const actor = operatorActor('command-line')
-    await store.revokeToken({ tenantId, id, actor, actorRole: 'owner', withDescendants: false })
+    await store.revokeToken({
+      tenantId,
+      id,
+      actor,
+      actorRole: 'owner',
+      withDescendants: false,
+      onAdministratorRevoked: async () => {},
+    })
     assert.equal((await ask('POST', '/session', { ...ownPage, ...bearer(code) })).status, 401)
   })
 })

@@ -112,6 +112,7 @@ const revocationOf = (id: string, withDescendants: boolean) => ({
   actor: operatorActor('test'),
   actorRole: 'owner' as const,
   withDescendants,
+  onAdministratorRevoked: async () => {},
 })
 
 test('lists of deep and wide lines have exactly the descendants, and count those that work', async () => {

@@ -10,6 +10,7 @@ import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
 import { Pace } from '../core/turns/pace.ts'
+import type { ClockReading } from '../worker/clock-watch.ts'
 import { endSessions } from './sessions.ts'
 import { readActiveTokens, TokenDescent, TokenLines, type TokenTurn } from './token-lines.ts'
 import { isOver, readFewDescendants, selectDescendants, type TokenRow, toToken } from './token-list.ts'
@@ -25,7 +26,15 @@ export interface Revocation {
   readonly actorRole: Role
   /** Whether all its descendants end as well. */
   readonly withDescendants: boolean
+  readonly onAdministratorRevoked: OnAdministratorRevoked
 }
+
+/** Runs in the transaction that revokes the token of an owner or admin; `id` is the token at its head. */
+export type OnAdministratorRevoked = (
+  trx: ControlTransaction,
+  revoked: Pick<Revocation, 'tenantId' | 'id' | 'actor'>,
+  at: ClockReading,
+) => Promise<void>
 
 /**
  * Ends a token and, with descendants, also expired ones: a clock that goes back would make them valid again.
@@ -33,19 +42,19 @@ export interface Revocation {
  * and `role_not_permitted` where an owner token would end and the actor is not an owner; then nothing is
  * revoked. Others take turns between two pieces of what it reads.
  *
- * @param nowMs no later than the call: what is made while this runs counts as active
+ * @param at no later than the call: what is made while this runs counts as active
  */
 export async function revokeTokens(
   control: Control,
   revocation: Revocation,
-  nowMs: number,
+  at: ClockReading,
   turn: TokenTurn,
 ): Promise<RevokedAccessToken> {
   const { id, tenantId } = revocation
   const token = await findToken(control, tenantId, id)
   if (token === undefined) throw new AppError('not_found')
   requireRole(revocation, [token])
-  for (const line of [new NearLine(revocation, nowMs), new FarLine(revocation, nowMs)]) {
+  for (const line of [new NearLine(revocation, at.wallMs), new FarLine(revocation, at.wallMs)]) {
     const known = await line.read(control, turn)
     if (known === null) continue
     if (token.revoked_at_ms !== null && known.ending.length === 0) {
@@ -54,7 +63,7 @@ export async function revokeTokens(
     const revoked = await transact(control, async (trx) => {
       await lockForAct(trx, revocation, nowMs)
       const current = await line.read(trx, noTurn)
-      return current === null ? null : revokeLine(trx, revocation, current, nowMs)
+      return current === null ? null : revokeLine(trx, revocation, current, at)
     })
     if (revoked !== null) return revoked
   }
@@ -134,9 +143,10 @@ async function revokeLine(
   trx: ControlTransaction,
   revocation: Revocation,
   { ending, live }: DescendantsNow,
-  nowMs: number,
+  at: ClockReading,
 ): Promise<RevokedAccessToken> {
   const { actor, id, tenantId, withDescendants } = revocation
+  const nowMs = at.wallMs
   const token = await findToken(trx, tenantId, id)
   if (token === undefined) throw new AppError('not_found')
   requireRole(revocation, [token, ...ending])
@@ -153,6 +163,10 @@ async function revokeLine(
       outcome: 'accepted',
       facts: { descendants_revoked: ids.slice(at, at + idsPerEntry), descendants_left: left },
     })
+  }
+  const isAdministrator = ({ role }: Pick<TokenRow, 'role'>) => role === 'owner' || role === 'admin'
+  if ((isNew && isAdministrator(token)) || ending.some(isAdministrator)) {
+    await revocation.onAdministratorRevoked(trx, revocation, at)
   }
   const revoked = { ...token, revoked_at_ms: token.revoked_at_ms ?? nowMs }
   return { ...toToken(revoked, left), revoked_descendants: ids.length }

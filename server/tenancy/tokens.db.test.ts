@@ -29,7 +29,7 @@ const http = createHttp({
   authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
-addTenancyRoutes(http, store, clock)
+addTenancyRoutes(http, store, clock, async () => {})
 await http.ready()
 after(async () => {
   await http.close()

@@ -22,7 +22,7 @@ import { DeletionPolicies } from '../../server/deletion/governance/policy.ts'
 import type { DeletionDraft } from '../../server/deletion/requests/draft.ts'
 import { RequestQueries } from '../../server/deletion/requests/queries.ts'
 import { noProgress, type RequestRow, type StoredDeletion } from '../../server/deletion/requests/request.ts'
-import { openRequestsMax } from '../../server/deletion/requests/states.ts'
+import { openOfPersonMax } from '../../server/deletion/requests/states.ts'
 import { Visibility } from '../../server/deletion/requests/visibility.ts'
 import { RetentionStore } from '../../server/deletion/retention/store.ts'
 import { ProcessFences } from '../../server/telemetry/fences.ts'
@@ -110,13 +110,13 @@ testRace(
 )
 
 testRace('an organisation has no more open requests than it may have', async (scene) => {
-  for (let i = 1; i < openRequestsMax; i++) await requested(scene, rangeOf(i, 1))
+  for (let i = 1; i < openOfPersonMax; i++) await requested(scene, rangeOf(i, 1))
   return {
     first: asking(scene, rangeOf(100, 1)),
     second: asking(scene, rangeOf(200, 1)),
     check: async (results) => {
       assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['too_many_requests'] })
-      assert.equal((await requestsOf(scene)).length, openRequestsMax)
+      assert.equal((await requestsOf(scene)).length, openOfPersonMax)
     },
   }
 })

@@ -109,9 +109,12 @@ testRace('an organisation has no more tokens than it may have', async (scene) =>
 
 testRace('no token is made with one that is being revoked', async (scene) => {
   const { id } = await making(scene)(scene.control)
-  const revocation = { tenantId: scene.tenantId, id, actor: operator, actorRole: 'owner' } as const
+  const revocation = {
+    ...{ tenantId: scene.tenantId, id, actor: operator, actorRole: 'owner' as const },
+    ...{ withDescendants: true, onAdministratorRevoked: async () => {} },
+  } as const
   return {
-    first: (control) => tenancyOf(control, scene).revokeToken({ ...revocation, withDescendants: true }),
+    first: (control) => tenancyOf(control, scene).revokeToken(revocation),
     second: making(scene, { actor: tokenActor(id, 'x') }),
     check: (results) => assert.deepEqual(summaryOf(results), { fulfilled: 1, refused: ['token_revoked'] }),
   }

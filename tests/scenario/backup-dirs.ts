@@ -327,6 +327,8 @@ interface Deletion {
   readonly request_id: string
   readonly status: string
   readonly backups_clear_by: string | null
+  readonly requested_by: string
+  readonly approved_by: string | null
   readonly detail: Record<string, unknown>
 }
 

@@ -36,6 +36,7 @@ import {
   lethe,
   madeOnce,
   newBackupDirs,
+  type Process,
   readDeletion,
   requestErasure,
   restoreHere,
@@ -111,6 +112,37 @@ describe('telemetry erased after a backup', () => {
     assert.match(events[0] ?? '', /^system:restore-guard /)
     assert.equal(events.at(-1), 'system:deletion completed')
     await service.terminate()
+  })
+
+  test('is erased again as the act of two people, also where the control plane knows neither', async () => {
+    const dirs = newBackupDirs()
+    const service = await populated(dirs)
+    const secret = newTokenSecret('admin')
+    const actor = operatorActor('test')
+    const second = { tenantId: acme.tenantId, name: 'second', role: 'admin', secret } as const
+    await service.app.tenancy.createToken({ ...second, expiresAtMs: null, actor })
+    const rule = JSON.stringify({ approval: 'every_deletion' })
+    await ask(service, acme.secret, '/usage/storage/deletion-policy', { method: 'PUT', body: rule })
+    const backupId = await takeBackupHere(dirs)
+    const requestId = await requestErasure(service, erasedHours)
+    const path = `/usage/storage/deletions/${requestId}`
+    assert.equal((await ask(service, secret, `${path}/approve`, { method: 'POST' })).status, 200)
+    await completed(service, requestId)
+    const namesIn = async (known: Process) => {
+      const { approved_by, requested_by } = await readDeletion(known, requestId)
+      const { certificate } = (await (await ask(known, secret, `${path}/certificate`)).json()) as {
+        certificate: { request: Record<string, unknown>; times: Record<string, unknown> }
+      }
+      const { request, times } = certificate
+      return [requested_by, approved_by, request.requested_by, request.approved_by, times.approved_at]
+    }
+    const names = await namesIn(service)
+    assert.match(String(names[3]), /^token:second /)
+    await service.terminate()
+    await restoreHere(dirs, backupId, true)
+    const again = await assertGuarded(dirs, { dirs, backupId, requestId })
+    assert.deepEqual(await namesIn(again), names)
+    await again.terminate()
   })
 
   test('is erased again in a new data folder that has nothing but the backups', async () => {

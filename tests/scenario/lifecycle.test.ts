@@ -14,7 +14,7 @@ import {
 import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { CreatedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { pageOf } from '../../contract/values/fields.ts'
-import { openRequestsMax } from '../../server/deletion/requests/states.ts'
+import { openOfPersonMax } from '../../server/deletion/requests/states.ts'
 import { waitFor } from '../wait-for.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
 import {
@@ -119,7 +119,7 @@ describe('a deletion with a delay', () => {
 
   test('counts towards the limit of open requests until it is cancelled', async () => {
     const ids: string[] = []
-    for (let at = 0; at < openRequestsMax; at++) {
+    for (let at = 0; at < openOfPersonMax; at++) {
       ids.push(requestIn(await erase(100 + at, { delay_minutes: 43_200 }), 202).request_id)
     }
     const refused = await erase(99)

@@ -6,10 +6,15 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DeletionPolicy, Retention } from '../../contract/deletion/governance.ts'
 import { DeletionPreview, DeletionRequest } from '../../contract/deletion/requests.ts'
+import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { CreatedAccessToken, Me } from '../../contract/organisation/tenancy.ts'
 import { LogRecord } from '../../contract/telemetry/queries.ts'
 import { pageOf } from '../../contract/values/fields.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
+import { operatorActor } from '../../server/core/actor.ts'
+import { openOfPersonMax, openRequestsMax } from '../../server/deletion/requests/states.ts'
+import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
+import { waitFor } from '../wait-for.ts'
 import {
   type Answer,
   assertRefused,
@@ -17,6 +22,7 @@ import {
   problemsOf,
   type Service,
   startService,
+  type Who,
   waitUntilCompleted,
 } from './service.ts'
 import { minuteNs, mondayNs, sendSample } from './telemetry.ts'
@@ -148,13 +154,66 @@ test('a looser rule has no effect on the day of its request, also for the remova
   assert.deepEqual(await days(), dayOf.slice(1))
 })
 
-test('a second person approves it, and then it erases like any retention', async () => {
+test('nobody ends the day of a looser rule by revoking who could object to it', async () => {
+  const created = await service.send('POST', '/tokens', { json: { name: 'colleague', role: 'admin' } })
+  const { id } = CreatedAccessToken.parse(JSON.parse(created.text))
+  assert.equal((await setRule('none')).pending?.approval, 'none')
+  assert.equal((await service.send('DELETE', `/tokens/${id}`)).status, 200)
+  const { approval, pending } = await service.read(policy, DeletionPolicy)
+  assert.deepEqual({ approval, pending }, { approval: 'every_deletion', pending: null })
+  const { items } = await service.read('/audit-log?limit=1', pageOf(AuditEntry))
+  const { action, facts } = items[0] ?? assert.fail('The audit log is empty.')
+  assert.deepEqual([action, facts.cause, facts.token_id], ['deletion_policy.changed', 'token_revoked', id])
+})
+
+/** Requests ranges of a minute until one is refused; returns how many were accepted. */
+async function fillUp(as: Who | Record<string, string>, firstMinute: number): Promise<number> {
+  for (let count = 0; ; count++) {
+    const range_start = formatInstant(mondayNs + BigInt(firstMinute + count) * minuteNs)
+    const range_end = formatInstant(mondayNs + BigInt(firstMinute + count + 1) * minuteNs)
+    const answer = await service.send('POST', deletions, {
+      ...(typeof as === 'string' ? { as } : { headers: as }),
+      json: { scope: 'range', confirm: 'acme', range_start, range_end },
+    })
+    if (answer.status !== 202) {
+      assertRefused(answer, 429, 'too_many_requests')
+      return count
+    }
+  }
+}
+
+test('one person with all their tokens has at most half of the open requests, and another has the rest', async () => {
+  const { items } = await service.read(
+    `${deletions}?status=awaiting_approval&limit=100`,
+    pageOf(DeletionRequest),
+  )
+  const made = await service.send('POST', '/tokens', { json: { name: 'third', role: 'owner' } })
+  const { token } = CreatedAccessToken.parse(JSON.parse(made.text))
+  const own = { authorization: `Bearer ${token}` }
+  assert.equal(items.length + (await fillUp(own, 0)), openOfPersonMax)
+  assert.equal(await fillUp('acme/owner', 100), 0)
+  assert.equal(await fillUp('acme/admin', 200), openRequestsMax - openOfPersonMax)
+  const secret = newTokenSecret('admin')
+  const operator = { expiresAtMs: null, actor: operatorActor('test') }
+  await service.app.tenancy.createToken({ tenantId: 'acme', name: 'x', role: 'admin', secret, ...operator })
+  assert.equal(await fillUp({ authorization: `Bearer ${secret}` }, 300), 0)
+})
+
+test('a second person approves it, and then it erases like any retention beside all open requests', async () => {
   const [change] = (await service.read(retention, Retention)).pending ?? []
   const approve = `${retention}/changes/${change?.id}/approve`
   const approved = await service.send('POST', approve, { as: 'acme/admin' })
   assert.equal(approved.status, 200, approved.text)
   assert.deepEqual(JSON.parse(approved.text), { metrics_days: null, logs_days: 1, traces_days: null })
   assertRefused(await service.send('POST', approve, { as: 'acme/admin' }), 404, 'not_found')
+  const asked = await waitFor(
+    () => service.read(`${deletions}?status=scheduled`, pageOf(DeletionRequest)),
+    ({ items }) => items.length > 0,
+  )
+  assert.deepEqual(
+    asked.items.map(({ requested_by }) => requested_by),
+    ['system:retention'],
+  )
 })
 
 test('descendants of a token are revoked with it on request', async () => {

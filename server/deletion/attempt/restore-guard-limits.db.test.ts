@@ -40,6 +40,7 @@ function journalled(
     createdAtMs,
     refuseLate: false,
     reason: null,
+    approval: null,
     foundingHash,
   })
   return requestId

@@ -21,6 +21,7 @@ after(() => stores.close())
 
 const firstWeek = between(null, monday + weekNs)
 const never = new AbortController().signal
+const approvedByBen = { by: tokenNamed('ben'), atMs: startMs - 1 }
 
 /** A scene whose organisation has completed an erasure. */
 async function erased(draft: DeletionDraft) {
@@ -121,6 +122,7 @@ test('an erasure that only the journal has is hidden, fenced, erased and recorde
     createdAtMs: startMs - minuteMs,
     refuseLate: false,
     reason: 'personal_data',
+    approval: approvedByBen,
     foundingHash: scene.founded.hash,
   })
   scene.journal.push({
@@ -129,6 +131,7 @@ test('an erasure that only the journal has is hidden, fenced, erased and recorde
     tenantId: 'gone',
     requestedBy: tokenNamed('x'),
     createdAtMs: 0,
+    approval: null,
     foundingHash: null,
   })
   const { gate, worker } = scene.restarted()
@@ -138,14 +141,27 @@ test('an erasure that only the journal has is hidden, fenced, erased and recorde
   await worker.eraseWhatCameBack(never)
   const done = await scene.status(requestId)
   assert.deepEqual(
-    [done.status, done.requested_by, done.reason, Date.parse(done.created_at)],
-    ['completed', 'token:ada (tok_ada)', 'personal_data', startMs - minuteMs],
+    [done.status, done.requested_by, done.approved_by, done.reason, Date.parse(done.created_at)],
+    ['completed', 'token:ada (tok_ada)', 'token:ben (tok_ben)', 'personal_data', startMs - minuteMs],
   )
   await assertRows(scene, times.length / 2)
   const [first] = await scene.ledgerEntries()
   assert.deepEqual(
     [first?.actor, first?.from_status, first?.to_status, first?.facts.taken_up_after_restore],
     ['system:restore-guard', null, 'running', true],
+  )
+  assert.equal(first?.facts.approved_by, 'token:ben (tok_ben)')
+  const { approved_at_ms } = await stores.control
+    .selectFrom('deletion_requests')
+    .select('approved_at_ms')
+    .where('request_id', '=', requestId)
+    .executeTakeFirstOrThrow()
+  assert.equal(approved_at_ms, approvedByBen.atMs)
+  const lines = scene.journal.filter((line) => line.requestId === requestId)
+  assert.ok(lines.length > 1, 'the attempt has written its own')
+  assert.deepEqual(
+    lines.map(({ approval }) => approval),
+    lines.map(() => approvedByBen),
   )
   assert.deepEqual(
     (await scene.acts(requestId)).map(({ action }) => action),
@@ -178,6 +194,7 @@ test('an erasure that has begun by the journal is carried out, whatever its stat
       createdAtMs: startMs,
       refuseLate: false,
       reason: null,
+      approval: approvedByBen,
       foundingHash: scene.founded.hash,
     })
     scene.clock.advance(minuteMs)
@@ -187,7 +204,8 @@ test('an erasure that has begun by the journal is carried out, whatever its stat
     assert.equal(await scene.visible(scene.own, 'otel_logs', gate), times.length / 2, status)
     assert.equal(Date.parse((await scene.status(request.request_id)).hidden_at ?? ''), scene.clock.nowMs())
     await worker.eraseWhatCameBack(never)
-    assert.equal((await scene.status(request.request_id)).status, 'completed', status)
+    const done = await scene.status(request.request_id)
+    assert.deepEqual([done.status, done.approved_by], ['completed', 'token:ben (tok_ben)'], status)
     await assertRows(scene, times.length / 2)
   }
 })
@@ -229,6 +247,7 @@ test('an erasure that only the journal has can’t be cancelled under a hold', a
     tenantId,
     requestedBy: tokenNamed('ada'),
     createdAtMs: startMs,
+    approval: null,
     foundingHash,
   })
   const { gate, worker } = scene.restarted()

@@ -101,13 +101,19 @@ export class RestoreGuard {
         await this.#reapply(
           known,
           'The journal shows that this erasure had begun; the control plane is older',
+          erasure.approval,
         )
       }
     }
     await this.#takeUpAll(unknown, done)
   }
 
-  async #reapply(request: StoredDeletion, reason: string): Promise<void> {
+  /** `approval` is that of the journal; it counts where this control plane has none. */
+  async #reapply(
+    request: StoredDeletion,
+    reason: string,
+    approval: RecordedErasure['approval'] = null,
+  ): Promise<void> {
     const { clock, requestStore } = this.#deps
     const changes = {
       hiddenAtMs: clock.nowMs(),
@@ -120,6 +126,7 @@ export class RestoreGuard {
       attempts: Math.max(1, request.attempts),
       attemptsForgiven: Math.max(1, request.attempts),
       cameBack: true,
+      ...(request.approval === null && approval !== null && { approval }),
     }
     const by = { actor: restoreGuardActor, facts: { reason }, isPersonal: true }
     if ((await requestStore.move(request, 'reapply', by, changes)) !== null) return

@@ -30,7 +30,7 @@ import {
   weekNs,
 } from '../deletion-fixture.ts'
 import { FailingEngine } from '../governed-fixture.ts'
-import { attemptsMax, openRequestsMax } from '../requests/states.ts'
+import { attemptsMax, openOfPersonMax } from '../requests/states.ts'
 import { activeParts, isUnchanged } from './pieces.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
 import { copyName, sideTables } from './side-tables.ts'
@@ -688,7 +688,7 @@ test('no attempt acts while a backup is taken', async () => {
 
 test('the number of open deletions of an organisation is limited', async () => {
   const erasing = await scene()
-  for (let hour = 1; hour <= openRequestsMax; hour++) {
+  for (let hour = 1; hour <= openOfPersonMax; hour++) {
     await erasing.request(between(null, monday + BigInt(hour) * hourNs))
   }
   await assert.rejects(erasing.request(all), { code: 'too_many_requests' })

@@ -59,7 +59,7 @@ export class Decisions {
       throw ownRequest('A deletion')
     }
     const nowMs = this.#deps.clock.nowMs()
-    const changes = { approvedBy: caller.requester, approvedAtMs: nowMs, hiddenAtMs: nowMs }
+    const changes = { approval: { by: caller.requester, atMs: nowMs }, hiddenAtMs: nowMs }
     await this.#move(request, 'approve', caller, {}, changes)
   }
 

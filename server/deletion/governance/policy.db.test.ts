@@ -2,20 +2,22 @@
 // value counts as the strictest.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { sql } from 'kysely'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
+import type { Role } from '../../../contract/role.ts'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { silent } from '../../../tests/fixtures.ts'
 import { findBreak } from '../../audit/chain.ts'
 import { readChain } from '../../audit/log.ts'
-import type { Actor } from '../../core/actor.ts'
-import { systemActor } from '../../core/actor.ts'
+import { type Actor, operatorActor, systemActor, tokenActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { TenancyStore } from '../../tenancy/store.ts'
+import { newTokenSecret } from '../../tenancy/tenancy.ts'
 import { ClockWatch, readingOf } from '../../worker/clock-watch.ts'
 import { all, between, monday, requestStoreOn, weekNs } from '../deletion-fixture.ts'
-import { approvalCause, approvalRuleOf, DeletionPolicies } from './policy.ts'
+import { approvalCause, approvalRuleOf, DeletionPolicies, dropLooserRule } from './policy.ts'
 
 const { control, close, shell } = await openControlPlane()
 after(close)
@@ -130,6 +132,60 @@ test('a looser rule does not apply where the clock has jumped ahead, also before
   await clock.advance(dayMs)
   assert.deepEqual([await rule(), await born()], ['none', 'running'])
   await control.deleteFrom('instance').where('key', '=', 'clock').execute()
+})
+
+describe('while a looser rule waits, the end of the token of', () => {
+  /** The rule and its last change. A token is revoked `afterMs` after the request for a looser rule. */
+  async function afterRevoking(role: Role, afterMs = dayMs - 1, descendant?: Role) {
+    const { clock, get, rule, set, tenantId } = scene()
+    const tenancy = new TenancyStore(control, clock)
+    await tenancy.createOrganisation(
+      { tenantId, name: tenantId, actor: operatorActor('test') },
+      async () => {},
+    )
+    const make = (made: Role, actor: Actor) =>
+      tenancy.createToken({
+        ...{ tenantId, name: made, role: made, secret: newTokenSecret(made), expiresAtMs: null, actor },
+      })
+    const { id } = await make(role, operatorActor('test'))
+    if (descendant !== undefined) await make(descendant, tokenActor(id, role))
+    await set('every_deletion')
+    await set('none')
+    await clock.advance(afterMs)
+    const actor = tokenNamed('owner')
+    const head = { tenantId, id, actor, actorRole: 'owner', withDescendants: true } as const
+    const revocation = { ...head, onAdministratorRevoked: dropLooserRule }
+    await tenancy.revokeToken(revocation)
+    const { pending } = await get()
+    await clock.advance(dayMs)
+    const later = await rule()
+    const entries = await readChain(control, 'audit_entries', tenantId)
+    const change = entries
+      .map(({ text }) => JSON.parse(text))
+      .findLast(({ action }) => action === 'deletion_policy.changed')
+    return { pending: pending?.approval, later, facts: change?.facts, actor: change?.actor, id }
+  }
+
+  test('an owner or admin, also as a descendant, drops it', async () => {
+    for (const [role, descendant] of [['owner'], ['admin'], ['viewer', 'admin']] as const) {
+      const { actor, facts, id, later, pending } = await afterRevoking(role, dayMs - 1, descendant)
+      assert.deepEqual(
+        [pending, later, actor],
+        [undefined, 'every_deletion', 'token:owner (tok_owner)'],
+        role,
+      )
+      assert.deepEqual(
+        [facts.cause, facts.token_id, facts.before.pending.approval, facts.after],
+        [...['token_revoked', id, 'none'], { approval: 'every_deletion', pending: null }],
+      )
+    }
+  })
+
+  test('anybody else leaves it, and so does one that ends when the looser rule is in force', async () => {
+    const others = [await afterRevoking('member'), await afterRevoking('ingest')]
+    const { later } = await afterRevoking('owner', dayMs)
+    assert.deepEqual([...others.map((other) => other.pending), later], ['none', 'none', 'none'])
+  })
 })
 
 test('an unknown rule counts as the strictest', async () => {

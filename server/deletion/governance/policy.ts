@@ -1,6 +1,6 @@
 // Which deletions of an organisation need a second person. A stricter rule takes effect at once, a looser one
 // a day later with an audit entry at once, so that nobody loosens the rule and erases before others have seen
-// it.
+// it. Revoking the token of an owner or admin during that day drops the looser rule: they might object to it.
 
 import {
   type ApprovalRule,
@@ -107,26 +107,57 @@ export class DeletionPolicies {
       const after: StoredPolicy = isLooser
         ? { approval: before.approval, pending: { approval, fromMs: nowMs + looserAfterMs } }
         : { approval, pending: null }
-      const columns = {
-        approval: wordAtRest(after.approval),
-        pending_approval: after.pending === null ? null : wordAtRest(after.pending.approval),
-        pending_from_ms: after.pending?.fromMs ?? null,
-      }
-      await trx
-        .insertInto('deletion_policies')
-        .values({ tenant_id: tenantId, ...columns })
-        .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(columns))
-        .execute()
-      await appendAudit(trx, tenantId, nowMs, {
-        actor,
-        action: 'deletion_policy.changed',
-        target: tenantId,
-        outcome: 'accepted',
-        facts: { before: wireForm(before), after: wireForm(after) },
-      })
+      await change(trx, { tenantId, before, after }, { actor, nowMs })
       return wireForm(after)
     })
   }
+}
+
+/**
+ * Drops a looser rule that waits, because the token of an owner or admin is revoked. Any of them, because two
+ * tokens of one line may be two people, of whom one could no longer object. Writes nothing where no rule
+ * waits. Runs in the transaction that revokes, which has the lock of the organisation.
+ */
+export async function dropLooserRule(
+  trx: ControlTransaction,
+  revoked: { readonly tenantId: string; readonly id: string; readonly actor: Actor },
+  at: ClockReading,
+): Promise<void> {
+  const { actor, id, tenantId } = revoked
+  const before = await readPolicy(trx, tenantId, at)
+  if (before.pending === null) return
+  const after: StoredPolicy = { ...before, pending: null }
+  const facts = { cause: 'token_revoked', token_id: id }
+  await change(trx, { tenantId, before, after }, { actor, nowMs: at.wallMs, facts })
+}
+
+/** Stores the policy and its audit entry. */
+async function change(
+  trx: ControlTransaction,
+  {
+    after,
+    before,
+    tenantId,
+  }: { readonly tenantId: string; readonly before: StoredPolicy; readonly after: StoredPolicy },
+  by: { readonly actor: Actor; readonly nowMs: number; readonly facts?: Record<string, unknown> },
+): Promise<void> {
+  const columns = {
+    approval: wordAtRest(after.approval),
+    pending_approval: after.pending === null ? null : wordAtRest(after.pending.approval),
+    pending_from_ms: after.pending?.fromMs ?? null,
+  }
+  await trx
+    .insertInto('deletion_policies')
+    .values({ tenant_id: tenantId, ...columns })
+    .onConflict((conflict) => conflict.column('tenant_id').doUpdateSet(columns))
+    .execute()
+  await appendAudit(trx, tenantId, by.nowMs, {
+    actor: by.actor,
+    action: 'deletion_policy.changed',
+    target: tenantId,
+    outcome: 'accepted',
+    facts: { before: wireForm(before), after: wireForm(after), ...by.facts },
+  })
 }
 
 /** Returns the rule in force at this reading of the clock; `none` where no rule was ever set. */

@@ -19,7 +19,7 @@ import { ClockWatch, confirmClock, readingOf } from '../../worker/clock-watch.ts
 import { all, between, monday, requestStoreOn } from '../deletion-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
-import { DeletionPolicies } from './policy.ts'
+import { DeletionPolicies, dropLooserRule } from './policy.ts'
 import { nothingErased } from './remaining.ts'
 import { completedMax, secondPersonCause } from './second-person.ts'
 
@@ -114,7 +114,7 @@ describe('where full erasures need two people, one person', () => {
     assert.equal(await erase(days(16, 31), grandchild), 'running')
     const { id } = child
     const revocation = { tenantId, id, actor: ada, actorRole: 'owner', withDescendants: false } as const
-    await tenancy.revokeToken(revocation)
+    await tenancy.revokeToken({ ...revocation, onAdministratorRevoked: dropLooserRule })
     for (const requester of [ada, sibling, grandchild, await make(sibling)]) {
       assert.equal(await erase(days(31, 32), requester), 'awaiting_approval')
       await control.deleteFrom('deletion_requests').where('status', '=', 'awaiting_approval').execute()

@@ -14,20 +14,13 @@ import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { type ClockReading, isClockInDoubt } from '../../worker/clock-watch.ts'
+import type { FindRelated } from '../requests/admission.ts'
 import { readRange, readSignals, type StoredDeletion } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { hidingStatuses } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
 import { leavesNothing, type Remaining } from './remaining.ts'
-
-/** Returns which of `others` may be the same person as `requester`. */
-export type FindRelated = (
-  control: Control | ControlTransaction,
-  tenantId: string,
-  requester: Actor,
-  others: readonly Actor[],
-) => Promise<(other: Actor) => boolean>
 
 interface Asker {
   readonly tenantId: string

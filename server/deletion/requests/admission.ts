@@ -4,13 +4,14 @@
 
 import { sql } from 'kysely'
 import { lockForAct } from '../../control/acting.ts'
-import type { ControlTransaction } from '../../control/database.ts'
+import { readActor } from '../../control/actor-columns.ts'
+import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import { type RequestRow, type StoredDeletion, toStored } from './request.ts'
 import type { DeletionSelection } from './selection.ts'
-import { openRequestsMax, openStatuses } from './states.ts'
+import { openOfPersonMax, openRequestsMax, openStatuses } from './states.ts'
 
 /** Who asks, and with which Idempotency-Key. */
 export interface RequestedBy {
@@ -59,16 +60,42 @@ function reusedKey(key: string): InvalidInput {
   ])
 }
 
-export async function refuseTooManyDeletions(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { open } = await trx
+/** Returns which of `others` may be the same person as `requester`. */
+export type FindRelated = (
+  control: Control | ControlTransaction,
+  tenantId: string,
+  requester: Actor,
+  others: readonly Actor[],
+) => Promise<(other: Actor) => boolean>
+
+/**
+ * Throws `too_many_requests` where people of the organisation, or this one, have as many open requests as
+ * they may have. Requests of retention neither count nor are refused: it has a limit of its own, and what
+ * people leave open for weeks must not stop it.
+ */
+export async function refuseTooManyDeletions(
+  trx: ControlTransaction,
+  findRelated: FindRelated,
+  { requester, tenantId }: { readonly tenantId: string; readonly requester: Actor },
+): Promise<void> {
+  if (requester.kind === 'system') return
+  const rows = await trx
     .selectFrom('deletion_requests')
-    .select((select) => select.fn.countAll<number>().as('open'))
+    .select(['requested_by_kind', 'requested_by_id', 'requested_by_name'])
     .where('tenant_id', '=', tenantId)
     .where('status', 'in', [...openStatuses])
-    .executeTakeFirstOrThrow()
-  if (Number(open) < openRequestsMax) return
-  throw new AppError('too_many_requests', {
-    sentence: `${open} deletions of your organisation are not finished; wait until some are.`,
+    .where('requested_by_kind', '!=', 'system')
+    .execute()
+  if (rows.length >= openRequestsMax) throw tooManyOpen(rows.length, 'your organisation')
+  if (rows.length < openOfPersonMax) return
+  const open = rows.map((row) => readActor('requested_by', row))
+  const own = open.filter(await findRelated(trx, tenantId, requester, open)).length
+  if (own >= openOfPersonMax) throw tooManyOpen(own, 'yours')
+}
+
+function tooManyOpen(open: number, whose: string): AppError {
+  return new AppError('too_many_requests', {
+    sentence: `${open} deletions of ${whose} are not finished; wait until some are, or cancel some.`,
     retryAfterSeconds: 5,
   })
 }

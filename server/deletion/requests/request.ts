@@ -7,13 +7,26 @@ import {
   DeletionStatus,
   type deletionReasons,
 } from '../../../contract/deletion/requests.ts'
-import { actorTextIn, actorValues, laterActorTextIn, readActor } from '../../control/actor-columns.ts'
+import {
+  actorTextIn,
+  actorValues,
+  laterActorTextIn,
+  readActor,
+  readLaterActor,
+} from '../../control/actor-columns.ts'
 import type { DeletionRequestsTable } from '../../control/database.ts'
 import type { Actor } from '../../core/actor.ts'
 import { instantText } from '../../core/clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { type DeletionSelection, wireBounds } from './selection.ts'
+
+/** That a second person has approved a request. */
+interface Approval {
+  readonly by: Actor
+  /** Null where it is not known. */
+  readonly atMs: number | null
+}
 
 /** A request in the form that the room works with. */
 export interface StoredDeletion extends DeletionSelection {
@@ -31,8 +44,8 @@ export interface StoredDeletion extends DeletionSelection {
   readonly startsAtMs: number | null
   readonly approveByMs: number | null
   readonly requestedBy: Actor
-  /** Whether a second person has approved it. */
-  readonly isApproved: boolean
+  /** Null where no second person has approved it. */
+  readonly approval: Approval | null
   readonly reason: string | null
   readonly refuseLate: boolean
   /**
@@ -151,7 +164,7 @@ export function toStored(row: RequestRow): StoredDeletion {
     startsAtMs: row.starts_at_ms,
     approveByMs: row.approve_by_ms,
     requestedBy: readActor('requested_by', row),
-    isApproved: row.approved_by_kind !== null,
+    approval: readApproval(row),
     reason: row.reason,
     refuseLate: row.refuse_late === 1,
     attemptsForgiven: row.attempts_forgiven,
@@ -160,6 +173,11 @@ export function toStored(row: RequestRow): StoredDeletion {
     cameBack: row.came_back === 1,
     progress: { ...noProgress, ...JSON.parse(row.progress) },
   }
+}
+
+function readApproval(row: RequestRow): Approval | null {
+  const by = readLaterActor('approved_by', row)
+  return by === null ? null : { by, atMs: row.approved_at_ms }
 }
 
 /** What a move changes besides the status. */
@@ -175,8 +193,7 @@ export interface MoveChanges {
   readonly retryAtMs?: number | null
   readonly blockedReason?: string | null
   readonly approveByMs?: number
-  readonly approvedBy?: Actor
-  readonly approvedAtMs?: number
+  readonly approval?: Approval
   readonly hasMark?: boolean
   readonly cameBack?: boolean
   readonly progress?: DeletionProgress
@@ -190,12 +207,16 @@ export interface RecordedErasure extends DeletionSelection {
   readonly createdAtMs: number
   readonly refuseLate: boolean
   readonly reason: string | null
+  /** Null where nobody approved it, and in older lines of the journal. */
+  readonly approval: Approval | null
   /** Hash of the first audit entry of its organisation; null where the journal has none. */
   readonly foundingHash: string | null
 }
 
 /** A request that is about to be inserted. */
-export interface NewRequest extends Omit<RecordedErasure, 'foundingHash'> {
+export interface NewRequest extends Omit<RecordedErasure, 'approval' | 'foundingHash'> {
+  /** None where absent. */
+  readonly approval?: Approval | null
   readonly idempotencyKey: string | null
   readonly selectionHash: string
   readonly note: string | null
@@ -236,10 +257,7 @@ export function newRow(request: NewRequest, seq: number): RequestRow {
     progress: JSON.stringify(noProgress),
     starts_at_ms: request.startsAtMs,
     approve_by_ms: request.approveByMs,
-    approved_by_kind: null,
-    approved_by_id: null,
-    approved_by_name: null,
-    approved_at_ms: null,
+    ...approvalValues(request.approval ?? null),
     refuse_late: request.refuseLate ? 1 : 0,
     late_rows: 0,
     attempts_forgiven: request.attempts ?? 0,
@@ -261,12 +279,23 @@ export function changedColumns(changes: MoveChanges) {
     ...(changes.retryAtMs !== undefined && { retry_at_ms: changes.retryAtMs }),
     ...(changes.blockedReason !== undefined && { blocked_reason: changes.blockedReason }),
     ...(changes.approveByMs !== undefined && { approve_by_ms: changes.approveByMs }),
-    ...(changes.approvedBy !== undefined && actorValues('approved_by', changes.approvedBy)),
-    ...(changes.approvedAtMs !== undefined && { approved_at_ms: changes.approvedAtMs }),
+    ...(changes.approval !== undefined && approvalValues(changes.approval)),
     ...(changes.hasMark !== undefined && { has_mark: changes.hasMark ? 1 : 0 }),
     ...(changes.cameBack !== undefined && { came_back: changes.cameBack ? 1 : 0 }),
     ...(changes.progress !== undefined && { progress: JSON.stringify(changes.progress) }),
   }
+}
+
+const notApproved = {
+  approved_by_kind: null,
+  approved_by_id: null,
+  approved_by_name: null,
+  approved_at_ms: null,
+}
+
+function approvalValues(approval: Approval | null) {
+  if (approval === null) return notApproved
+  return { ...actorValues('approved_by', approval.by), approved_at_ms: approval.atMs }
 }
 
 /** What a read-back found. */

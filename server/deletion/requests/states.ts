@@ -122,10 +122,16 @@ export function hasBegun({ attempts }: { readonly attempts: number }): boolean {
 }
 
 /**
- * The most requests of one organisation that may be open at once: each adds a condition to every read of the
- * organisation.
+ * The most requests of an organisation's people that may be open at once: each that hides adds a condition to
+ * every read of the organisation, and one that waits for approval may begin to hide at any time.
  */
-export const openRequestsMax = 20
+export const openRequestsMax = 40
+
+/**
+ * The most of one person. A request may wait for an approval, a date or the release of a hold for weeks, so
+ * one person could otherwise keep all others from erasing.
+ */
+export const openOfPersonMax = openRequestsMax / 2
 
 /** How often the process may end during attempts of a request before the request fails. */
 export const crashesMax = 3

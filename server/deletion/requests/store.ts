@@ -14,11 +14,12 @@ import { lockForAct } from '../../control/acting.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
-import type { Actor } from '../../core/actor.ts'
+import { type Actor, actorText } from '../../core/actor.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
 import {
+  type FindRelated,
   findExisting,
   nextSeq,
   type RequestedBy,
@@ -58,6 +59,7 @@ interface RequestStoreDeps {
   readonly control: Control
   readonly clock: Clock
   readonly visibility: Visibility
+  readonly findRelated: FindRelated
   /**
    * Looks at what a new request would leave, and returns what tells why it needs a second person; null where
    * it needs none. That reads in the transaction that writes the request, so that two requests at once can't
@@ -87,13 +89,16 @@ export class RequestStore {
   readonly #control: Control
   readonly #clock: Clock
   readonly #visibility: Visibility
+  readonly #findRelated: FindRelated
   readonly #secondPersonTest: RequestStoreDeps['secondPersonTest']
   readonly #secondPersonRetest: RequestStoreDeps['secondPersonRetest']
 
-  constructor({ clock, control, secondPersonRetest, secondPersonTest, visibility }: RequestStoreDeps) {
+  constructor(deps: RequestStoreDeps) {
+    const { clock, control, findRelated, secondPersonRetest, secondPersonTest, visibility } = deps
     this.#control = control
     this.#clock = clock
     this.#visibility = visibility
+    this.#findRelated = findRelated
     this.#secondPersonTest = secondPersonTest
     this.#secondPersonRetest = secondPersonRetest
   }
@@ -101,7 +106,7 @@ export class RequestStore {
   /**
    * Creates a request with its first ledger entry and its audit entry in one transaction, or returns the
    * existing one. Throws `deletion_conflict` while a full erasure of the same signals is running,
-   * `too_many_requests` above the limit of open requests, and InvalidInput where the Idempotency-Key belongs
+   * `too_many_requests` above the limits of open requests, and InvalidInput where the Idempotency-Key belongs
    * to another request.
    */
   async create(
@@ -126,7 +131,7 @@ export class RequestStore {
       const existing = await findExisting(trx, tenantId, by, selectionHash, nowMs)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
-      await refuseTooManyDeletions(trx, tenantId)
+      await refuseTooManyDeletions(trx, this.#findRelated, asker)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseDuringFullErasure(trx, tenantId, draft)
       const approvalCause = await causeIn(trx)
@@ -200,6 +205,7 @@ export class RequestStore {
         taken_up_after_restore: true,
         done_before: isDone,
         requested_at: instantText(erasure.createdAtMs),
+        approved_by: erasure.approval === null ? null : actorText(erasure.approval.by),
       }
       await recordMove(trx, this.#clock.nowMs(), null, request, { actor, action: 'deletion.taken_up', facts })
       await announce(request)
@@ -286,7 +292,7 @@ export class RequestStore {
       retry_at_ms: null,
       blocked_reason: null,
     }
-    const isSettled = hasBegun(seen) || seen.isApproved || seen.requestedBy.kind === 'system'
+    const isSettled = hasBegun(seen) || seen.approval !== null || seen.requestedBy.kind === 'system'
     if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
     const causeIn = await this.#secondPersonRetest(seen, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {

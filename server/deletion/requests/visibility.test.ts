@@ -40,7 +40,7 @@ function requestIn(status: DeletionStatus, more: Partial<StoredDeletion> = {}): 
     startsAtMs: null,
     approveByMs: null,
     requestedBy: tokenNamed('owner'),
-    isApproved: false,
+    approval: null,
     reason: null,
     refuseLate: false,
     attemptsForgiven: 0,

@@ -15,7 +15,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import { readingOf } from '../../worker/clock-watch.ts'
 import { approvalRuleOf, ownRequest } from '../governance/policy.ts'
-import type { FindRelated } from '../governance/second-person.ts'
+import type { FindRelated } from '../requests/admission.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import {
   byChange,

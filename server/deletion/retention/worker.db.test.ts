@@ -24,7 +24,7 @@ import { readHoldsSince } from '../governance/active-holds.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
 import { FailingEngine } from '../governed-fixture.ts'
 import type { StoredDeletion } from '../requests/request.ts'
-import { openRequestsMax } from '../requests/states.ts'
+import { openOfPersonMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
 import { retentionDrafts } from './retention.ts'
 import { RetentionStore } from './store.ts'
@@ -307,7 +307,7 @@ test('retention between many holds has at most half of the open requests at once
   for (const status of ['running', 'failed', 'held', 'running'] as const) {
     await stores.control.updateTable('deletion_requests').set({ status }).execute()
     await retention.round(signal)
-    assert.equal((await requestsOf(scene)).length, openRequestsMax / 2, status)
+    assert.equal((await requestsOf(scene)).length, openOfPersonMax / 2, status)
   }
   const person = between(monday + weekNs, monday + weekNs + hourNs)
   assert.ok((await scene.request(person)).isNew, 'people still have the other half')

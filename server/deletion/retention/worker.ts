@@ -17,7 +17,7 @@ import type { DeletionDraft } from '../requests/draft.ts'
 import type { RequestQueries } from '../requests/queries.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
-import { hasBegun, openRequestsMax, openStatuses } from '../requests/states.ts'
+import { hasBegun, openOfPersonMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { cutOffMs, cutOffNs, type RetentionRule, retentionDrafts, retentionKey } from './retention.ts'
@@ -55,10 +55,10 @@ const isWaiting = (request: StoredDeletion) =>
 const rangesInRound = 20
 
 /**
- * How many requests of retention an organisation has open at most, also failed and held ones: half of all
- * that it may have, so that retention never takes the other half from its people.
+ * How many requests of retention an organisation has open at most, also failed and held ones: half as many as
+ * one person may have. Each adds a condition to every read of the organisation.
  */
-const openMax = openRequestsMax / 2
+const openMax = openOfPersonMax / 2
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
