@@ -77,6 +77,8 @@ export interface SceneOptions {
   readonly mayBegin?: (request: StoredDeletion) => Promise<boolean>
   /** Partitions are small, so 0 copies survivors before the lock, and the usual number under it. */
   readonly fewRows?: number
+  /** Partitions that are dropped in one piece. */
+  readonly droppedAtOnce?: number
 }
 
 export type Scene = Awaited<ReturnType<typeof sceneOf>>

@@ -95,10 +95,10 @@ test('an erasure removes, records and counts the derived records of every store,
   assert.equal(status, 'completed')
   const { left_over, stores: erased } = progress
   assert.deepEqual([erased.summaries, left_over?.summaries, left_over?.anomalies], [168, 0, 0])
-  const steps = await new StepStore(stores.control).list(request.request_id)
+  const steps = await new StepStore(stores.control).sums(request.request_id)
   assert.deepEqual(
     steps
-      .filter(({ partitionId }) => partitionId === null)
+      .filter(({ partitions }) => partitions === 0)
       .map(({ action, rows, store }) => [store, action, rows]),
     [['summaries', 'removed', 168]],
   )
@@ -152,7 +152,7 @@ test('a certificate is refused where a store was not counted', async () => {
     issuer: { instanceSha256: 'x', serviceVersion: '0', schemaVersion: '0', engineVersion: '0' },
     organisationName: 'own',
     request: row,
-    steps: await new StepStore(stores.control).list(request.request_id),
+    steps: await new StepStore(stores.control).sums(request.request_id),
     completion: { seq: 1, hash: 'h' },
     backups: [],
     notReached: [],

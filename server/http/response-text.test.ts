@@ -42,6 +42,32 @@ test('any page has the same text as when written as a whole', async () => {
   )
 })
 
+const Nested = z.object({
+  spans: z.array(
+    z.object({
+      id: z.string().optional(),
+      events: z.array(z.object({ name: z.string(), tags: z.array(z.string()) })),
+      links: z.array(z.int()).optional(),
+    }),
+  ),
+})
+
+test('lists inside of elements, short and long, have the same text as when written as a whole', async () => {
+  const event = fc.record({ name: fc.string(), tags: fc.array(fc.string(), { maxLength: 40 }) })
+  const span = fc.record(
+    { id: fc.string(), events: fc.array(event, { maxLength: 40 }), links: fc.array(fc.integer()) },
+    { requiredKeys: ['events'] },
+  )
+  const write = responseWriter(Nested)
+  await fc.assert(
+    fc.asyncProperty(fc.array(span, { maxLength: 3 }), async (spans) => {
+      const text = `${await write({ spans }, async () => {})}`
+      assert.equal(text, JSON.stringify(z.encode(Nested, { spans })))
+    }),
+    { numRuns: 50 },
+  )
+})
+
 test('a schema that is not an object is written as a whole', async () => {
   assert.equal(`${await responseWriter(z.array(z.int()))([1, 2], never)}`, '[1,2]')
 })
@@ -57,8 +83,24 @@ test('a long list waits for turns between slices, and a short one for none', asy
   await responseWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
 })
 
+test('one element waits for turns inside its long lists', async () => {
+  const tags = ['one', 'two', 'three']
+  const events = Array.from({ length: 20_000 }, (_, at) => ({ name: `${at}`, tags }))
+  let turns = 0
+  const text = await responseWriter(Nested)({ spans: [{ events }] }, async () => {
+    turns++
+  })
+  assert.deepEqual(JSON.parse(`${text}`), { spans: [{ events }] })
+  assert.ok(turns >= 4, `${turns} turns`)
+})
+
 test('a body that does not match the schema is not sent', async () => {
   const write = responseWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
   await assert.rejects(write({ items: [{ at: 'yesterday' }] }, never), z.ZodError)
   await assert.rejects(write({ items: 'none' }, never), z.ZodError)
+  const events = [...Array.from({ length: 40 }, () => ({ name: 'a', tags: [] })), { name: 'b', tags: [1] }]
+  await assert.rejects(
+    responseWriter(Nested)({ spans: [{ events }] }, async () => {}),
+    z.ZodError,
+  )
 })

@@ -1,8 +1,9 @@
 // The JSON text of a response, checked against its schema, as bytes. A chart of a month has tens of thousands
-// of points, and a page megabytes of records: writing one takes a tenth of a second, in which the event loop
-// would serve nobody else. So the lists of a response are written element by element, and after each slice of
-// time the writer waits for its next turn (core/turns/loop-turns.ts). Elements become bytes piece by piece,
-// because one text of megabytes costs several times as much: V8 takes new memory from the system for each.
+// of points, and one span megabytes of events: writing one takes a tenth of a second, in which the event loop
+// would serve nobody else. So lists are written element by element, also the long ones inside an element, and
+// after each slice of time the writer waits for its next turn (core/turns/loop-turns.ts). Elements become
+// bytes piece by piece, because one text of megabytes costs several times as much: V8 takes new memory from
+// the system for each.
 
 import { z } from 'zod'
 import { Pace } from '../core/turns/pace.ts'
@@ -19,67 +20,111 @@ type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<Buffe
 const pieceLength = 16_384
 
 /**
+ * A list inside an element that has more items is written item by item, which costs more than writing the
+ * element as a whole.
+ */
+const shortList = 16
+
+/** Where an answer is written, and when the writer waits. */
+interface Output {
+  readonly text: TextBytes
+  readonly pace: Pace
+}
+
+/** A field of an object, and how its items are written where it is a list of any items. */
+interface Field {
+  readonly name: string
+  readonly label: string
+  readonly schema: z.ZodType
+  readonly item: Item | null
+}
+
+/** The schema of the items of a list, and its fields where one of them may be a long list. */
+interface Item {
+  readonly schema: z.ZodType
+  readonly fields: readonly Field[] | null
+}
+
+/**
  * Returns a writer of bodies of this schema. An object with rules across its fields is written as a whole.
  */
 export function responseWriter(schema: z.ZodType): WriteResponse {
+  const fields = fieldsOf(schema)
+  if (fields === null) return async (body) => Buffer.from(JSON.stringify(z.encode(schema, body)))
+  return async (body, turn) => {
+    const out = { text: new TextBytes(), pace: new Pace(turn) }
+    await writeObject(out, fields, z.looseObject({}).parse(body))
+    return out.text.bytes()
+  }
+}
+
+/** Returns the fields of an object; null for anything else, and for an object with rules about the whole. */
+function fieldsOf(schema: z.ZodType): Field[] | null {
   if (
     !(schema instanceof z.ZodObject) ||
     schema.def.checks !== undefined ||
     schema.def.catchall !== undefined
   )
-    return async (body) => Buffer.from(JSON.stringify(z.encode(schema, body)))
-  const fields = Object.entries<z.ZodType>(schema.shape).map(([name, field]) => ({
+    return null
+  return Object.entries<z.ZodType>(schema.shape).map(([name, field]) => ({
     name,
     label: JSON.stringify(name),
-    field,
-    element: elementOf(field),
+    schema: field,
+    item: itemOf(field),
   }))
-  return async (body, turn) => {
-    const values = z.looseObject({}).parse(body)
-    const pace = new Pace(turn)
-    const text = new TextBytes()
-    let separator = '{'
-    for (const { name, label, field, element } of fields) {
-      const value = values[name]
-      if (element !== null && Array.isArray(value)) {
-        text.add(`${separator}${label}:`)
-        await writeList(text, element, value, pace)
-      } else {
-        const written = JSON.stringify(z.encode(field, value))
-        // JSON.stringify omits undefined values too.
-        if (written === undefined) continue
-        text.add(`${separator}${label}:${written}`)
-      }
-      separator = ','
-    }
-    text.add(separator === '{' ? '{}' : '}')
-    return text.bytes()
-  }
 }
 
-/**
- * Returns the schema of the elements; null for anything but a list, and for a list with a rule about the
- * whole.
- */
-function elementOf(field: z.ZodType): z.ZodType | null {
+/** Returns null for anything but a list, and for a list with a rule about the whole. */
+function itemOf(field: z.ZodType): Item | null {
   if (!(field instanceof z.ZodArray) || field.def.checks !== undefined) return null
-  return field.element instanceof z.ZodType ? field.element : null
+  if (!(field.element instanceof z.ZodType)) return null
+  const fields = fieldsOf(field.element)
+  const hasList = fields?.some(({ item }) => item !== null) === true
+  return { schema: field.element, fields: hasList ? fields : null }
 }
 
-async function writeList(
-  text: TextBytes,
-  element: z.ZodType,
-  values: readonly unknown[],
-  pace: Pace,
+async function writeObject(
+  out: Output,
+  fields: readonly Field[],
+  values: Readonly<Record<string, unknown>>,
 ): Promise<void> {
+  const { text } = out
+  let separator = '{'
+  for (const { name, label, schema, item } of fields) {
+    const value = values[name]
+    if (item !== null && Array.isArray(value)) {
+      text.add(`${separator}${label}:`)
+      await writeList(out, item, value)
+    } else {
+      const written = JSON.stringify(z.encode(schema, value))
+      // JSON.stringify omits undefined values too.
+      if (written === undefined) continue
+      text.add(`${separator}${label}:${written}`)
+    }
+    separator = ','
+  }
+  text.add(separator === '{' ? '{}' : '}')
+}
+
+async function writeList(out: Output, { schema, fields }: Item, values: readonly unknown[]): Promise<void> {
+  const { pace, text } = out
   let separator = '['
   for (const value of values) {
     if (pace.isOver()) await pace.turn()
     text.add(separator)
-    text.add(JSON.stringify(z.encode(element, value)))
+    if (fields !== null && hasLongList(value)) await writeObject(out, fields, value)
+    else text.add(JSON.stringify(z.encode(schema, value)))
     separator = ','
   }
   text.add(separator === '[' ? '[]' : ']')
+}
+
+/** Whether a list in the value, or in an item of it, is long. */
+function hasLongList(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.values(value).some(
+    (field) => Array.isArray(field) && (field.length > shortList || field.some(hasLongList)),
+  )
 }
 
 /** Collects a text as bytes. */

@@ -402,3 +402,30 @@ test('a record that can not be read even alone is left out, and the response say
   })
   assert.ok(from <= at(2 * week) && at(2 * week) < to, warnings[0])
 })
+
+test('other work of the event loop runs while a span with many attributes of events and links is converted', async () => {
+  const keys = Array.from({ length: 100 }, (_, i) => [`key ${i}`, 'value'])
+  const many = Array.from({ length: 500 }, () => Object.fromEntries(keys))
+  const trace_id = 'c'.repeat(32)
+  await insert('crowded', 'otel_traces', [
+    {
+      ...{ Timestamp: t0, TraceId: trace_id },
+      'Events.Timestamp': many.map(() => '1763712000.0'),
+      'Events.Name': many.map(() => 'event'),
+      'Events.Attributes': many,
+      'Links.TraceId': many.map(() => trace_id),
+      'Links.SpanId': many.map(() => 'd'.repeat(16)),
+      'Links.TraceState': many.map(() => ''),
+      'Links.Attributes': many,
+    },
+  ])
+  let turns = 0
+  const turn = async () => void turns++
+  const reader = new TenantReader(stores.engine, placeOf('crowded'), new TelemetryGate(), { turn })
+  const { spans } = await readTrace(reader, trace_id, { limit: 1 })
+  const [span] = spans
+  assert.deepEqual([span?.events.length, span?.links.length], [500, 500])
+  assert.deepEqual([span?.events[499]?.attributes, span?.links[499]?.attributes], [many[0], many[0]])
+  // A page with one row, in one line of the result, would wait once at most.
+  assert.ok(turns > 4, `${turns} turns`)
+})

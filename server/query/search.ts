@@ -6,10 +6,11 @@
 
 import { formatInstant } from '../../contract/values/instant.ts'
 import type { AppError } from '../core/app-error.ts'
-import { encodeCursor, jsonBytes, pageBytes } from '../core/input/cursor.ts'
+import { encodeCursor, pageBytes } from '../core/input/cursor.ts'
 import { Pace } from '../core/turns/pace.ts'
 import { isOutOfTime, isTooExpensive, type ReadShare, type StatementLimits } from '../telemetry/engine.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { jsonBytesInTurns } from './long-items.ts'
 import { type Lengths, type Slice, slicesOf } from './search-slices.ts'
 import {
   behind,
@@ -75,10 +76,10 @@ export interface SearchPage<Item> {
 }
 
 /** Throws `query_too_expensive` only where not even the lengths of what must be searched can be read. */
-export function searchPage<Row extends OrderedRow, Item>(
+export function searchPage<Row extends OrderedRow, Item extends object>(
   reader: TenantReader,
   request: SearchRequest,
-  toItem: (row: Row) => Item,
+  toItem: ToItem<Row, Item>,
   limits: ReadLimits = interactiveLimits,
 ): Promise<SearchPage<Item>> {
   return reader.together(async () => {
@@ -90,16 +91,19 @@ export function searchPage<Row extends OrderedRow, Item>(
   })
 }
 
+/** Returns the item of a row. A long conversion waits for turns of the pace. */
+type ToItem<Row, Item> = (row: Row, pace: Pace) => Item | Promise<Item>
+
 interface From<Row, Item> {
   readonly position: Position | null
-  readonly toItem: (row: Row) => Item
+  readonly toItem: ToItem<Row, Item>
 }
 
 /**
  * Reads with one statement; null where it costs more than an ordinary page does: half of the time and a
  * quarter of the memory.
  */
-async function readWhole<Row extends OrderedRow, Item>(
+async function readWhole<Row extends OrderedRow, Item extends object>(
   reader: TenantReader,
   request: SearchRequest,
   { position, toItem }: From<Row, Item>,
@@ -137,13 +141,13 @@ export async function ifAffordable<T>(read: Promise<T>, isLast = false): Promise
 }
 
 /** The items of a page so far, and the position that it has reached. */
-class Page<Row extends OrderedRow, Item> {
+class Page<Row extends OrderedRow, Item extends object> {
   readonly items: Item[] = []
   readonly warnings: string[] = []
   position: Position | null
   readonly #turn: ReadShare['turn']
   readonly #request: SearchRequest
-  readonly #toItem: (row: Row) => Item
+  readonly #toItem: ToItem<Row, Item>
   readonly #bytes: number
   #bytesLeft: number
 
@@ -178,8 +182,8 @@ class Page<Row extends OrderedRow, Item> {
     const pace = new Pace(this.#turn)
     for (const row of rows) {
       if (pace.isOver()) await pace.turn()
-      const item = this.#toItem(row)
-      this.#bytesLeft -= jsonBytes(item)
+      const item = await this.#toItem(row, pace)
+      this.#bytesLeft -= await jsonBytesInTurns(item, pace)
       if (this.room === 0 || (this.#bytesLeft < 0 && this.items.length > 0)) return false
       this.items.push(item)
       this.position = behind(row, this.position)
@@ -218,7 +222,7 @@ function searchedOf(window: TimeWindow, left: TimeWindow | null, first: TimeOrde
 }
 
 /** One page, from the first rows of one slice after another. */
-class SlicedSearch<Row extends OrderedRow, Item> {
+class SlicedSearch<Row extends OrderedRow, Item extends object> {
   readonly #reader: TenantReader
   readonly #request: SearchRequest
   readonly #limits: ReadLimits

@@ -4,9 +4,11 @@ import type { z } from 'zod'
 import type { Span, SpanQuery, Trace, TraceQuery } from '../../contract/telemetry/queries.ts'
 import { earliestNs, formatInstant, latestNs } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
+import type { Pace } from '../core/turns/pace.ts'
 import { attributesOf, hasAttribute, pairListColumn, pairsColumn } from '../telemetry/attribute.ts'
 import { raw, type Sql, sql, sumOf, uint } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { mapInTurns } from './long-items.ts'
 import { type ReadLimits, type SearchPage, searchPage } from './search.ts'
 import { type OrderedRow, positionTexts } from './time-order.ts'
 import { pageStart } from './time-window.ts'
@@ -113,7 +115,8 @@ function conditionsOf(query: Query): Sql[] {
   return conditions
 }
 
-function spanOf(row: SpanRow): z.infer<typeof Span> {
+/** Waits between events and links: with the attributes of all, a span may have millions. */
+async function spanOf(row: SpanRow, pace: Pace): Promise<z.infer<typeof Span>> {
   return {
     trace_id: row.trace_id,
     span_id: row.span_id,
@@ -127,12 +130,12 @@ function spanOf(row: SpanRow): z.infer<typeof Span> {
     status_message: row.status_message,
     attributes: attributesOf(row.attributes),
     resource_attributes: attributesOf(row.resource_attributes),
-    events: row.event_times.map((timeNs, i) => ({
+    events: await mapInTurns(row.event_times, pace, (timeNs, i) => ({
       time: formatInstant(BigInt(timeNs)),
       name: row.event_names[i] ?? '',
       attributes: attributesOf(row.event_attributes[i] ?? ''),
     })),
-    links: row.link_traces.map((traceId, i) => ({
+    links: await mapInTurns(row.link_traces, pace, (traceId, i) => ({
       trace_id: traceId,
       span_id: row.link_spans[i] ?? '',
       attributes: attributesOf(row.link_attributes[i] ?? ''),

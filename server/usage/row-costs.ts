@@ -37,7 +37,7 @@ interface CostRow {
   readonly total: string
 }
 
-/** @param daysOf the days with rows of a table, in any order, such as `2026-11-21` */
+/** @param daysOf the days with rows of a table, oldest first, such as `2026-11-21` */
 export async function readRowCosts(
   reader: TenantReader,
   daysOf: (table: TableName) => readonly string[],
@@ -71,7 +71,7 @@ FROM ${from(table.name, isSampled)} GROUP BY ServiceName ORDER BY count() DESC L
 }
 
 function sampleOf(days: readonly string[]): string[] {
-  const newestFirst = [...new Set(days)].sort().reverse()
+  const newestFirst = days.toReversed()
   if (newestFirst.length <= sampledDays) return newestFirst
   const older = newestFirst.slice(2)
   const step = older.length / (sampledDays - 2)

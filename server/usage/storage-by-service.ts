@@ -12,6 +12,7 @@ import {
 import { formatInstant, instantOf } from '../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { fitting, pageBytes } from '../core/input/cursor.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
@@ -45,9 +46,8 @@ export async function readServiceStorage(
 ): Promise<Answer> {
   const days = daysAsked(query, nowMs)
   return reader.together(async () => {
-    const amounts = await readAmounts(reader, weighRows)
-    const perTable = Map.groupBy(amounts, ({ table }) => table)
-    const costs = await readRowCosts(reader, (table) => (perTable.get(table) ?? []).map(({ day }) => day))
+    const perTable = await addUp(await readAmounts(reader, weighRows), new Pace(reader.share.turn))
+    const costs = await readRowCosts(reader, (table) => perTable.get(table)?.days ?? [])
     const statement = { rates: ratesOf(perTable), costs, limit: query.limit, days, growth: growthDays(nowMs) }
     const found = await readServices(reader, statement)
     const services = found.map(serviceOf)
@@ -93,20 +93,53 @@ type PartitionRate = readonly [partitionId: string, bytesPerRow: number]
  */
 const ratedPartitions = 300
 
-function ratesOf(perTable: ReadonlyMap<TableName, readonly StoredAmount[]>): Rates {
-  const rateOf = (amounts: readonly StoredAmount[]) => {
-    const { bytes, rows } = sumOfAmounts(amounts)
-    return bytes / rows
-  }
+function ratesOf(perTable: ReadonlyMap<TableName, StoredTable>): Rates {
+  const rateOf = ({ bytes, rows }: Sum) => bytes / rows
   return new Map(
-    [...perTable].map(([table, amounts]) => {
-      const partitions = [...Map.groupBy(amounts, ({ partitionId }) => partitionId)]
-        .map(([id, own]): PartitionRate => [id, rateOf(own)])
-        .sort(([a], [b]) => (a < b ? 1 : -1))
-      return [table, { mean: rateOf(amounts), newest: partitions.slice(0, ratedPartitions) }]
+    [...perTable].map(([table, { partitions, total }]) => {
+      const newest = [...partitions].slice(-ratedPartitions)
+      const rates = newest.map(([id, own]): PartitionRate => [id, rateOf(own)])
+      return [table, { mean: rateOf(total), newest: rates }]
     }),
   )
 }
+
+interface Sum {
+  rows: number
+  bytes: number
+}
+
+/** What is stored in one table. */
+interface StoredTable {
+  readonly total: Sum
+  /** Oldest first. */
+  readonly partitions: Map<string, Sum>
+  /** Oldest first. */
+  readonly days: string[]
+}
+
+async function addUp(
+  amounts: readonly StoredAmount[],
+  pace: Pace,
+): Promise<ReadonlyMap<TableName, StoredTable>> {
+  const found = new Map<TableName, StoredTable>()
+  for (const { bytes, day, partitionId, rows, table } of amounts) {
+    if (pace.isOver()) await pace.turn()
+    const stored = found.get(table) ?? noTable()
+    found.set(table, stored)
+    const partition = stored.partitions.get(partitionId) ?? noRows()
+    stored.partitions.set(partitionId, partition)
+    for (const sum of [stored.total, partition]) {
+      sum.rows += rows
+      sum.bytes += bytes
+    }
+    stored.days.push(day)
+  }
+  return found
+}
+
+const noRows = (): Sum => ({ rows: 0, bytes: 0 })
+const noTable = (): StoredTable => ({ total: noRows(), partitions: new Map(), days: [] })
 
 /** Numbers as text, bytes rounded; instants are nanoseconds since 1970. */
 type SignalRow = readonly [

@@ -1,16 +1,18 @@
 // What an organisation stores. Rows are exact, as its own readers would count them, so hidden rows are gone
 // at once. Bytes are estimated by telemetry/row-weights.ts and divided among the days of a week by rows.
-// Totals are the sums of the returned days.
+// Totals are the sums of the returned days. An organisation may have rows on each of the 65,000 days that the
+// engine can store, in every table, so days are added up one after another, in turns.
 
 import type { z } from 'zod'
 import type { StorageUsage } from '../../contract/organisation/usage.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
 import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
-import { growthDays, growthOf } from './growth.ts'
+import { dayText, type GrowthDays, growthDays, growthOf, sumOfAmounts } from './growth.ts'
 
 type Usage = z.output<typeof StorageUsage>
 
@@ -47,39 +49,81 @@ export async function readStorage(
 ): Promise<Usage> {
   const amounts = await readAmounts(reader, weighRows)
   const days = growthDays(nowMs)
-  const perSignal = signals.map((signal) => ({
-    ...signalUsage(
-      signal,
-      amounts.filter((amount) => amount.signal === signal),
-    ),
-    ...growthOf(
-      amounts.filter((amount) => amount.signal === signal),
-      days,
-    ),
-    retention: keptFor[signal],
-  }))
+  const perSignal = signals.map((signal) => ({ signal, stored: new StoredSum(days) }))
+  const sums = new Map(perSignal.map(({ signal, stored }) => [signal, stored]))
+  const pace = new Pace(reader.share.turn)
+  for (const amount of amounts) {
+    if (pace.isOver()) await pace.turn()
+    sums.get(amount.signal)?.add(amount)
+  }
+  const all = perSignal.map(({ stored }) => stored)
   return {
     tenant_id: reader.place.tenantId,
-    rows: sumOf(perSignal, 'rows'),
-    bytes: sumOf(perSignal, 'bytes'),
-    ...oldestAndNewest(amounts),
-    ...growthOf(amounts, days),
-    signals: perSignal,
+    ...totalOf(all),
+    ...growthOf(
+      all.flatMap(({ recent }) => recent),
+      days,
+    ),
+    signals: perSignal.map(({ signal, stored }) => ({
+      signal,
+      ...totalOf([stored]),
+      ...growthOf(stored.recent, days),
+      retention: keptFor[signal],
+      days: stored.days,
+    })),
   }
 }
 
-/** Returns what is stored by table and UTC day. */
+/** The sum of amounts of one signal. */
+class StoredSum {
+  rows = 0
+  bytes = 0
+  oldestNs: bigint | null = null
+  newestNs: bigint | null = null
+  /** Sums by day, oldest first. */
+  readonly days: { readonly day: string; rows: number; bytes: number }[] = []
+  /** The amounts of which growth is computed. */
+  readonly recent: StoredAmount[] = []
+  readonly #recentFrom: string
+  readonly #recentUntil: string
+
+  constructor({ previous, today }: GrowthDays) {
+    this.#recentFrom = dayText(previous)
+    this.#recentUntil = dayText(today)
+  }
+
+  /** The day of the amount is that of the last one or a later one. */
+  add(amount: StoredAmount): void {
+    const { bytes, day, newestNs, oldestNs, rows } = amount
+    this.rows += rows
+    this.bytes += bytes
+    if (this.oldestNs === null || oldestNs < this.oldestNs) this.oldestNs = oldestNs
+    if (this.newestNs === null || newestNs > this.newestNs) this.newestNs = newestNs
+    const last = this.days.at(-1)
+    if (last?.day === day) {
+      last.rows += rows
+      last.bytes += bytes
+    } else this.days.push({ day, rows, bytes })
+    if (day >= this.#recentFrom && day < this.#recentUntil) this.recent.push(amount)
+  }
+}
+
+/** Returns what is stored by table and UTC day, oldest day first. */
 export async function readAmounts(reader: TenantReader, weighRows: WeighRows): Promise<StoredAmount[]> {
   const { placement } = reader.place
   // Weights first: what is hidden meanwhile is then missing from the rows, which are read last.
   const weights = await weighRows(reader.place)
-  const days = await reader.rows<TableDay>((from) =>
-    join(
-      tables.map((table) => daysOf(from, table, placement)),
-      ' UNION ALL ',
-    ),
-  )
-  return days.map((day) => amountOf(day, weights))
+  const days = await reader.rows<TableDay>((from) => {
+    const each = tables.map((table) => daysOf(from, table, placement))
+    return sql`SELECT * FROM (${join(each, ' UNION ALL ')}) ORDER BY day`
+  })
+  const amounts: StoredAmount[] = []
+  const pace = new Pace(reader.share.turn)
+  for (const day of days) {
+    if (pace.isOver()) await pace.turn()
+    amounts.push(amountOf(day, weights))
+  }
+  return amounts
 }
 
 /** All rows of a day are in one partition, so its id is computed once for each day and not for each row. */
@@ -110,26 +154,17 @@ function amountOf(day: TableDay, weights: RowWeights): StoredAmount {
   }
 }
 
-function signalUsage(signal: Signal, amounts: readonly StoredAmount[]) {
-  const days = [...Map.groupBy(amounts, ({ day }) => day)]
-    .map(([day, sameDay]) => ({ day, rows: sumOf(sameDay, 'rows'), bytes: sumOf(sameDay, 'bytes') }))
-    .sort((a, b) => (a.day < b.day ? -1 : 1))
-  return { signal, rows: sumOf(days, 'rows'), bytes: sumOf(days, 'bytes'), ...oldestAndNewest(amounts), days }
-}
-
-function sumOf<Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key): number {
-  return items.reduce((sum, item) => sum + item[key], 0)
-}
-
-function oldestAndNewest(amounts: readonly StoredAmount[]): { oldest: string | null; newest: string | null } {
-  const ascending = (a: bigint, b: bigint) => (a < b ? -1 : 1)
-  const oldestNs = amounts.map((amount) => amount.oldestNs).sort(ascending)[0]
-  const newestNs = amounts
-    .map((amount) => amount.newestNs)
-    .sort(ascending)
-    .at(-1)
+function totalOf(sums: readonly StoredSum[]) {
+  const instants = sums.flatMap(({ newestNs, oldestNs }) =>
+    oldestNs === null || newestNs === null ? [] : [{ oldestNs, newestNs }],
+  )
+  const [oldestNs] = instants.map((of) => of.oldestNs).sort(ascending)
+  const [newestNs] = instants.map((of) => of.newestNs).sort((a, b) => ascending(b, a))
   return {
+    ...sumOfAmounts(sums),
     oldest: oldestNs === undefined ? null : formatInstant(oldestNs),
     newest: newestNs === undefined ? null : formatInstant(newestNs),
   }
 }
+
+const ascending = (a: bigint, b: bigint) => (a < b ? -1 : 1)

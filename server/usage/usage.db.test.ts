@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { ErasedTimePage, ServiceStorage, type StorageUsage } from '../../contract/organisation/usage.ts'
 import type { Role } from '../../contract/role.ts'
 import { earliestNs, latestNs } from '../../contract/values/instant.ts'
-import { engineOfFile } from '../../tests/fixtures.ts'
+import { delegate, engineOfFile } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -19,10 +19,12 @@ import { partitionSizes } from '../telemetry/partitions.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { weighRows } from '../telemetry/row-weights.ts'
 import { type TableName, tables } from '../telemetry/schema/tables.ts'
-import { raw } from '../telemetry/sql.ts'
+import { raw, sql, uint } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { RefusalCounts } from './refusals.ts'
 import { addUsageRoutes } from './routes.ts'
+import { readStorage } from './storage.ts'
+import { readServiceStorage } from './storage-by-service.ts'
 
 type Usage = z.infer<typeof StorageUsage>
 
@@ -179,6 +181,56 @@ test('the first and the last instant that can be stored are weighed on their own
       'every day found its partition',
     )
   }
+})
+
+test('other work of the event loop runs while the days of a century and a half are added up', async () => {
+  const days = 54_000
+  // Before the days are weighed one after another, and before they are added up.
+  let [turns, atReading, atLastWeight] = [0, 0, 0]
+  const turn = async () => void turns++
+  const place = { tenantId: 'ancient', placement: 9 }
+  let reads = 0
+  const ofDays: Parameters<typeof engine.select>[0] =
+    sql`SELECT 'otel_logs' AS place, toString(toDate(number)) AS day,
+    concat('9-', formatDateTime(toMonday(toDate(number)), '%Y%m%d')) AS partition_id, '2' AS total,
+    toString(number * 86400000000000) AS oldest, toString(number * 86400000000000 + 1) AS newest
+    FROM numbers(${uint(days)}) ORDER BY day`
+  const many: typeof engine = {
+    ...delegate(engine),
+    async select<T>(...[statement, limits, share]: Parameters<typeof engine.select>): Promise<T[]> {
+      const rows = await engine.select<T>(reads++ === 0 ? ofDays : statement, limits, share)
+      if (reads === 1) atReading = turns
+      return rows
+    },
+  }
+  const reader = new TenantReader(many, place, gate, { turn })
+  const weigh = async () => () => {
+    atLastWeight = turns
+    return 5
+  }
+  const assertTurns = () => {
+    const found = [atLastWeight - atReading, turns - atLastWeight]
+    assert.ok(
+      found.every((count) => count >= 2),
+      `${found} turns`,
+    )
+  }
+  const keptFor = { metrics: unlimited, logs: unlimited, traces: unlimited }
+  const usage = await readStorage(reader, weigh, { keptFor, nowMs: clock.nowMs() })
+  const [, logsUsage] = usage.signals
+  assert.deepEqual([usage.rows, usage.bytes, logsUsage?.days.length], [2 * days, 5 * days, days])
+  assert.deepEqual([usage.oldest, usage.newest], ['1970-01-01T00:00:00Z', '2117-11-05T00:00:00.000000001Z'])
+  assert.deepEqual(
+    [usage.last_7_days, usage.previous_7_days],
+    [
+      { rows: 14, bytes: 35 },
+      { rows: 14, bytes: 35 },
+    ],
+  )
+  assertTurns()
+  reads = 0
+  await readServiceStorage(reader, weigh, { limit: 1 }, clock.nowMs())
+  assertTurns()
 })
 
 test('every role but ingest may ask', async () => {

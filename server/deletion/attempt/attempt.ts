@@ -30,7 +30,7 @@ import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './eras
 import { PartitionQueue } from './partition-queue.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, type Removal, removalOf, waitUntilRemoved } from './removed-parts.ts'
-import { progressOf, type StepStore, type StoredStep } from './step-store.ts'
+import type { StepStore, StoredStep } from './step-store.ts'
 import { CopyEngines } from './survivor-copy.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
 import { UnstoredAttempts } from './unstored-attempts.ts'
@@ -61,6 +61,8 @@ export interface AttemptDeps {
   readonly failpoint: Failpoint
   /** So many rows may be copied while a placement is locked; see eraser.ts. */
   readonly fewRows?: number
+  /** So many partitions are dropped in one piece; see eraser.ts. */
+  readonly droppedAtOnce?: number
   /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   readonly swapRecovery: SwapRecovery
@@ -151,7 +153,7 @@ export class Attempts {
     await waitUntilRemoved(this.#deps, place, removalOf(request), signal)
     // With an empty plan, steps that were acting when their attempt ended are recorded as done.
     await steps.replan(request.requestId, [], clock.nowMs())
-    const progress = { ...progressOf(await steps.list(request.requestId), rowsLeft), erased_by: erasedBy }
+    const progress = { ...(await steps.progress(request.requestId, rowsLeft)), erased_by: erasedBy }
     const facts = erasedBy === null ? {} : { erased_by: erasedBy }
     const removedAtMs = request.removedAtMs ?? clock.nowMs()
     const isCompleted = await this.#complete(request, progress, facts, { removedAtMs, retryAtMs: null })
@@ -182,7 +184,7 @@ export class Attempts {
     await failpoint('fenced')
     if (request.status === 'running') {
       await this.#erase(request, acting)
-      const progress = progressOf(await steps.list(request.requestId), null)
+      const progress = await steps.progress(request.requestId, null)
       const isWhole = (await activeHolds(request.tenantId)).length === 0
       const changes = { removedAtMs: isWhole ? clock.nowMs() : null, progress }
       const removed = await requestStore.move(
@@ -268,7 +270,7 @@ export class Attempts {
   ): Promise<void> {
     const { clock, requestStore, steps } = this.#deps
     await steps.done(request.requestId, done, action, clock.nowMs())
-    await requestStore.saveProgress(request, progressOf(await steps.list(request.requestId), null))
+    await requestStore.saveProgress(request, await steps.progress(request.requestId, null))
   }
 
   async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
@@ -285,7 +287,7 @@ export class Attempts {
   async #verify(request: StoredDeletion): Promise<void> {
     const { clock, logger, requestStore, steps } = this.#deps
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
-    const progress = progressOf(await steps.list(request.requestId), rowsLeft, heldBy)
+    const progress = await steps.progress(request.requestId, rowsLeft, heldBy)
     if (!isClean) {
       const changes = this.#waitBeforeRetry(request, 'The read-back still found rows', clock.nowMs())
       await requestStore.move(

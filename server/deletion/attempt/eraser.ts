@@ -32,6 +32,8 @@ interface EraserDeps {
    * partitions sets 0.
    */
   readonly fewRows?: number
+  /** So many partitions are dropped in one piece; absent: {@link partitionsDroppedAtOnce}. A test sets 1. */
+  readonly droppedAtOnce?: number
   readonly inTurn: InTurn
   /** Returns the legal holds in force. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
@@ -64,11 +66,11 @@ interface ErasureRecord<Step extends PartitionStep> {
 }
 
 /**
- * Erases the selection from partitions: first the partitions of a table that have no other rows, together,
- * then the others one by one. After it the rows are gone from the tables; their old parts may stay on the
- * disk a little longer (removed-parts.ts). Throws ErasureStopped between two partitions when `signal` aborts,
- * and before the next statement that changes a table when a lock is lost: another process may then be at work
- * there.
+ * Erases the selection from partitions: first the partitions of a table that have no other rows, many
+ * together, then the others one by one. After it the rows are gone from the tables; their old parts may stay
+ * on the disk a little longer (removed-parts.ts). Throws ErasureStopped between two pieces when `signal`
+ * aborts, and before the next statement that changes a table when a lock is lost: another process may then
+ * be at work there.
  *
  * Nobody can commit to the placement while it is locked, so a lock covers only what depends on the rows of
  * that moment: partitions that were planned as whole are counted again under it, and survivors of large ones
@@ -86,15 +88,21 @@ export async function erasePartitions<Step extends PartitionStep>(
   for (const [store, ofStore] of Map.groupBy(steps, (step) => step.store)) {
     if (signal.aborted) throw new ErasureStopped(signal)
     const eraser = new TableEraser(deps, place, selection, store, record, sizes)
-    const dropped = await eraser.dropWhole(ofStore)
+    const dropped = await eraser.dropWhole(ofStore, signal)
     for (const step of ofStore) {
-      if (dropped.includes(step)) continue
+      if (dropped.has(step)) continue
       if (signal.aborted) throw new ErasureStopped(signal)
       await eraser.erase(step)
       await deps.failpoint('step recorded')
     }
   }
 }
+
+/**
+ * Partitions that are dropped in one piece: a year of weeks. The placement is locked meanwhile and no other
+ * organisation gets its turn. A thousand take about a second, and a table may have nine thousand.
+ */
+const partitionsDroppedAtOnce = 64
 
 /**
  * How often survivors are copied before the lock. Each pass copies what has arrived or was merged during the
@@ -136,15 +144,21 @@ class TableEraser<Step extends PartitionStep> {
   }
 
   /**
-   * Drops the partitions that have only selected rows, and returns them. Only those are counted of which the
-   * plan has every row; the others are counted one by one. A crash may leave some dropped and some not.
+   * Drops the partitions that have only selected rows, some at a time, and returns them. Only those are
+   * counted of which the plan has every row; the others are counted one by one. A crash may leave some
+   * dropped and some not.
    */
-  async dropWhole(steps: readonly Step[]): Promise<readonly Step[]> {
-    const { failpoint, inTurn } = this.#deps
+  async dropWhole(steps: readonly Step[], signal: AbortSignal): Promise<ReadonlySet<Step>> {
+    const { droppedAtOnce = partitionsDroppedAtOnce, failpoint, inTurn } = this.#deps
     const whole = steps.filter((step) => step.rows === this.#sizeOf(step).rows)
-    if (whole.length === 0) return []
-    const dropped = await inTurn(() => this.#locked((table, holds) => this.#drop(table, whole, holds)))
-    if (dropped.length > 0) await failpoint('step recorded')
+    const dropped = new Set<Step>()
+    for (let at = 0; at < whole.length; at += droppedAtOnce) {
+      if (signal.aborted) throw new ErasureStopped(signal)
+      const piece = whole.slice(at, at + droppedAtOnce)
+      const gone = await inTurn(() => this.#locked((table, holds) => this.#drop(table, piece, holds)))
+      for (const step of gone) dropped.add(step)
+      if (gone.length > 0) await failpoint('step recorded')
+    }
     return dropped
   }
 

@@ -1,9 +1,12 @@
 // Stores the steps of each request: where it erases, how much was planned there, and when it was done. Counts
-// are written before a step acts, so a crash in between loses the time and never the number.
+// are written before a step acts, so a crash in between loses the time and never the number. A request may
+// have ten thousands of steps, one for each week and table, so they are written some at a time and summed by
+// the database.
 
 import type { Control } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { acting, hasUnseenHold, interrupted, promised } from '../governance/hold-conflicts.ts'
 import type { DeletionProgress, StoredDeletion } from '../requests/request.ts'
@@ -16,6 +19,20 @@ export interface StoredStep extends PlannedStep {
   readonly action: string
   readonly doneAtMs: number | null
 }
+
+/** The finished steps of a store with the same action. */
+export interface StepSum {
+  readonly store: string
+  readonly action: string
+  readonly steps: number
+  /** Those of them that have a partition. */
+  readonly partitions: number
+  readonly rows: number
+  readonly bytes: number
+}
+
+/** Steps that are written or removed together: some milliseconds of the event loop. */
+const stepsAtOnce = 500
 
 /** Action of a step that has not acted. */
 const planned = 'planned'
@@ -37,58 +54,100 @@ export class StepStore {
   }
 
   /**
-   * Replaces undone steps by a new plan and returns the undone steps. A step that was acting, and whose
-   * partition or store has no selected rows any more, was finished by an attempt that ended before it was
-   * recorded. It is kept as done, with the counts it had. A store may also have a part left, because it
-   * removes in several transactions: then the rest is kept as done.
+   * Replaces undone steps by a new plan and returns its steps. A step that was acting, and whose partition or
+   * store has no selected rows any more, was finished by an attempt that ended before it was recorded. It is
+   * kept as done, with the counts it had. A store may also have a part left, because it removes in several
+   * transactions: then the rest is kept as done.
+   *
+   * Steps are written some at a time, the new ones first. Where that ends early, undone steps of both plans
+   * are left, and none of the new plan has acted: the next call replaces them all.
    */
   async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
+    const { last } = await this.#control
+      .selectFrom('deletion_steps')
+      .select(({ fn }) => fn.max('ordinal').as('last'))
+      .where('request_id', '=', requestId)
+      .executeTakeFirstOrThrow()
+    const before = last ?? 0
+    const steps = plan.map((step, i) => ({
+      ...step,
+      ordinal: before + 1 + i,
+      action: planned,
+      doneAtMs: null,
+    }))
+    const pace = new Pace()
+    for (let at = 0; at < steps.length; at += stepsAtOnce) {
+      if (pace.isOver()) await pace.turn()
+      await this.#insert(requestId, steps.slice(at, at + stepsAtOnce))
+    }
     const leftIn = new Map(plan.map((step) => [targetOf(step), step.rows]))
-    await transact(this.#control, async (trx) => {
-      const before = await trx
+    for (let after: number | null = 0; after !== null; ) {
+      if (pace.isOver()) await pace.turn()
+      after = await this.#endUndone(requestId, { after, last: before }, leftIn, nowMs)
+    }
+    return steps
+  }
+
+  async #insert(requestId: string, steps: readonly StoredStep[]): Promise<void> {
+    const values = steps.map((step) => ({
+      request_id: requestId,
+      ordinal: step.ordinal,
+      store: step.store,
+      action: step.action,
+      partition_id: step.partitionId,
+      rows: step.rows,
+      bytes: step.bytes,
+      done_at_ms: step.doneAtMs,
+    }))
+    await this.#control.insertInto('deletion_steps').values(values).execute()
+  }
+
+  /**
+   * Removes the first undone steps of a range of ordinals, or keeps them as done. Returns the last one of
+   * them; null where there are no more.
+   */
+  #endUndone(
+    requestId: string,
+    { after, last }: { readonly after: number; readonly last: number },
+    leftIn: ReadonlyMap<string, number>,
+    nowMs: number,
+  ): Promise<number | null> {
+    return transact(this.#control, async (trx) => {
+      const undone = await trx
         .selectFrom('deletion_steps')
         .selectAll()
         .where('request_id', '=', requestId)
+        .where('ordinal', '>', after)
+        .where('ordinal', '<=', last)
+        .where('done_at_ms', 'is', null)
         .orderBy('ordinal')
+        .limit(stepsAtOnce)
         .execute()
-      for (const step of before) {
-        if (step.done_at_ms !== null) continue
+      const gone: number[] = []
+      for (const step of undone) {
         const left = leftIn.get(targetOf({ store: step.store, partitionId: step.partition_id }))
         const isWhole = left === undefined
         const removed = isWhole ? step.rows : step.partition_id === null ? step.rows - left : 0
         if (!mayHaveActed.includes(step.action) || (!isWhole && removed <= 0)) {
-          await trx
-            .deleteFrom('deletion_steps')
-            .where('request_id', '=', requestId)
-            .where('ordinal', '=', step.ordinal)
-            .execute()
-        } else {
-          await trx
-            .updateTable('deletion_steps')
-            .set({ done_at_ms: nowMs, action: resumed, rows: removed })
-            .where('request_id', '=', requestId)
-            .where('ordinal', '=', step.ordinal)
-            .execute()
+          gone.push(step.ordinal)
+          continue
         }
-      }
-      const first = Math.max(0, ...before.map((step) => step.ordinal)) + 1
-      for (const [i, step] of plan.entries()) {
         await trx
-          .insertInto('deletion_steps')
-          .values({
-            request_id: requestId,
-            ordinal: first + i,
-            store: step.store,
-            action: planned,
-            partition_id: step.partitionId,
-            rows: step.rows,
-            bytes: step.bytes,
-            done_at_ms: null,
-          })
+          .updateTable('deletion_steps')
+          .set({ done_at_ms: nowMs, action: resumed, rows: removed })
+          .where('request_id', '=', requestId)
+          .where('ordinal', '=', step.ordinal)
           .execute()
       }
+      if (gone.length > 0) {
+        await trx
+          .deleteFrom('deletion_steps')
+          .where('request_id', '=', requestId)
+          .where('ordinal', 'in', gone)
+          .execute()
+      }
+      return undone.length < stepsAtOnce ? null : (undone.at(-1)?.ordinal ?? null)
     })
-    return (await this.list(requestId)).filter((step) => step.doneAtMs === null)
   }
 
   /**
@@ -173,46 +232,63 @@ export class StepStore {
     if (numUpdatedRows !== BigInt(steps.length)) throw new ErasureError('A step ended that is not on record')
   }
 
-  async list(requestId: string): Promise<StoredStep[]> {
-    const rows = await this.#control
+  /**
+   * Returns the sums of the finished steps by store and action, in the order in which the first step of each
+   * was planned.
+   */
+  async sums(requestId: string): Promise<StepSum[]> {
+    const found = await this.#control
       .selectFrom('deletion_steps')
-      .selectAll()
+      .select(({ fn }) => [
+        'store',
+        'action',
+        fn.countAll().as('steps'),
+        fn.count('partition_id').as('partitions'),
+        fn.sum('rows').as('rows'),
+        fn.sum('bytes').as('bytes'),
+      ])
       .where('request_id', '=', requestId)
-      .orderBy('ordinal')
+      .where('done_at_ms', 'is not', null)
+      .groupBy(['store', 'action'])
+      .orderBy(({ fn }) => fn.min('ordinal'))
       .execute()
-    return rows.map((row) => ({
-      ordinal: row.ordinal,
-      store: row.store,
-      partitionId: row.partition_id,
-      action: row.action,
-      rows: row.rows,
-      bytes: row.bytes,
-      doneAtMs: row.done_at_ms,
+    return found.map(({ action, bytes, partitions, rows, steps, store }) => ({
+      store,
+      action,
+      steps: Number(steps),
+      partitions: Number(partitions),
+      rows: Number(rows),
+      bytes: Number(bytes),
     }))
   }
-}
 
-/** Returns the sums of the finished steps. */
-export function progressOf(
-  steps: readonly StoredStep[],
-  leftOver: Readonly<Record<string, number>> | null,
-  heldBy: readonly string[] = [],
-): DeletionProgress {
-  const done = steps.filter((step) => step.doneAtMs !== null)
-  const stores: Record<string, number> = {}
-  for (const { store, rows } of done) stores[store] = (stores[store] ?? 0) + rows
-  const sum = (pick: (step: StoredStep) => number) => done.reduce((total, step) => total + pick(step), 0)
-  return {
-    rows_erased: sum((step) => step.rows),
-    bytes_erased: sum((step) => step.bytes),
-    partitions_dropped: sum((step) => (step.action === 'dropped' ? 1 : 0)),
-    partitions_rewritten: sum((step) => (step.action === 'rewritten' ? 1 : 0)),
-    steps_done: done.length,
-    steps_total: steps.length,
-    stores,
-    left_over: leftOver,
-    held_by: heldBy,
-    erased_by: null,
+  /** Returns what the finished steps have done. */
+  async progress(
+    requestId: string,
+    leftOver: Readonly<Record<string, number>> | null,
+    heldBy: readonly string[] = [],
+  ): Promise<DeletionProgress> {
+    const done = await this.sums(requestId)
+    const { total } = await this.#control
+      .selectFrom('deletion_steps')
+      .select(({ fn }) => fn.countAll().as('total'))
+      .where('request_id', '=', requestId)
+      .executeTakeFirstOrThrow()
+    const stores: Record<string, number> = {}
+    for (const { store, rows } of done) stores[store] = (stores[store] ?? 0) + rows
+    const sum = (pick: (sum: StepSum) => number) => done.reduce((all, step) => all + pick(step), 0)
+    return {
+      rows_erased: sum(({ rows }) => rows),
+      bytes_erased: sum(({ bytes }) => bytes),
+      partitions_dropped: sum(({ action, steps }) => (action === 'dropped' ? steps : 0)),
+      partitions_rewritten: sum(({ action, steps }) => (action === 'rewritten' ? steps : 0)),
+      steps_done: sum(({ steps }) => steps),
+      steps_total: Number(total),
+      stores,
+      left_over: leftOver,
+      held_by: heldBy,
+      erased_by: null,
+    }
   }
 }
 

@@ -15,7 +15,7 @@ import { newKeyPair, signJws } from '../../audit/jws.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenActor } from '../../core/actor.ts'
 import { instanceOf } from '../../core/process/instance.ts'
-import type { StoredStep } from '../attempt/step-store.ts'
+import type { StepSum } from '../attempt/step-store.ts'
 import { noProgress, type RequestRow } from '../requests/request.ts'
 import { buildCertificate, type CertificateFacts } from './certificate.ts'
 import { CertificateProblem, checkCertificate } from './check.ts'
@@ -64,15 +64,8 @@ const request: RequestRow = {
   seq: 1,
 }
 
-let ordinal = 0
-const step = (store: string, action: string, rows: number, more: Partial<StoredStep> = {}): StoredStep => ({
-  ordinal: ordinal++,
-  store,
-  partitionId: '5-20260105',
-  action,
-  rows,
-  bytes: rows * 10,
-  doneAtMs: startMs,
+const steps = (store: string, action: string, rows: number, more: Partial<StepSum> = {}): StepSum => ({
+  ...{ store, action, steps: 1, partitions: 1, rows, bytes: rows * 10 },
   ...more,
 })
 
@@ -87,7 +80,7 @@ const facts: CertificateFacts = {
   notReached: [],
   organisationName: 'Acme Ltd.',
   request,
-  steps: [step('otel_logs', 'dropped', 100)],
+  steps: [steps('otel_logs', 'dropped', 100)],
   completion: { seq: 3, hash: 'ab'.repeat(32) },
   backups: [],
   supersedes: null,
@@ -138,16 +131,14 @@ test('it claims Clear, never Purge, and contains neither the note, nor the idemp
   }
 })
 
-test('steps are summed by store and method; steps that found nothing or were not carried out are not counted', () => {
+test('steps are listed by store and method; those that found nothing are not counted', () => {
   const { erasure } = built({
     steps: [
-      step('otel_logs', 'dropped', 100),
-      step('otel_logs', 'rewritten', 7),
-      step('otel_logs', 'dropped', 50, { partitionId: '5-20260112' }),
-      step('otel_traces', 'found_done', 3),
-      step('otel_traces', 'none', 1000),
-      step('otel_traces', 'planned', 1000, { doneAtMs: null }),
-      step('anomalies', 'removed', 2, { partitionId: null, bytes: 0 }),
+      steps('otel_logs', 'dropped', 150, { steps: 2, partitions: 2 }),
+      steps('otel_logs', 'rewritten', 7),
+      steps('otel_traces', 'found_done', 3),
+      steps('otel_traces', 'none', 0),
+      steps('anomalies', 'removed', 2, { partitions: 0, bytes: 0 }),
     ],
   })
   assert.deepEqual(erasure.stores, [

@@ -14,7 +14,7 @@ import { hashOf } from '../../audit/chain.ts'
 import { actorTextIn, laterActorTextIn } from '../../control/actor-columns.ts'
 import { instantText } from '../../core/clock.ts'
 import { tablesOf } from '../../telemetry/schema/tables.ts'
-import type { StoredStep } from '../attempt/step-store.ts'
+import type { StepSum } from '../attempt/step-store.ts'
 import {
   type KnownBackup,
   noProgress,
@@ -42,7 +42,8 @@ export interface CertificateFacts {
   readonly issuer: Issuer
   readonly organisationName: string
   readonly request: RequestRow
-  readonly steps: readonly StoredStep[]
+  /** Sums of the finished steps. */
+  readonly steps: readonly StepSum[]
   readonly completion: Completion
   /** Names of the stores of derived telemetry that a read-back has to count. */
   readonly derivedStores: readonly string[]
@@ -143,7 +144,7 @@ function timesOf(request: RequestRow) {
   }
 }
 
-function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
+function erasureOf({ progress }: StoredDeletion, steps: readonly StepSum[]) {
   const stores = erasedStores(steps)
   const sum = (pick: (store: ErasedStore) => number) =>
     stores.reduce((total, store) => total + pick(store), 0)
@@ -158,21 +159,11 @@ function erasureOf({ progress }: StoredDeletion, steps: readonly StoredStep[]) {
 }
 
 /** Returns the stores in the order in which they were first erased from, each with its methods. */
-function erasedStores(steps: readonly StoredStep[]): ErasedStore[] {
-  const found = new Map<string, ErasedStore>()
-  for (const { store, action, partitionId, rows, bytes } of steps) {
+function erasedStores(steps: readonly StepSum[]): ErasedStore[] {
+  return steps.flatMap(({ store, action, partitions, rows, bytes }) => {
     const method = methods.get(action)
-    if (method === undefined) continue
-    const key = `${store} ${method}`
-    const before = found.get(key) ?? { store, method, partitions: 0, rows: 0, bytes: 0 }
-    found.set(key, {
-      ...before,
-      partitions: before.partitions + (partitionId === null ? 0 : 1),
-      rows: before.rows + rows,
-      bytes: before.bytes + bytes,
-    })
-  }
-  return [...found.values()]
+    return method === undefined ? [] : [{ store, method, partitions, rows, bytes }]
+  })
 }
 
 function verificationOf({ requestId, signals, progress }: StoredDeletion, derivedStores: readonly string[]) {

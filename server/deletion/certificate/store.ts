@@ -15,7 +15,7 @@ import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
-import { StepStore, type StoredStep } from '../attempt/step-store.ts'
+import { StepStore, type StepSum } from '../attempt/step-store.ts'
 import { requireRow } from '../requests/queries.ts'
 import { type KnownBackup, type RequestRow, toStored } from '../requests/request.ts'
 import { isFinal, workingStatuses } from '../requests/states.ts'
@@ -45,7 +45,7 @@ export interface IssuedCertificate {
 interface CompletedRequest {
   readonly request: RequestRow
   readonly organisationName: string
-  readonly steps: readonly StoredStep[]
+  readonly steps: readonly StepSum[]
   readonly completion: Completion
   /** The stored certificate, which may be of an earlier completion. */
   readonly kept: IssuedCertificate | null
@@ -141,7 +141,7 @@ async function readCompleted(
   return {
     request,
     organisationName: name,
-    steps: await new StepStore(control).list(requestId),
+    steps: await new StepStore(control).sums(requestId),
     completion: await completionOf(control, tenantId, requestId),
     kept: kept === undefined ? null : readIssued(kept.jws),
   }
