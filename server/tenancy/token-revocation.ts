@@ -61,7 +61,7 @@ export async function revokeTokens(
       return { ...toToken(token, known.live), revoked_descendants: 0 }
     }
     const revoked = await transact(control, async (trx) => {
-      await lockForAct(trx, revocation, nowMs)
+      await lockForAct(trx, revocation, at.wallMs)
       const current = await line.read(trx, noTurn)
       return current === null ? null : revokeLine(trx, revocation, current, at)
     })

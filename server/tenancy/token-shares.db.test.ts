@@ -29,7 +29,7 @@ const http = createHttp({
   authenticate: byAccessToken((secret) => store.findCaller(secret)),
   isReady: () => true,
 })
-addTenancyRoutes(http, store, clock)
+addTenancyRoutes(http, store, clock, async () => {})
 addSessionRoutes(http, new SessionStore(control, clock))
 const address = await http.listen({ host: '127.0.0.1', port: 0 })
 const sockets: Socket[] = []
