@@ -1,7 +1,9 @@
 // No token can use up the requests or the rates of its organisation so that another person's are refused:
-// what is held open, and what is repeated, by real clients with tokens of a real control plane.
+// what is held open, what is repeated, and what is not read, by real clients with tokens of a real control
+// plane.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, afterEach, beforeEach, describe, test } from 'node:test'
 import type { Role } from '../../contract/role.ts'
@@ -13,6 +15,7 @@ import { furtherBranch } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { requestLimits } from '../http/limits/requests-in-progress.ts'
+import { responseLimits } from '../http/limits/responses-in-progress.ts'
 import { createHttp } from '../http/server.ts'
 import { addTenancyRoutes } from './routes.ts'
 import { addSessionRoutes } from './session-routes.ts'
@@ -31,6 +34,9 @@ const http = createHttp({
 })
 addTenancyRoutes(http, store, clock, async () => {})
 addSessionRoutes(http, new SessionStore(control, clock))
+http.get('/large', { config: { access: ['owner', 'admin'] } }, (_request, reply) =>
+  reply.send(Buffer.alloc(responseLimits.ownerBytes + 1)),
+)
 const address = await http.listen({ host: '127.0.0.1', port: 0 })
 const sockets: Socket[] = []
 afterEach(() => {
@@ -73,11 +79,16 @@ async function ask({ secret }: Token, method: string, path: string): Promise<num
 
 const revoke = (by: Token, { id }: Token) => ask(by, 'DELETE', `/tokens/${id}`)
 
-/** Sends a request without the rest of its body, and again where it is refused. */
-function hold(token: Token): void {
+function connectTo(): Socket {
   const socket = connect((http.server.address() as AddressInfo).port, '127.0.0.1')
   sockets.push(socket)
   socket.on('error', () => {})
+  return socket
+}
+
+/** Sends a request without the rest of its body, and again where it is refused. */
+function hold(token: Token): void {
+  const socket = connectTo()
   socket.once('data', () => {
     socket.destroy()
     hold(token)
@@ -126,6 +137,27 @@ describe('an admin that holds every request of the organisation open', () => {
     await holdAll(held)
     assert.equal(await revoke(second, held[1]), 200)
     assert.equal(await revoke(owner, held[0]), 200)
+  })
+})
+
+describe('an admin that does not read its answers', () => {
+  test('cannot keep an owner of another line or branch from finding the token and revoking it', async () => {
+    const owner = await make('owner')
+    const [second, other] = [await make('owner', owner), await make('owner')]
+    const admin = await make('admin', owner)
+    const socket = connectTo()
+    socket.write(`GET /large HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${admin.secret}\r\n\r\n`)
+    await once(socket, 'data')
+    socket.pause()
+    assert.equal(await ask(admin, 'GET', '/tokens'), 429)
+    for (const { secret } of [owner, second, other]) {
+      const headers = { authorization: `Bearer ${secret}` }
+      const answer = await fetch(`${address}/tokens`, { headers })
+      assert.equal(answer.status, 200)
+      assert.ok((await answer.text()).includes(admin.id))
+    }
+    assert.equal(await revoke(other, admin), 200)
+    assert.equal(await ask(admin, 'GET', '/me'), 401)
   })
 })
 

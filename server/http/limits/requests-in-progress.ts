@@ -7,6 +7,7 @@
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { CallerLine } from '../../core/caller.ts'
+import { Shares, unknownLine } from './shares.ts'
 
 interface RequestLimits {
   readonly byToken: number
@@ -32,9 +33,6 @@ const branchesMax = 2
 /** A refused client can retry when one of its requests has been answered. */
 const retryAfterSeconds = 1
 
-/** The line and branch of tokens whose root is unknown; no id is empty. */
-const unknownLine: CallerLine = { root: '', branch: '' }
-
 interface Requester {
   readonly tenantId: string
   readonly requester: Actor
@@ -45,7 +43,7 @@ export class RequestsInProgress {
   readonly #limits: RequestLimits
   readonly #byToken = new Map<string, number>()
   /** All, divided into organisations, their lines, and the branches of those. */
-  readonly #all = new Counted()
+  readonly #all = new Shares()
 
   constructor(limits: RequestLimits = requestLimits) {
     this.#limits = limits
@@ -72,48 +70,20 @@ export class RequestsInProgress {
   #requireShare(tenantId: string, { branch, root }: CallerLine): void {
     const { byOrganisation, inAll } = this.#limits
     const organisation = this.#all.part(tenantId)
-    const isFull = this.#all.count >= inAll
-    if (!isFull && organisation.count < byOrganisation) return
+    const isFull = this.#all.amount >= inAll
+    if (!isFull && organisation.amount < byOrganisation) return
     const share = isFull ? Math.min(byOrganisation, inAll / this.#all.partsWith(tenantId)) : byOrganisation
-    if (organisation.count < share) return
-    const line = organisation.part(root)
-    const shareOfLine = share / organisation.partsWith(root)
-    if (line.count < shareOfLine) return
-    const ofBranch = line.part(branch).count
-    const hasLess = ofBranch < shareOfLine / line.partsWith(branch)
-    if (hasLess && organisation.count < branchesMax * share) return
+    if (organisation.amount < share || organisation.hasLess([root], share)) return
+    const hasLess = organisation.hasLess([root, branch], share)
+    if (hasLess && organisation.amount < branchesMax * share) return
     // There are as many roots as the operator made, so that one request of each is little.
-    if (branch === root && root !== unknownLine.root && ofBranch === 0) return
+    const isFirst = organisation.part(root).part(branch).amount === 0
+    if (branch === root && root !== unknownLine.root && isFirst) return
     throw refused(
-      organisation.count >= byOrganisation
-        ? `Your organisation has ${organisation.count} requests under way`
+      organisation.amount >= byOrganisation
+        ? `Your organisation has ${organisation.amount} requests under way`
         : 'The service has too many requests under way',
     )
-  }
-}
-
-/** A number of requests, and how it is divided. A part without requests is forgotten. */
-class Counted {
-  count = 0
-  readonly #parts = new Map<string, Counted>()
-
-  /** The part with this name; an empty one where there is none. */
-  part(name: string): Counted {
-    return this.#parts.get(name) ?? new Counted()
-  }
-
-  /** Number of parts with a request, once this one has another. */
-  partsWith(name: string): number {
-    return this.#parts.size + (this.#parts.has(name) ? 0 : 1)
-  }
-
-  add([name, ...rest]: readonly string[], change: number): void {
-    this.count += change
-    if (name === undefined) return
-    const part = this.part(name)
-    part.add(rest, change)
-    if (part.count === 0) this.#parts.delete(name)
-    else this.#parts.set(name, part)
   }
 }
 

@@ -47,13 +47,18 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
-    authenticate: byAccessToken(async (secret) => ({
-      tenantId: secret,
-      placement: 0,
-      organisationName: secret,
-      role: 'owner',
-      requester: tokenNamed(secret),
-    })),
+    // A secret is the organisation, and the root and the branch of a line of tokens where it has one.
+    authenticate: byAccessToken(async (secret) => {
+      const [tenantId = '', root, branch] = secret.split('/')
+      return {
+        tenantId,
+        placement: 0,
+        organisationName: tenantId,
+        role: 'owner',
+        requester: tokenNamed(secret),
+        ...(root === undefined || branch === undefined ? {} : { line: { root, branch } }),
+      }
+    }),
     isReady: () => true,
     answers,
   })
@@ -76,6 +81,11 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
         })(),
       ),
     ),
+  )
+  http.get<{ Params: { count: string } }>(
+    '/mebibytes/:count',
+    { config: { access: ['owner'] } },
+    (request, reply) => reply.send(Buffer.alloc(Number(request.params.count) * mebibyte)),
   )
   serve(http, testOperation({ path: '/gone', result: text }), {
     handle: async ({ caller }) => {
@@ -199,6 +209,41 @@ test('where all together have too much, the oldest response of the owner with th
   const third = await askAndStop(scene, 'initech')
   assert.equal(first.own.destroyed, true)
   for (const { own } of [honest, second, third]) assert.equal(own.destroyed, false)
+})
+
+test('above the limit of an organisation a line, and a branch of it, with less than its equal share is not refused', async () => {
+  const scene = await sceneOf({ ownerBytes: 2 * largeBytes })
+  const status = async (secret: string, path: string) => {
+    const { body, status } = await ask(scene, secret, path)
+    await body?.cancel()
+    return status
+  }
+  await askAndStop(scene, 'acme/r/b1', '/mebibytes/33')
+  assert.equal(await status('acme/r/b1', '/small'), 429)
+  for (const secret of ['acme/r/r', 'acme/r/b2', 'acme/s/s']) {
+    assert.equal(await status(secret, '/small'), 200)
+    assert.equal(await status(secret, '/mebibytes/17'), 429)
+  }
+  await askAndStop(scene, 'acme/r/b2', '/mebibytes/15')
+  assert.equal(await status('acme/r/b2', '/mebibytes/2'), 429)
+  assert.equal(await status('acme/s/s', '/small'), 200)
+})
+
+test('of twice the limit of an organisation, the oldest response of the branch with the most is ended', async () => {
+  const scene = await sceneOf({ ownerBytes: 64 * mebibyte })
+  const begin = async (owner: string, count: number) =>
+    (await askAndStop(scene, owner, `/mebibytes/${count}`)).own
+  const others = [await begin('globex/r/r', 40), await begin('acme/s/s', 13), await begin('acme/r/b2', 10)]
+  const oldest = await begin('acme/r/b1', 20)
+  others.push(await begin('acme/r/b1', 20))
+  // Each is a little less than an equal share.
+  for (const [root, count] of Object.entries({ t: 21, u: 15, v: 12, w: 10 }))
+    others.push(await begin(`acme/${root}/b`, count))
+  assert.equal(scene.answers.unreadBytes, (40 + 121) * mebibyte)
+  others.push(await begin('acme/x/b', 9))
+  assert.equal(scene.answers.unreadBytes, (40 + 121 + 9 - 20) * mebibyte)
+  assert.equal(oldest.destroyed, true)
+  assert.ok(others.every(({ destroyed }) => !destroyed))
 })
 
 test('a response that is read leaves nothing', async () => {

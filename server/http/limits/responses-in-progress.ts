@@ -1,16 +1,22 @@
 // Watches responses until their clients have read them, and limits the memory of unread ones. A response is
-// written in pieces as the client reads them, so it is known when the client does not read. An organisation
-// with too much unread gets no further large response. A client that reads too little in a time loses its
-// connection. Of all responses together, the oldest one of the owner with the most is ended first. So a
-// client that requests and does not read can't fill the memory, and others are not affected.
+// written in pieces as the client reads them, so it is known when the client does not read. A client that
+// reads too little in a time loses its connection. Of an organisation with too much unread, only a line or
+// branch of tokens with less than an equal share gets a further response. Of an organisation with twice as
+// much, and of all together, the oldest response of who has the most is ended first. So a client that
+// requests and does not read can't fill the memory, and neither other organisations nor an owner who looks
+// for its token are affected.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
+import { Shares, unknownLine } from './shares.ts'
 
 export interface ResponseLimits {
-  /** Unread bytes of an organisation; a single response may have any size. */
+  /**
+   * Unread bytes of an organisation; a single response may have any size. Above it, a line or branch of
+   * tokens with less than an equal share of it is not refused.
+   */
   readonly ownerBytes: number
   /** Unread bytes of all. */
   readonly totalBytes: number
@@ -38,14 +44,23 @@ export const responseLimits: ResponseLimits = {
  */
 const pieceBytes = 64 * 1024
 
+/**
+ * The most that an organisation has unread, as a multiple of its limit. Three lines or branches, one after
+ * another, get less than that with their equal shares; it is reached by more of them.
+ */
+const sharesMax = 2
+
 /** Clients read within seconds, or not at all. */
 const retryAfterSeconds = 1
 
 /** Without a reason, Node creates an error with a stack for each response that ends. */
 const ended = 'ended'
 
+/** The organisation, the line and the branch of tokens; without a token the address instead of the first. */
+type Owner = readonly [string, string, string]
+
 interface OpenResponse {
-  readonly owner: string
+  readonly owner: Owner
   readonly reply: FastifyReply
   readonly ended: AbortController
   /** The whole body, until the end: the part that was read is freed with the rest. Of a stream, one piece. */
@@ -58,10 +73,10 @@ interface OpenResponse {
 export class ResponsesInProgress {
   readonly #clock: Clock
   readonly #limits: ResponseLimits
-  /** By owner, oldest first. */
-  readonly #open = new Map<string, Set<OpenResponse>>()
-  readonly #bytes = new Map<string, number>()
-  #totalBytes = 0
+  /** Oldest first. */
+  readonly #open = new Set<OpenResponse>()
+  /** Bytes of all, divided by owner. */
+  readonly #unread = new Shares()
   /** Since the start: requests that were refused with 429, and responses whose connection was closed. */
   readonly totals = { refused: 0, givenUp: 0 }
 
@@ -72,7 +87,7 @@ export class ResponsesInProgress {
 
   /** Bytes of responses that are not read to their end. */
   get unreadBytes(): number {
-    return this.#totalBytes
+    return this.#unread.amount
   }
 
   /** Counts every response of the service. Call it after the guard's hook, which identifies the caller. */
@@ -101,12 +116,12 @@ export class ResponsesInProgress {
     return Readable.from(this.#pieces(this.#begin(owner, reply, bytes), piecesOf(whole)))
   }
 
-  /**
-   * Throws `too_many_requests` where this many more bytes are too many for an owner that already has some.
-   */
-  #requireRoom(owner: string, bytes: number): void {
-    const unread = this.#bytes.get(owner) ?? 0
-    if (unread === 0 || unread + bytes <= this.#limits.ownerBytes) return
+  /** Throws `too_many_requests` where this many more bytes are too many for who has some already. */
+  #requireRoom([organisation, ...line]: Owner, bytes: number): void {
+    const { ownerBytes } = this.#limits
+    const parts = this.#unread.part(organisation)
+    const unread = parts.amount
+    if (unread === 0 || unread + bytes <= ownerBytes || parts.hasLess(line, ownerBytes, bytes)) return
     this.totals.refused += 1
     throw new AppError('too_many_requests', {
       sentence: `${Math.ceil(unread / mebibyte)} MiB of answers to your organisation are not read yet; read them, and repeat after Retry-After.`,
@@ -114,18 +129,24 @@ export class ResponsesInProgress {
     })
   }
 
-  #begin(owner: string, reply: FastifyReply, unreadBytes: number): OpenResponse {
-    const answer = { owner, reply, ended: new AbortController(), unreadBytes, takenBytes: 0, isOffered: true }
-    const open = this.#open.get(owner) ?? new Set()
-    this.#open.set(owner, open.add(answer))
-    this.#count(owner, unreadBytes)
+  #begin(owner: Owner, reply: FastifyReply, unreadBytes: number): OpenResponse {
+    const answer: OpenResponse = {
+      owner,
+      reply,
+      ended: new AbortController(),
+      unreadBytes,
+      takenBytes: 0,
+      isOffered: true,
+    }
+    this.#open.add(answer)
+    this.#unread.add(owner, unreadBytes)
     const end = () => this.#end(answer)
     // Passed to the system completely, or given up.
     reply.raw.once('finish', end)
     reply.raw.once('close', end)
     // Where the client was gone before, neither comes any more.
     if (reply.raw.destroyed || reply.request.raw.socket.destroyed) end()
-    this.#makeRoom()
+    this.#makeRoom(answer)
     // Most have ended by then.
     setImmediate(() => void this.#watchEnd(answer))
     return answer
@@ -134,17 +155,8 @@ export class ResponsesInProgress {
   #end(answer: OpenResponse): void {
     if (answer.ended.signal.aborted) return
     answer.ended.abort(ended)
-    this.#count(answer.owner, -answer.unreadBytes)
-    const open = this.#open.get(answer.owner)
-    open?.delete(answer)
-    if (open?.size !== 0) return
-    this.#open.delete(answer.owner)
-    this.#bytes.delete(answer.owner)
-  }
-
-  #count(owner: string, bytes: number): void {
-    this.#totalBytes += bytes
-    this.#bytes.set(owner, (this.#bytes.get(owner) ?? 0) + bytes)
+    this.#unread.add(answer.owner, -answer.unreadBytes)
+    this.#open.delete(answer)
   }
 
   /** Yields the pieces as the client reads them. */
@@ -170,14 +182,20 @@ export class ResponsesInProgress {
     }
   }
 
-  /** Gives up the oldest responses of the owner with the most, until all together are within the total. */
-  #makeRoom(): void {
-    while (this.#totalBytes > this.#limits.totalBytes) {
-      const [most] = [...this.#bytes].reduce((a, b) => (b[1] > a[1] ? b : a))
-      const [oldest] = this.#open.get(most) ?? []
-      if (oldest === undefined) return
-      this.#giveUp(oldest)
-    }
+  /** Gives up the oldest responses of who has the most, until the organisation and all are within limits. */
+  #makeRoom({ owner: [organisation], unreadBytes }: OpenResponse): void {
+    const { ownerBytes, totalBytes } = this.#limits
+    // A single response may be larger.
+    const most = Math.max(sharesMax * ownerBytes, unreadBytes)
+    while (this.#unread.part(organisation).amount > most)
+      this.#giveUpOldest([organisation, ...this.#unread.part(organisation).largest()])
+    while (this.#unread.amount > totalBytes) this.#giveUpOldest(this.#unread.largest())
+  }
+
+  #giveUpOldest(owner: readonly string[]): void {
+    const oldest = this.#open.values().find((answer) => answer.owner.every((name, i) => name === owner[i]))
+    if (oldest === undefined) throw new Error('Bytes are counted of which no response is open.')
+    this.#giveUp(oldest)
   }
 
   #giveUp(answer: OpenResponse): void {
@@ -189,9 +207,9 @@ export class ResponsesInProgress {
   }
 }
 
-/** The organisation; without a token the address. */
-function ownerOf(request: FastifyRequest): string {
-  return request.caller?.tenantId ?? `address ${request.ip}`
+function ownerOf(request: FastifyRequest): Owner {
+  const { branch, root } = request.caller?.line ?? unknownLine
+  return [request.caller?.tenantId ?? `address ${request.ip}`, root, branch]
 }
 
 function* piecesOf(whole: Buffer): Generator<Buffer> {
