@@ -9,6 +9,8 @@
 import type { RelatedAnomalies } from '../../contract/detection/context.ts'
 import type { Anomaly } from '../../contract/detection/detectors.ts'
 import { nsPerMinute } from '../../contract/values/instant.ts'
+import { partitionPoint } from '../core/partition-point.ts'
+import { Pace } from '../core/turns/pace.ts'
 import type { DetectionStore } from './detectors/store.ts'
 import { nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
 
@@ -29,32 +31,51 @@ type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
 /** Why two anomalies are related; empty where they are not. Symmetric. */
 export function relationsOf(one: TimedAnomaly, other: TimedAnomaly): Relation[] {
-  const isApart = one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs
-  if (isApart || one.anomaly.id === other.anomaly.id) return []
-  const apartNs = one.startedNs - other.startedNs
-  const isTogether = apartNs <= togetherNs && apartNs >= -togetherNs
+  if (!areRelated(one, other)) return []
   return [
-    ...(one.service !== null && one.service === other.service ? (['same_service'] as const) : []),
-    ...(isTogether ? (['began_together'] as const) : []),
+    ...(areOfOneService(one, other) ? (['same_service'] as const) : []),
+    ...(beganTogether(one, other) ? (['began_together'] as const) : []),
   ]
 }
 
+/** Allocates nothing: it is asked for hundreds of thousands of pairs. */
+function areRelated(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  if (one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs) return false
+  return (areOfOneService(one, other) || beganTogether(one, other)) && one.anomaly.id !== other.anomaly.id
+}
+
+function areOfOneService(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  return one.service !== null && one.service === other.service
+}
+
+function beganTogether(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  const apartNs = one.startedNs - other.startedNs
+  return apartNs <= togetherNs && apartNs >= -togetherNs
+}
+
 /**
- * The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that
- * began closest in time first.
+ * The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that began closest in time
+ * first. Every anomaly is compared with all around it, so other work of the event loop runs in between.
  */
 export async function relatedIdsOf(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
+  pace = new Pace(),
 ): Promise<Map<string, string[]>> {
   const around = await anomaliesAround(store, tenantId, anomalies, 0)
-  return new Map(
-    anomalies.map((anomaly) => {
-      const others = relatedTo(anomaly, around)
-      return [anomaly.id, others.slice(0, shownMax).map(({ other }) => other.anomaly.id)]
-    }),
-  )
+  const byId = new Map(around.map((one) => [one.anomaly.id, one]))
+  const ids = new Map<string, string[]>()
+  for (const { id } of anomalies) {
+    if (pace.isOver()) await pace.turn()
+    const own = byId.get(id)
+    const nearest = own === undefined ? [] : relatedTo(own, around).nearest
+    ids.set(
+      id,
+      nearest.map(({ anomaly }) => anomaly.id),
+    )
+  }
+  return ids
 }
 
 /** The anomalies that one is related to, and why. */
@@ -63,26 +84,45 @@ export async function relatedOf(
   tenantId: string,
   anomaly: Anomaly,
 ): Promise<RelatedAnomalies> {
-  const others = relatedTo(anomaly, await anomaliesAround(store, tenantId, [anomaly], halvingsMax))
+  const around = await anomaliesAround(store, tenantId, [anomaly], halvingsMax)
+  const own = around.find((one) => one.anomaly.id === anomaly.id)
+  if (own === undefined) return { count: 0, anomalies: [] }
+  const { count, nearest } = relatedTo(own, around)
   return {
-    count: others.length,
-    anomalies: others.slice(0, shownMax).map(({ because, other }) => {
+    count,
+    anomalies: nearest.map((other) => {
       const { group, id, metric_key, reason, started_at } = other.anomaly
-      return { id, started_at, metric_key, group, reason, because }
+      return { id, started_at, metric_key, group, reason, because: relationsOf(own, other) }
     }),
   }
 }
 
-function relatedTo(anomaly: Anomaly, around: readonly TimedAnomaly[]) {
-  const own = around.find((one) => one.anomaly.id === anomaly.id)
-  if (own === undefined) return []
-  const distance = ({ startedNs }: TimedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
-  return around
-    .map((other) => ({ other, because: relationsOf(own, other) }))
-    .filter(({ because }) => because.length > 0)
-    .sort(
-      (a, b) => distance(a.other) - distance(b.other) || (a.other.anomaly.id < b.other.anomaly.id ? -1 : 1),
+/**
+ * How many are related, and the nearest {@link shownMax} of them: by the distance of their starts, then by
+ * id.
+ */
+export function relatedTo(
+  own: TimedAnomaly,
+  around: readonly TimedAnomaly[],
+): { readonly count: number; readonly nearest: readonly TimedAnomaly[] } {
+  const nearest: { readonly other: TimedAnomaly; readonly apart: number }[] = []
+  let count = 0
+  for (const other of around) {
+    if (!areRelated(own, other)) continue
+    count++
+    const apart = Math.abs(Number(other.startedNs - own.startedNs))
+    const isNearer = (than: (typeof nearest)[number]) =>
+      apart < than.apart || (apart === than.apart && other.anomaly.id < than.other.anomaly.id)
+    const last = nearest[shownMax - 1]
+    if (last !== undefined && !isNearer(last)) continue
+    nearest.splice(
+      partitionPoint(nearest.length, (i) => isNearer(nearest[i] ?? { other, apart })),
+      0,
+      { other, apart },
     )
+    if (nearest.length > shownMax) nearest.pop()
+  }
+  return { count, nearest: nearest.map(({ other }) => other) }
 }
 
 /**
