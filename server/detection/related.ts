@@ -8,11 +8,11 @@
 
 import type { RelatedAnomalies } from '../../contract/detection/context.ts'
 import type { Anomaly } from '../../contract/detection/detectors.ts'
-import { nsPerMinute } from '../../contract/values/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { partitionPoint } from '../core/partition-point.ts'
 import { Pace } from '../core/turns/pace.ts'
 import type { DetectionStore } from './detectors/store.ts'
-import { nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
+import { earliest, latest, nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
 
 /**
  * Buckets of different detectors have different widths, so simultaneous events may
@@ -63,7 +63,7 @@ export async function relatedIdsOf(
   anomalies: readonly Anomaly[],
   pace = new Pace(),
 ): Promise<Map<string, string[]>> {
-  const around = await anomaliesAround(store, tenantId, anomalies, 0)
+  const around = await anomaliesAround(store, tenantId, anomalies, halvingsMax)
   const byId = new Map(around.map((one) => [one.anomaly.id, one]))
   const ids = new Map<string, string[]>()
   for (const { id } of anomalies) {
@@ -84,7 +84,7 @@ export async function relatedOf(
   tenantId: string,
   anomaly: Anomaly,
 ): Promise<RelatedAnomalies> {
-  const around = await anomaliesAround(store, tenantId, [anomaly], halvingsMax)
+  const around = await anomaliesAround(store, tenantId, [anomaly], 0)
   const own = around.find((one) => one.anomaly.id === anomaly.id)
   if (own === undefined) return { count: 0, anomalies: [] }
   const { count, nearest } = relatedTo(own, around)
@@ -125,35 +125,54 @@ export function relatedTo(
   return { count, nearest: nearest.map(({ other }) => other) }
 }
 
-/**
- * All anomalies that may be related to these, including themselves. A list that is too long is divided in
- * two.
- */
+/** All anomalies that may be related to these, including themselves. */
 async function anomaliesAround(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-  halved: number,
+  halvingsLeft: number,
 ): Promise<TimedAnomaly[]> {
-  const [first, ...rest] = anomalies
+  const spans = anomalies.map(({ seen_until, started_at }) => {
+    return { startNs: nsOf(started_at), endNs: nsOf(seen_until) }
+  })
+  const found = await listedAround(store, tenantId, spans, halvingsLeft, null)
+  return withTimes(store, tenantId, [
+    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
+  ])
+}
+
+interface Span {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+/**
+ * What the store lists around these times. Where that is too long, around each half of them: but not again
+ * where a half spans the same time as the whole.
+ */
+async function listedAround(
+  store: DetectionStore,
+  tenantId: string,
+  spans: readonly Span[],
+  halvingsLeft: number,
+  whole: (Span & { readonly found: readonly Anomaly[] }) | null,
+): Promise<readonly Anomaly[]> {
+  const [first, ...rest] = spans
   if (first === undefined) return []
-  let [startNs, endNs] = [nsOf(first.started_at), nsOf(first.seen_until)]
-  for (const { seen_until, started_at } of rest) {
-    if (nsOf(started_at) < startNs) startNs = nsOf(started_at)
-    if (nsOf(seen_until) > endNs) endNs = nsOf(seen_until)
-  }
+  const startNs = earliest(first.startNs, ...rest.map((one) => one.startNs))
+  const endNs = latest(first.endNs, ...rest.map((one) => one.endNs))
+  const isWhole = startNs === whole?.startNs && endNs === whole.endNs
   const filter = {
     range_start: startNs > slackNs ? startNs - slackNs - 1n : 0n,
     range_end: endNs + slackNs + 1n,
   }
-  const found = await store.listAnomalies(tenantId, { limit: listedMax, filter, before: null })
-  if (found.length === listedMax && rest.length > 0 && halved < halvingsMax) {
-    const middle = anomalies.length >> 1
-    const halves = [anomalies.slice(0, middle), anomalies.slice(middle)]
-    const parts = await Promise.all(halves.map((half) => anomaliesAround(store, tenantId, half, halved + 1)))
-    return [...new Map(parts.flat().map((one) => [one.anomaly.id, one])).values()]
+  const page = { limit: listedMax, filter, before: null }
+  const found = isWhole ? whole.found : await store.listAnomalies(tenantId, page)
+  if (found.length < listedMax || rest.length === 0 || halvingsLeft === 0) return found
+  const middle = spans.length >> 1
+  const all: Anomaly[] = []
+  for (const half of [spans.slice(0, middle), spans.slice(middle)]) {
+    all.push(...(await listedAround(store, tenantId, half, halvingsLeft - 1, { startNs, endNs, found })))
   }
-  return withTimes(store, tenantId, [
-    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
-  ])
+  return all
 }
