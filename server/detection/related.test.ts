@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Anomaly } from '../../contract/detection/detectors.ts'
 import type { TimedAnomaly } from './incidents/timed-anomalies.ts'
-import { relationsOf } from './related.ts'
+import { relatedTo, relationsOf } from './related.ts'
 
 const minuteNs = 60_000_000_000n
 
@@ -65,4 +65,31 @@ test('the relation is symmetric, and no anomaly is related to itself', () => {
       assert.deepEqual(relationsOf(x, x), [])
     }),
   )
+})
+
+test('the nearest are the first twenty of all related ones in order, and all are counted', () => {
+  const any = fc.record({
+    from: fc.integer({ min: 0, max: 120 }),
+    lasts: fc.nat(60),
+    service: fc.constantFrom('a', 'b', null),
+  })
+  const property = fc.property(
+    fc.array(any, { minLength: 1, maxLength: 70, size: 'max' }),
+    fc.nat(69),
+    (given, pick) => {
+      const around = given.map(({ from, lasts, service }, i) =>
+        timed(`${(i * 37) % 101}`, from, from + lasts, service),
+      )
+      const own = around[pick % around.length]
+      assert(own !== undefined)
+      const distance = ({ startedNs }: TimedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
+      const all = around
+        .filter((other) => relationsOf(own, other).length > 0)
+        .sort((a, b) => distance(a) - distance(b) || (a.anomaly.id < b.anomaly.id ? -1 : 1))
+      const ids = (list: readonly TimedAnomaly[]) => list.map(({ anomaly }) => anomaly.id)
+      const { count, nearest } = relatedTo(own, around)
+      assert.deepEqual([count, ids(nearest)], [all.length, ids(all.slice(0, 20))])
+    },
+  )
+  fc.assert(property, { numRuns: 300 })
 })

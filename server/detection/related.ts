@@ -8,9 +8,11 @@
 
 import type { RelatedAnomalies } from '../../contract/detection/context.ts'
 import type { Anomaly } from '../../contract/detection/detectors.ts'
-import { nsPerMinute } from '../../contract/values/instant.ts'
+import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
+import { partitionPoint } from '../core/partition-point.ts'
+import { Pace } from '../core/turns/pace.ts'
 import type { DetectionStore } from './detectors/store.ts'
-import { nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
+import { earliest, latest, nsOf, type TimedAnomaly, withTimes } from './incidents/timed-anomalies.ts'
 
 /**
  * Buckets of different detectors have different widths, so simultaneous events may
@@ -29,32 +31,51 @@ type Relation = RelatedAnomalies['anomalies'][number]['because'][number]
 
 /** Why two anomalies are related; empty where they are not. Symmetric. */
 export function relationsOf(one: TimedAnomaly, other: TimedAnomaly): Relation[] {
-  const isApart = one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs
-  if (isApart || one.anomaly.id === other.anomaly.id) return []
-  const apartNs = one.startedNs - other.startedNs
-  const isTogether = apartNs <= togetherNs && apartNs >= -togetherNs
+  if (!areRelated(one, other)) return []
   return [
-    ...(one.service !== null && one.service === other.service ? (['same_service'] as const) : []),
-    ...(isTogether ? (['began_together'] as const) : []),
+    ...(areOfOneService(one, other) ? (['same_service'] as const) : []),
+    ...(beganTogether(one, other) ? (['began_together'] as const) : []),
   ]
 }
 
+/** Allocates nothing: it is asked for hundreds of thousands of pairs. */
+function areRelated(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  if (one.startedNs > other.seenUntilNs + slackNs || other.startedNs > one.seenUntilNs + slackNs) return false
+  return (areOfOneService(one, other) || beganTogether(one, other)) && one.anomaly.id !== other.anomaly.id
+}
+
+function areOfOneService(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  return one.service !== null && one.service === other.service
+}
+
+function beganTogether(one: TimedAnomaly, other: TimedAnomaly): boolean {
+  const apartNs = one.startedNs - other.startedNs
+  return apartNs <= togetherNs && apartNs >= -togetherNs
+}
+
 /**
- * The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that
- * began closest in time first.
+ * The ids of related anomalies, by anomaly id: at most {@link shownMax}, those that began closest in time
+ * first. Every anomaly is compared with all around it, so other work of the event loop runs in between.
  */
 export async function relatedIdsOf(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
+  pace = new Pace(),
 ): Promise<Map<string, string[]>> {
-  const around = await anomaliesAround(store, tenantId, anomalies, 0)
-  return new Map(
-    anomalies.map((anomaly) => {
-      const others = relatedTo(anomaly, around)
-      return [anomaly.id, others.slice(0, shownMax).map(({ other }) => other.anomaly.id)]
-    }),
-  )
+  const around = await anomaliesAround(store, tenantId, anomalies, halvingsMax)
+  const byId = new Map(around.map((one) => [one.anomaly.id, one]))
+  const ids = new Map<string, string[]>()
+  for (const { id } of anomalies) {
+    if (pace.isOver()) await pace.turn()
+    const own = byId.get(id)
+    const nearest = own === undefined ? [] : relatedTo(own, around).nearest
+    ids.set(
+      id,
+      nearest.map(({ anomaly }) => anomaly.id),
+    )
+  }
+  return ids
 }
 
 /** The anomalies that one is related to, and why. */
@@ -63,57 +84,95 @@ export async function relatedOf(
   tenantId: string,
   anomaly: Anomaly,
 ): Promise<RelatedAnomalies> {
-  const others = relatedTo(anomaly, await anomaliesAround(store, tenantId, [anomaly], halvingsMax))
+  const around = await anomaliesAround(store, tenantId, [anomaly], 0)
+  const own = around.find((one) => one.anomaly.id === anomaly.id)
+  if (own === undefined) return { count: 0, anomalies: [] }
+  const { count, nearest } = relatedTo(own, around)
   return {
-    count: others.length,
-    anomalies: others.slice(0, shownMax).map(({ because, other }) => {
+    count,
+    anomalies: nearest.map((other) => {
       const { group, id, metric_key, reason, started_at } = other.anomaly
-      return { id, started_at, metric_key, group, reason, because }
+      return { id, started_at, metric_key, group, reason, because: relationsOf(own, other) }
     }),
   }
 }
 
-function relatedTo(anomaly: Anomaly, around: readonly TimedAnomaly[]) {
-  const own = around.find((one) => one.anomaly.id === anomaly.id)
-  if (own === undefined) return []
-  const distance = ({ startedNs }: TimedAnomaly) => Math.abs(Number(startedNs - own.startedNs))
-  return around
-    .map((other) => ({ other, because: relationsOf(own, other) }))
-    .filter(({ because }) => because.length > 0)
-    .sort(
-      (a, b) => distance(a.other) - distance(b.other) || (a.other.anomaly.id < b.other.anomaly.id ? -1 : 1),
+/**
+ * How many are related, and the nearest {@link shownMax} of them: by the distance of their starts, then by
+ * id.
+ */
+export function relatedTo(
+  own: TimedAnomaly,
+  around: readonly TimedAnomaly[],
+): { readonly count: number; readonly nearest: readonly TimedAnomaly[] } {
+  const nearest: { readonly other: TimedAnomaly; readonly apart: number }[] = []
+  let count = 0
+  for (const other of around) {
+    if (!areRelated(own, other)) continue
+    count++
+    const apart = Math.abs(Number(other.startedNs - own.startedNs))
+    const isNearer = (than: (typeof nearest)[number]) =>
+      apart < than.apart || (apart === than.apart && other.anomaly.id < than.other.anomaly.id)
+    const last = nearest[shownMax - 1]
+    if (last !== undefined && !isNearer(last)) continue
+    nearest.splice(
+      partitionPoint(nearest.length, (i) => isNearer(nearest[i] ?? { other, apart })),
+      0,
+      { other, apart },
     )
+    if (nearest.length > shownMax) nearest.pop()
+  }
+  return { count, nearest: nearest.map(({ other }) => other) }
 }
 
-/**
- * All anomalies that may be related to these, including themselves. A list that is too long is divided in
- * two.
- */
+/** All anomalies that may be related to these, including themselves. */
 async function anomaliesAround(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
-  halved: number,
+  halvingsLeft: number,
 ): Promise<TimedAnomaly[]> {
-  const [first, ...rest] = anomalies
+  const spans = anomalies.map(({ seen_until, started_at }) => {
+    return { startNs: nsOf(started_at), endNs: nsOf(seen_until) }
+  })
+  const found = await listedAround(store, tenantId, spans, halvingsLeft, null)
+  return withTimes(store, tenantId, [
+    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
+  ])
+}
+
+interface Span {
+  readonly startNs: Ns
+  readonly endNs: Ns
+}
+
+/**
+ * What the store lists around these times. Where that is too long, around each half of them: but not again
+ * where a half spans the same time as the whole.
+ */
+async function listedAround(
+  store: DetectionStore,
+  tenantId: string,
+  spans: readonly Span[],
+  halvingsLeft: number,
+  whole: (Span & { readonly found: readonly Anomaly[] }) | null,
+): Promise<readonly Anomaly[]> {
+  const [first, ...rest] = spans
   if (first === undefined) return []
-  let [startNs, endNs] = [nsOf(first.started_at), nsOf(first.seen_until)]
-  for (const { seen_until, started_at } of rest) {
-    if (nsOf(started_at) < startNs) startNs = nsOf(started_at)
-    if (nsOf(seen_until) > endNs) endNs = nsOf(seen_until)
-  }
+  const startNs = earliest(first.startNs, ...rest.map((one) => one.startNs))
+  const endNs = latest(first.endNs, ...rest.map((one) => one.endNs))
+  const isWhole = startNs === whole?.startNs && endNs === whole.endNs
   const filter = {
     range_start: startNs > slackNs ? startNs - slackNs - 1n : 0n,
     range_end: endNs + slackNs + 1n,
   }
-  const found = await store.listAnomalies(tenantId, { limit: listedMax, filter, before: null })
-  if (found.length === listedMax && rest.length > 0 && halved < halvingsMax) {
-    const middle = anomalies.length >> 1
-    const halves = [anomalies.slice(0, middle), anomalies.slice(middle)]
-    const parts = await Promise.all(halves.map((half) => anomaliesAround(store, tenantId, half, halved + 1)))
-    return [...new Map(parts.flat().map((one) => [one.anomaly.id, one])).values()]
+  const page = { limit: listedMax, filter, before: null }
+  const found = isWhole ? whole.found : await store.listAnomalies(tenantId, page)
+  if (found.length < listedMax || rest.length === 0 || halvingsLeft === 0) return found
+  const middle = spans.length >> 1
+  const all: Anomaly[] = []
+  for (const half of [spans.slice(0, middle), spans.slice(middle)]) {
+    all.push(...(await listedAround(store, tenantId, half, halvingsLeft - 1, { startNs, endNs, found })))
   }
-  return withTimes(store, tenantId, [
-    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
-  ])
+  return all
 }

@@ -13,6 +13,7 @@ import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, instantText } from '../core/clock.ts'
 import { decodeCursor, invalidCursor, pageOfRows } from '../core/input/cursor.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { type Answer, serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { deploysWith } from './anomaly-deploys.ts'
@@ -133,7 +134,7 @@ function addAnomalyRoutes(http: FastifyInstance, options: DetectionRoutesOptions
       return reader.answer(async () => {
         const rows = await store.listAnomalies(caller.tenantId, page)
         const shown = rows.slice(0, limit)
-        const related = await relatedIdsOf(store, caller.tenantId, shown)
+        const related = await relatedIdsOf(store, caller.tenantId, shown, new Pace(reader.share.turn))
         const deploys = await deploysWith(store, reader, shown)
         const incidentIds = await incidents.idsOf(reader, shown, nowNs)
         const listed = (row: Anomaly) => ({

@@ -9,6 +9,7 @@ import { attacksOnGrpc } from './grpc.ts'
 import { attacksByIngest } from './ingest.ts'
 import { attacksByReads } from './reads.ts'
 import { attacksOnRecords } from './records.ts'
+import { attackByReleases } from './releases.ts'
 import { attacksOfSeveral } from './several.ts'
 import { attacksWithoutToken } from './without-token.ts'
 
@@ -19,6 +20,7 @@ export const everyAttack: readonly Attack[] = [
   ...attacksByIngest,
   ...attacksByReads,
   ...attacksByDetection,
+  attackByReleases,
   ...attacksByErasures,
   ...attacksOnRecords,
   ...attacksOfSeveral,

@@ -3,6 +3,8 @@
 
 /** How many calls lie between a service and what it depends on, at most; deeper trees are rare. */
 const hopsMax = 6
+/** A name in a set of names, without the name. */
+const memberBytes = 40
 
 export class CallGraph {
   readonly #callees = new Map<string, Set<string>>()
@@ -33,7 +35,11 @@ export class CallGraph {
   /** Whether one of the two calls the other, directly or through others. */
   isCall(one: string, other: string): boolean {
     if (this.areApart(one, other) || one === other) return false
-    return this.reached(one).has(other) || this.reached(other).has(one)
+    return this.#reaches(one, other) || this.#reaches(other, one)
+  }
+
+  #reaches(caller: string, callee: string): boolean {
+    return this.#callees.has(caller) && this.reached(caller).has(callee)
   }
 
   /** Whether both were seen, and nothing connects them. */
@@ -51,8 +57,11 @@ export class CallGraph {
     return found
   }
 
-  callees(service: string): ReadonlySet<string> {
-    return this.#callees.get(service) ?? new Set()
+  /** An estimate of the memory that it takes at most, with everything that it remembers. */
+  get bytesMax(): number {
+    const names = [...this.#components.keys()].reduce((chars, name) => chars + name.length, 0)
+    const members = this.#callees.size * this.#components.size
+    return 2 * names + memberBytes * (members + this.#components.size)
   }
 }
 

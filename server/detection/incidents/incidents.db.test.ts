@@ -7,6 +7,7 @@ import type { IncidentWithMembers } from '../../../contract/detection/incidents.
 import { watchedEngine } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
@@ -24,6 +25,7 @@ import {
   type StoresFixture,
 } from '../detection-fixture.ts'
 import { DetectionStore } from '../detectors/store.ts'
+import { relatedIdsOf } from '../related.ts'
 import { Incidents } from './incidents.ts'
 import { SurroundingsReader } from './surroundings.ts'
 
@@ -67,29 +69,25 @@ interface Given {
 }
 
 async function record({ tenantId }: TenantPlace, ...all: readonly Given[]): Promise<void> {
-  for (const { from, id, isMuted = false, isOpen = false, service, until } of all) {
-    await fixture.control
-      .insertInto('anomalies')
-      .values({
-        id: `ano_${id}`,
-        tenant_id: tenantId,
-        detector_id: detectors.get(tenantId) ?? '',
-        group_key: JSON.stringify({ service }),
-        metric_key: 'spans.error_ratio',
-        signal: 'traces',
-        started_at_ns: atNs(from).toString(),
-        ended_at_ns: isOpen ? null : atNs(until).toString(),
-        seen_until_ns: atNs(until).toString(),
-        peak_at_ns: atNs(from).toString(),
-        ...{ value: 0.5, expected: 0, lower: null, upper: 0.1, score: 5, reason: `${service} fails` },
-        read_from_ns: atNs(from - 60).toString(),
-        unread_ns: '[]',
-        muted: isMuted ? 1 : 0,
-        created_at_ms: noonMs + until * 60_000,
-        updated_at_ms: noonMs + until * 60_000,
-      })
-      .execute()
-  }
+  const rows = all.map(({ from, id, isMuted = false, isOpen = false, service, until }) => ({
+    id: `ano_${id}`,
+    tenant_id: tenantId,
+    detector_id: detectors.get(tenantId) ?? '',
+    group_key: JSON.stringify({ service }),
+    metric_key: 'spans.error_ratio',
+    signal: 'traces',
+    started_at_ns: atNs(from).toString(),
+    ended_at_ns: isOpen ? null : atNs(until).toString(),
+    seen_until_ns: atNs(until).toString(),
+    peak_at_ns: atNs(from).toString(),
+    ...{ value: 0.5, expected: 0, lower: null, upper: 0.1, score: 5, reason: `${service} fails` },
+    read_from_ns: atNs(from - 60).toString(),
+    unread_ns: '[]',
+    muted: isMuted ? 1 : 0,
+    created_at_ms: noonMs + until * 60_000,
+    updated_at_ms: noonMs + until * 60_000,
+  }))
+  await fixture.control.insertInto('anomalies').values(rows).execute()
 }
 
 /** A request of storefront calls checkout, which calls payments, each as client and server span. */
@@ -354,6 +352,53 @@ test('ids of incidents do not follow calls that are hidden while surroundings ar
   } finally {
     engine = fixture.engine
   }
+})
+
+test('others have their turns while a thousand anomalies are read, related and grouped', async () => {
+  const given = Array.from({ length: 999 }, (_, i) => ({
+    ...{ id: String(i).padStart(4, '0'), service: `s${i % 20}` },
+    ...{ from: i % 50, until: 500 },
+  }))
+  await record(acme, ...given)
+  let loopTurns = 0
+  const immediate = () => {
+    loopTurns++
+    next = setImmediate(immediate)
+  }
+  let next = setImmediate(immediate)
+  const all = await store.listAnomalies('acme', { limit: 1000, filter: {}, before: null })
+  clearImmediate(next)
+  assert.equal(all.length, 999)
+  assert.ok(loopTurns > 3, `${loopTurns} turns of the loop while they are read`)
+  let turns = 0
+  const turn = async () => {
+    turns++
+  }
+  const related = await relatedIdsOf(store, 'acme', all.slice(0, 500), new Pace(turn))
+  assert.equal(related.get('ano_0998')?.length, 20)
+  assert.ok(turns > 3, `${turns} turns while they are related`)
+  const reader = new TenantReader(engine, acme, gate, { turn })
+  turns = 0
+  const ids = await incidents.idsOf(reader, all.slice(0, 10), nowNs)
+  assert.deepEqual([...new Set(ids.values())], ['inc_0000'])
+  assert.ok(turns > 3, `${turns} turns while their ids are computed`)
+  turns = 0
+  const { incidents: listed } = await incidents.list(reader, { limit: 50, before: null }, nowNs)
+  assert.deepEqual(
+    listed.map(({ incident }) => incident.anomaly_count),
+    [999],
+  )
+  assert.ok(turns > 3, `${turns} turns while their incident is computed`)
+  const old = { service: 'old', from: -3000, until: -2900 }
+  await record(acme, ...['x', 'y', 'z'].map((id) => ({ ...old, id })))
+  const page = await Promise.all(['ano_x', 'ano_0000'].map((id) => store.findAnomaly('acme', id)))
+  const far = await relatedIdsOf(
+    store,
+    'acme',
+    page.filter((one) => one !== null),
+  )
+  assert.deepEqual(far.get('ano_x'), ['ano_y', 'ano_z'], 'one list of both times ends before them')
+  assert.equal(far.get('ano_0000')?.length, 20)
 })
 
 test('another organisation finds neither the incident nor its id', async () => {

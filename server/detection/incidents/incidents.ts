@@ -7,9 +7,10 @@ import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { Incident, IncidentOrigin, IncidentWithMembers } from '../../../contract/detection/incidents.ts'
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { elapsedMs } from '../../core/clock.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { DetectionStore } from '../detectors/store.ts'
-import { anomalyIdOf, byStart, groupAnomalies, type IncidentGroup, slackNs } from './grouping.ts'
+import { anomalyIdOf, burstOf, byStart, groupAnomalies, type IncidentGroup, slackNs } from './grouping.ts'
 import {
   isOpenAt,
   seenUntilOf,
@@ -17,8 +18,9 @@ import {
   toIncidentWithMembers,
   type ViewedIncident,
 } from './incident-view.ts'
+import type { KnownSurroundings } from './kept-surroundings.ts'
 import { rankOrigins } from './origin.ts'
-import { type KnownSurroundings, nothingKnown, type SurroundingsReader } from './surroundings.ts'
+import { nothingKnown, type SurroundingsReader } from './surroundings.ts'
 import { earliest, latest, nsOf, type TimedAnomaly, withTimes } from './timed-anomalies.ts'
 import { windowAround } from './trace-evidence.ts'
 
@@ -76,10 +78,11 @@ export class Incidents {
   async list(reader: TenantReader, page: IncidentPage, nowNs: Ns): Promise<FoundIncidents> {
     return reader.together(async () => {
       const probe = this.#prober(reader, nowNs, probesOfIncidents)
+      const pace = new Pace(reader.share.turn)
       const found: IncidentGroup[] = []
       let [before, isMore] = [page.before, true]
       for (let load = 0; load < loadsMax && isMore && found.length <= page.limit; load++) {
-        const part = await this.#groupsBefore(reader.place.tenantId, page, before, probe)
+        const part = await this.#groupsBefore(reader.place.tenantId, page, before, probe, pace)
         found.push(...part.groups.filter((group) => isWanted(group, page, nowNs)))
         before = part.next
         isMore = before !== null
@@ -87,15 +90,13 @@ export class Incidents {
       const shown = found.slice(0, page.limit)
       const last = shown.at(-1)
       const next = found.length > page.limit && last !== undefined ? positionOf(last) : before
-      const viewed: ViewedIncident[] = []
-      for (const group of shown) viewed.push(await viewOf(group, probe, nowNs))
-      return {
-        incidents: viewed.map((one) => ({
-          position: positionOf(one.group),
-          incident: toIncident(one, nowNs),
-        })),
-        next,
+      const incidents: FoundIncidents['incidents'][number][] = []
+      for (const group of shown) {
+        if (pace.isOver()) await pace.turn()
+        const incident = toIncident(await viewOf(group, probe, nowNs), nowNs)
+        incidents.push({ position: positionOf(group), incident })
       }
+      return { incidents, next }
     })
   }
 
@@ -109,7 +110,7 @@ export class Incidents {
       const [own] = await withTimes(this.#store, tenantId, [anomaly])
       if (own === undefined) return null
       const probe = this.#prober(reader, nowNs, probesOfIncidents)
-      const group = await this.#groupOf(tenantId, own, probe)
+      const group = await this.#groupOf(tenantId, own, probe, new Pace(reader.share.turn))
       return group === null ? null : toIncidentWithMembers(await viewOf(group, probe, nowNs), nowNs)
     })
   }
@@ -128,6 +129,7 @@ export class Incidents {
     const firstNs = earliest(endNs, ...anomalies.map(({ started_at }) => nsOf(started_at))) - reachNs
     return reader.together(async () => {
       const probe = this.#prober(reader, nowNs, probesOfListed)
+      const pace = new Pace(reader.share.turn)
       const ids = new Map<string, string>()
       let startNs = firstNs
       for (
@@ -138,7 +140,7 @@ export class Incidents {
         const range = { range_start: startNs > 0n ? startNs : 0n, range_end: endNs }
         const loaded = await this.#load(tenantId, range)
         const unread = new Set<TimedAnomaly>()
-        const groups = await grouped(loaded, probe, unread)
+        const groups = await grouped(loaded, probe, pace, unread)
         const isCut = loaded.length === loadedMax
         const oldestNs = earliest(endOfTime, ...loaded.map(({ startedNs }) => startedNs))
         const knownNs = (isCut ? oldestNs : startNs) + slackNs
@@ -159,6 +161,7 @@ export class Incidents {
     { endNs, startNs }: IncidentPage,
     before: IncidentPosition | null,
     probe: Probe,
+    pace: Pace,
   ): Promise<{ groups: IncidentGroup[]; next: IncidentPosition | null }> {
     const untilNs = before === null ? endNs : before.startedNs + 1n
     const range = {
@@ -166,7 +169,7 @@ export class Incidents {
       range_end: untilNs === undefined ? undefined : untilNs + reachNs,
     }
     const loaded = await this.#load(tenantId, range)
-    const groups = (await grouped(loaded, probe)).toReversed()
+    const groups = (await grouped(loaded, probe, pace)).toReversed()
     const isCut = loaded.length === loadedMax
     const oldestNs = earliest(endOfTime, ...loaded.map(({ startedNs }) => startedNs))
     const isWhole = (group: IncidentGroup) => !isCut || positionOf(group).startedNs > oldestNs + reachNs
@@ -179,11 +182,16 @@ export class Incidents {
   }
 
   /** The group of an anomaly, from a window that grows until nothing outside it can belong to the group. */
-  async #groupOf(tenantId: string, own: TimedAnomaly, probe: Probe): Promise<IncidentGroup | null> {
+  async #groupOf(
+    tenantId: string,
+    own: TimedAnomaly,
+    probe: Probe,
+    pace: Pace,
+  ): Promise<IncidentGroup | null> {
     let [startNs, endNs] = [own.startedNs - reachNs, own.seenUntilNs + reachNs]
     for (let load = 1; ; load++) {
       const range = { range_start: startNs > 0n ? startNs : 0n, range_end: endNs }
-      const groups = await grouped(await this.#load(tenantId, range), probe)
+      const groups = await grouped(await this.#load(tenantId, range), probe, pace)
       const group = groups.find(({ members }) => members.some(({ anomaly }) => anomaly.id === own.anomaly.id))
       if (group === undefined) return null
       const [firstNs, lastNs] = [positionOf(group).startedNs, seenUntilOf(group.members)]
@@ -232,6 +240,7 @@ const notRead: KnownSurroundings = { ...nothingKnown }
 async function grouped(
   anomalies: readonly TimedAnomaly[],
   probe: Probe,
+  pace: Pace,
   unread?: Set<TimedAnomaly>,
 ): Promise<IncidentGroup[]> {
   const around = new Map<TimedAnomaly, KnownSurroundings>()
@@ -250,7 +259,7 @@ async function grouped(
       around.set(one, known)
     }
   }
-  return groupAnomalies(anomalies, (one) => around.get(one) ?? nothingKnown)
+  return groupAnomalies(anomalies, (one) => around.get(one) ?? nothingKnown, pace)
 }
 
 /** Anomalies of which each began soon after the one before it. */
@@ -279,21 +288,6 @@ async function viewOf(group: IncidentGroup, probe: Probe, nowNs: Ns): Promise<Vi
 }
 
 const unknownOrigin: IncidentOrigin = { service: null, metric_key: '', score: 0, why: [] }
-
-/**
- * The start of the quarter of an hour in which most anomalies began: from then on the spans show the incident
- * most clearly.
- */
-function burstOf(members: readonly TimedAnomaly[]): Ns {
-  const sizeAt = ({ startedNs }: TimedAnomaly) =>
-    members.filter((one) => one.startedNs >= startedNs && one.startedNs <= startedNs + slackNs).length
-  const sizes = members.map((member) => ({ member, size: sizeAt(member) }))
-  const burst = sizes.reduce((best, one) => (one.size > best.size ? one : best), {
-    member: members[0],
-    size: 0,
-  })
-  return burst.member?.startedNs ?? 0n
-}
 
 function isWanted(group: IncidentGroup, { endNs, service, startNs, state }: IncidentPage, nowNs: Ns) {
   const isOpen = isOpenAt(group, nowNs)

@@ -3,13 +3,14 @@
 // deviation that a deviating callee explains counts little: failures, slowness and traffic come to a service
 // from its neighbours, use of memory or processors does not. No I/O, and no rule knows a service by its name.
 
-import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { IncidentOrigin } from '../../../contract/detection/incidents.ts'
 import { candidatesMax } from '../../../contract/detection/incidents.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import type { CallGraph } from './call-graph.ts'
 import { type Clue, type Hint, weighed } from './clues.ts'
+import { type ClassedAnomaly, explanations, firstByService, withClass } from './explained.ts'
+import { slackNs } from './grouping.ts'
 import { earliest, type TimedAnomaly } from './timed-anomalies.ts'
 
 interface OriginRequest {
@@ -29,15 +30,15 @@ const lowTrafficShare = 0.5
 const besideTraces = 0.6
 const deployGravity = 0.25
 const deployBeforeNs = 60n * nsPerMinute
-const slackNs = 15n * nsPerMinute
 const sentencesMax = 5
 /** What a series that stopped counts in addition: as a deviation that is 16 times larger. */
 const goneSize = 4
 const stoppedShare = 0.1
 
 /** Likeliest first, at least one; the scores add up to 1 before the list is cut. */
-export function rankOrigins({ deploys, members, traces }: OriginRequest): IncidentOrigin[] {
+export function rankOrigins({ deploys, members: all, traces }: OriginRequest): IncidentOrigin[] {
   const said = traces?.clues ?? []
+  const members = all.map(withClass)
   const clues = [
     ...said,
     ...firstClues(members, traces?.graph ?? null, said.length > 0 ? besideTraces : 1),
@@ -45,22 +46,24 @@ export function rankOrigins({ deploys, members, traces }: OriginRequest): Incide
   ]
   const total = clues.reduce((sum, { weight }) => sum + weight, 0)
   const candidates = Map.groupBy(clues, ({ metricKey, service }) => service ?? `\u0000${metricKey}`)
+  const causes = firstByService(members.filter(({ kind }) => kind === 'own'))
   const ranked = [...candidates.values()]
-    .map((own) => candidateOf(own, members, total, traces === null))
+    .map((own) => candidateOf(own, causes, total, traces === null))
     .sort((a, b) => b.score - a.score || ((a.service ?? '') < (b.service ?? '') ? -1 : 1))
   return ranked.slice(0, candidatesMax)
 }
 
+/** @param causes by service: the first anomaly that no neighbour can cause */
 function candidateOf(
   clues: readonly Clue[],
-  members: readonly TimedAnomaly[],
+  causes: ReadonlyMap<string | null, ClassedAnomaly>,
   total: number,
   isWithoutTraces: boolean,
 ): IncidentOrigin {
   const ordered = clues.toSorted((a, b) => b.weight - a.weight)
   const [strongest] = ordered
   const service = strongest?.service ?? null
-  const cause = members.find((one) => one.service === service && classOf(one.anomaly.metric_key) === 'own')
+  const cause = causes.get(service)
   const score = ordered.reduce((sum, { weight }) => sum + weight, 0) / total
   const why = ordered.slice(0, sentencesMax).map(({ text }) => text)
   if (isWithoutTraces) why.push('There are no spans of that time, so this is based on the anomalies alone.')
@@ -73,17 +76,18 @@ function candidateOf(
 }
 
 /** Whose series deviated first, and how far. */
-function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, gravity: number): Clue[] {
+function firstClues(members: readonly ClassedAnomaly[], graph: CallGraph | null, gravity: number): Clue[] {
   const counted = members.filter(({ anomaly }) => anomaly.feedback?.verdict !== 'not_an_anomaly')
   const all = counted.length === 0 ? members : counted
   const firstNs = earliest(endOfTime, ...all.map(({ startedNs }) => startedNs))
-  const isFailing = all.some(({ anomaly }) => classOf(anomaly.metric_key) === 'failures')
+  const isFailing = all.some(({ kind }) => kind === 'failures')
+  const isExplained = explanations(all, graph)
   const hints = all.map((member): Hint => {
     const { anomaly, service, startedNs } = member
     const minutes = Number((startedNs - firstNs) / nsPerMinute)
     const size =
-      Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000)) + (hasStopped(anomaly) ? goneSize : 0)
-    const share = isExplained(member, all, graph) ? inheritedShare : shareOf(anomaly, isFailing)
+      Math.log2(1 + Math.min(Math.max(anomaly.score, 0), 1000)) + (hasStopped(member) ? goneSize : 0)
+    const share = isExplained(member) ? inheritedShare : shareOf(member, isFailing)
     const when =
       minutes === 0 ? 'was among the first to deviate' : `deviated ${minutes} minutes after the first`
     return {
@@ -107,51 +111,23 @@ function firstClues(members: readonly TimedAnomaly[], graph: CallGraph | null, g
 const endOfTime: Ns = 2n ** 63n
 
 /** Lower traffic is more often a consequence of failures than their cause. */
-function shareOf(anomaly: Anomaly, isFailing: boolean): number {
-  const { expected, metric_key, value } = anomaly
+function shareOf(member: ClassedAnomaly, isFailing: boolean): number {
+  const { expected, value } = member.anomaly
   const isLow = value !== null && expected !== null && value < expected
-  const isConsequence = isFailing && isLow && classOf(metric_key) === 'traffic' && !hasStopped(anomaly)
+  const isConsequence = isFailing && isLow && member.kind === 'traffic' && !hasStopped(member)
   return isConsequence ? lowTrafficShare : 1
 }
 
 /** Whether a series ended, or hardly any of its traffic is left: failures elsewhere may come from that. */
-function hasStopped({ expected, metric_key, value }: Anomaly): boolean {
+function hasStopped({ anomaly: { expected, value }, kind }: ClassedAnomaly): boolean {
   if (value === null) return true
-  return classOf(metric_key) === 'traffic' && expected !== null && value < stoppedShare * expected
+  return kind === 'traffic' && expected !== null && value < stoppedShare * expected
 }
 
-/**
- * Whether the deviation may come from a neighbour that deviates too: failures and slowness from a callee,
- * traffic from a caller.
- */
-function isExplained(member: TimedAnomaly, all: readonly TimedAnomaly[], graph: CallGraph | null): boolean {
-  const { anomaly, service } = member
-  const own = classOf(anomaly.metric_key)
-  if (graph === null || service === null || own === 'own') return false
-  return all.some((other) => {
-    if (other.service === null || other.service === service) return false
-    if (other.startedNs > member.startedNs + slackNs) return false
-    const isOfTraffic = classOf(other.anomaly.metric_key) === 'traffic'
-    if (own === 'traffic') return isOfTraffic && graph.reached(other.service).has(service)
-    return !isOfTraffic && graph.reached(service).has(other.service)
-  })
-}
-
-/** `own`: no neighbour can cause a deviation of it. */
-type MetricClass = 'failures' | 'traffic' | 'own'
-
-const failurePattern = /(?:^|[._-])(?:latency|duration|errors?|failures?|failed|time|p\d\d)(?:$|[._-])/i
-const trafficPattern = /(?:^|[._-])(?:rate|requests?|count|throughput|load|traffic|visitors)(?:$|[._-])/i
-
-/** By the usual words of metric names. */
-function classOf(metricKey: string): MetricClass {
-  if (failurePattern.test(metricKey)) return 'failures'
-  return trafficPattern.test(metricKey) ? 'traffic' : 'own'
-}
-
-function deployClues(members: readonly TimedAnomaly[], deploys: readonly KnownDeploy[]): Clue[] {
+function deployClues(members: readonly ClassedAnomaly[], deploys: readonly KnownDeploy[]): Clue[] {
+  const first = firstByService(members)
   const hints = deploys.flatMap(({ atNs, service, version }): Hint[] => {
-    const own = members.find((member) => member.service === service)
+    const own = first.get(service)
     if (own === undefined || atNs > own.startedNs + slackNs || atNs + deployBeforeNs < own.startedNs)
       return []
     const what = version === null ? 'It was deployed' : `Version ${version} of ${service} was deployed`
