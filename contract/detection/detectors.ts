@@ -207,13 +207,15 @@ export const Anomaly = z
       .number()
       .nullable()
       .describe(
-        'At the peak; null where the method has no expected value, or where the telemetry that it learnt from is erased.',
+        'At the peak; null where the method has no expected value, and where what it learnt from is erased or not recorded.',
       ),
     lower: z.number().nullable().describe('Lower edge of the band at the peak; null where there is none.'),
     upper: z.number().nullable().describe('Upper edge of the band at the peak; null where there is none.'),
     score: z
       .number()
-      .describe('Distance at the peak: 1 is the edge of the band. 0 where an erasure removed the band.'),
+      .describe(
+        'Distance at the peak: 1 is the edge of the band. 0 where the band is erased or not recorded.',
+      ),
     reason: z.string().describe('What happened, in a sentence.'),
     muted: z
       .boolean()

@@ -262,7 +262,7 @@ export interface AnomaliesTable extends LaterActorColumns<'verdict_by'> {
   upper: number | null
   score: number
   reason: string
-  /** Start of the window that band and score were computed from; null where nothing of them is left. */
+  /** Start of the window that band and score were computed from; null where nothing of them is stored. */
   read_from_ns: string | null
   /** Parts of that window that were already erased or hidden, and so not read: pairs of instants. */
   unread_ns: Json | null

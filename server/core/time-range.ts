@@ -96,7 +96,12 @@ export function without(range: TimeRange, holes: readonly TimeRange[]): TimeRang
   return parts
 }
 
-/** Returns the same instants as disjoint ranges in order of time; adjacent ranges become one. */
+/**
+ * Returns the same instants as disjoint ranges in order of time; adjacent ranges become one. A range that
+ * remains as it is is the same object.
+ */
+export function union(ranges: readonly BoundedRange[]): BoundedRange[]
+export function union(ranges: readonly TimeRange[]): TimeRange[]
 export function union(ranges: readonly TimeRange[]): TimeRange[] {
   const sorted = ranges.toSorted((a, b) => compareStarts(a.startNs, b.startNs))
   const merged: TimeRange[] = []

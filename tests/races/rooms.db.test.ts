@@ -303,7 +303,7 @@ testRace('a verdict on an anomaly while a hold is placed keeps a version of it',
   }
 })
 
-testRace('a run that used feedback from before a verdict is not recorded', async (scene) => {
+testStatementRace('a run that used feedback from before a verdict is not recorded', async (scene) => {
   const { anomalyId, detector } = await withAnomaly(scene)
   const [tuning] = await detectionOf(scene.control, scene).feedback.tuningsOf([detector])
   assert.ok(tuning)

@@ -170,6 +170,40 @@ test('an anomaly that a later run computed without the erased time is not redact
   assert.deepEqual(await erase(between(-41, -39)), { inRange: 0, learntFrom: 1 })
 })
 
+test('an anomaly whose past is erased in too many places has nothing learnt and claims no erased time', async () => {
+  const pieces = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ startNs: at(-i - 1), endNs: at(-i - 0.5) })).reverse()
+  const [mine, theirs] = [await create(acme), await create(globex)]
+  const note = { verdict: 'real', note: 'as on 24 December' } as const
+  for (const [detector, place] of [
+    [mine, acme],
+    [theirs, globex],
+  ] as const) {
+    await record(detector, [finding(0, 5, { isOpen: true })], { read: pieces(100) })
+    const [first] = await anomalies(place)
+    await store.feedback.giveFeedback(place.tenantId, first?.id ?? '', note, tokenNamed('me'))
+  }
+  const [before] = await anomalies(globex)
+  assert.deepEqual(await count(between(-50, -49)), { inRange: 0, learntFrom: 1 }, 'learnt from 100 pieces')
+  await record(mine, [finding(0, 8, { isOpen: true })], { read: pieces(101) })
+  const [divided] = await anomalies(acme)
+  assert(divided !== undefined)
+  const { expected, feedback, lower, reason, score, upper, value } = divided
+  assert.deepEqual([expected, lower, upper, score, value], [null, null, null, 0, 0.6])
+  assert.match(reason, /^Its expected band is not recorded, because .* erased in too many places$/)
+  assert.deepEqual([feedback?.verdict, feedback?.note], ['real', null], 'the note may be about the band')
+  assert.deepEqual(await count(between(null, 0)), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await erase(between(null, 0)), { inRange: 0, learntFrom: 0 })
+  assert.deepEqual(await anomalies(acme), [divided])
+  await record(mine, [finding(0, 9, { isOpen: true })])
+  assert.equal((await anomalies(acme))[0]?.expected, 0.012345, 'a later run has read less divided time')
+  await record(mine, [finding(0, 10, { isOpen: true })], { read: pieces(101) })
+  assert.deepEqual(await count(between(4, 6)), { inRange: 1, learntFrom: 0 })
+  assert.deepEqual(await erase(between(4, 6)), { inRange: 1, learntFrom: 0 }, 'its own time')
+  assert.deepEqual(await anomalies(acme), [])
+  assert.deepEqual(await anomalies(globex), [before])
+})
+
 test('an anomaly of a version that did not record what it read counts as having read everything', async () => {
   await recordForBoth([finding(0, 5)])
   await fixture.control.updateTable('anomalies').set({ read_from_ns: null, unread_ns: null }).execute()

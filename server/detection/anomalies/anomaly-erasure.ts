@@ -10,6 +10,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
 import { AnomalyFates, type AnomalySource, KeepingHolds } from './anomaly-fate.ts'
@@ -17,7 +18,7 @@ import { bound, isOfSignals, ns, redactedColumns, sourceColumns, sourceOf } from
 import { type ReadHolds, removeVersions, versionPages, versionsErasedBy } from './held-anomalies.ts'
 import { unjudgedStatuses } from './run-summary.ts'
 
-/** Anomalies that are looked at at once: some milliseconds. */
+/** Anomalies that are read at once. */
 const stretchAnomalies = 500
 
 /**
@@ -54,7 +55,8 @@ export async function eraseAnomaliesIn(
   })
   const fates = new AnomalyFates({ ...part, held })
   for await (const stretch of stretchesOf(control, tenantId, part)) {
-    const affected = stretch.filter(({ source }) => fates.of(source) !== 'kept').map(({ id }) => id)
+    const affected: string[] = []
+    for await (const { id, source } of paced(stretch)) if (fates.of(source) !== 'kept') affected.push(id)
     for (let i = 0; i < affected.length; i += changedAtOnce) {
       const ids = affected.slice(i, i + changedAtOnce)
       const changed = await alone(() =>
@@ -88,7 +90,7 @@ export async function countAnomaliesIn(
   const counts = { kept: 0, redacted: 0, removed: 0 }
   const fates = new AnomalyFates({ ...part, held })
   for await (const stretch of stretchesOf(control, tenantId, part)) {
-    for (const { source } of stretch) counts[fates.of(source)]++
+    for await (const { source } of paced(stretch)) counts[fates.of(source)]++
   }
   return { inRange: counts.removed, learntFrom: counts.redacted }
 }
@@ -117,7 +119,7 @@ export async function keepersIn(
 ): Promise<ReadonlySet<string>> {
   const keeping = new KeepingHolds(part, holds)
   for await (const stretch of stretchesOf(control, tenantId, part)) {
-    for (const { source } of stretch) keeping.add(source)
+    for await (const { source } of paced(stretch)) keeping.add(source)
   }
   for await (const page of versionPages(control, tenantId)) {
     for (const { source } of page) keeping.add(source)
@@ -205,6 +207,15 @@ async function* stretchesOf(
     if (last === undefined) return
     after = last.id
     await turn()
+  }
+}
+
+/** Each of a stretch; other work runs in between, because an anomaly may have read a hundred ranges. */
+async function* paced(stretch: readonly FoundAnomaly[]): AsyncGenerator<FoundAnomaly> {
+  const pace = new Pace()
+  for (const found of stretch) {
+    if (pace.isOver()) await pace.turn()
+    yield found
   }
 }
 

@@ -9,7 +9,7 @@ import { formatInstant, type Ns } from '../../../contract/values/instant.ts'
 import { laterActorTextIn } from '../../control/actor-columns.ts'
 import type { AnomaliesTable, ControlTransaction, Database } from '../../control/database.ts'
 import { instantText } from '../../core/clock.ts'
-import { type TimeRange, without } from '../../core/time-range.ts'
+import { type BoundedRange, type TimeRange, without } from '../../core/time-range.ts'
 import type { Selection } from '../../telemetry/gate.ts'
 import { signals as allSignals, type Signal } from '../../telemetry/schema/tables.ts'
 import { type AnomalySource, fateOf } from './anomaly-fate.ts'
@@ -38,7 +38,8 @@ export interface RunRecord {
   /** Null where nothing could be evaluated; then no anomaly changes. */
   readonly found: RunFound | null
   /**
-   * Feedback and mutes that the run used. If they have changed, the run is not recorded. Null: not compared.
+   * Feedback and mutes that the run used, read after `detector`. If they have changed since that, the run is
+   * not recorded. Null: not compared.
    */
   readonly tuning: Tuning | null
 }
@@ -129,6 +130,10 @@ export function sortableInstant(instantNs: Ns): string {
 /** Replaces the reason once the telemetry that it was computed from is erased. */
 const redactedReason = 'Its expected band was computed from telemetry that has since been erased'
 
+/** The reason of an anomaly whose band was never recorded (read-time.ts). */
+const withheldReason =
+  'Its expected band is not recorded, because the telemetry before it was erased in too many places'
+
 /** Values that overwrite everything in an anomaly that comes from before its own time. */
 export const redactedColumns = {
   expected: null,
@@ -142,6 +147,14 @@ export const redactedColumns = {
   verdict_note: null,
 } as const
 
+/** The same where a run cannot record what it learnt from. */
+export const withheldColumns = { ...redactedColumns, reason: withheldReason } as const
+
+/** Whether nothing of an anomaly comes from before its own time. */
+function isWithoutPast(reason: string): boolean {
+  return reason === redactedReason || reason === withheldReason
+}
+
 export const sourceColumns = [
   'signal',
   'started_at_ns',
@@ -152,22 +165,37 @@ export const sourceColumns = [
 ] as const
 
 /**
- * What a recorded anomaly is derived from. One without the start of its window may have
- * read everything before it.
+ * What a recorded anomaly is derived from. One without the start of its window may have read everything
+ * before it. What it read is parsed when it is asked for, because most callers need only its own time.
  */
 export function sourceOf(
   row: Pick<Selectable<AnomaliesTable>, (typeof sourceColumns)[number]>,
 ): AnomalySource {
   const [startedNs, seenUntilNs] = [BigInt(row.started_at_ns), BigInt(row.seen_until_ns)]
-  const window = { startNs: row.read_from_ns === null ? null : BigInt(row.read_from_ns), endNs: seenUntilNs }
-  const unread: [string, string][] = row.unread_ns === null ? [] : JSON.parse(row.unread_ns)
-  const holes = unread.map(([from, to]) => ({ startNs: BigInt(from), endNs: BigInt(to) }))
+  let read: readonly TimeRange[] | undefined
   return {
     signals: signalsOf(row),
     startedNs,
     seenUntilNs,
-    read: row.reason === redactedReason ? [] : without(window, holes),
+    get read() {
+      read ??= isWithoutPast(row.reason) ? [] : readOf(row, seenUntilNs)
+      return read
+    },
   }
+}
+
+function readOf(
+  { read_from_ns, unread_ns }: Pick<Selectable<AnomaliesTable>, 'read_from_ns' | 'unread_ns'>,
+  endNs: Ns,
+): TimeRange[] {
+  const holes = unread_ns === null ? [] : holesOf(unread_ns)
+  return without({ startNs: read_from_ns === null ? null : BigInt(read_from_ns), endNs }, holes)
+}
+
+/** Parses `unread_ns`. */
+export function holesOf(unread: string): BoundedRange[] {
+  const pairs: [string, string][] = JSON.parse(unread)
+  return pairs.map(([from, to]) => ({ startNs: BigInt(from), endNs: BigInt(to) }))
 }
 
 function signalsOf({ signal }: { readonly signal: string }): Signal[] {

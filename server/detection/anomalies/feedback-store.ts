@@ -1,25 +1,19 @@
-// All SQL of feedback and mutes. A verdict is stored in columns of its anomaly, so removing or hiding the
-// anomaly does the same to the verdict. A verdict or a mute makes the detectors that it concerns due at once,
-// and a run that read the state before it is not recorded.
+// All SQL of feedback and mutes, together with `verdicts.ts`. A verdict is stored in columns of its anomaly,
+// so removing or hiding the anomaly does the same to the verdict. A verdict or a mute makes the detectors
+// that it concerns due at once, and a run that read the state before it is not recorded.
 
-import { type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import {
   type CreateMute,
   type GiveFeedback,
   type Mute,
-  Verdict,
   Weekly,
 } from '../../../contract/detection/feedback.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { lockForAct } from '../../control/acting.ts'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
-import type {
-  AnomaliesTable,
-  Control,
-  ControlTransaction,
-  DetectorMutesTable,
-} from '../../control/database.ts'
+import type { Control, ControlTransaction, DetectorMutesTable } from '../../control/database.ts'
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
@@ -27,17 +21,14 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
-import { type AnomalySource, fateOf } from './anomaly-fate.ts'
-import { type RaisingDetector, sourceOf } from './anomaly-rows.ts'
-import { confirmedOf, type GivenVerdict, type Tuning, wideningsOf } from './feedback.ts'
+import type { RaisingDetector } from './anomaly-rows.ts'
+import { confirmedOf, type Tuning, wideningsOf } from './feedback.ts'
 import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
-import { ofDetectors } from './id-list.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
+import { verdictsOf } from './verdicts.ts'
 
 /** Each mute is compared with each series of each run. */
 const mutesMax = 200
-/** Only the newest verdicts of a detector count. */
-const verdictsMax = 500
 /**
  * A mute that has ended is kept as long as a detector's longest window, because it still says what was
  * muted there. After that it is forgotten: it is not listed and has no effect, and its row is deleted at
@@ -67,15 +58,12 @@ export class FeedbackStore {
 
   /**
    * The feedback and mutes that runs of these detectors of one organisation use, in the order of the
-   * detectors; at most `idsMax`. Pass `trx` to read them in the transaction that records the runs.
+   * detectors; at most `idsMax`.
    */
-  async tuningsOf(
-    detectors: readonly RaisingDetector[],
-    trx: ControlTransaction | Control = this.#control,
-  ): Promise<Tuning[]> {
+  async tuningsOf(detectors: readonly RaisingDetector[]): Promise<Tuning[]> {
     const [first] = detectors
     if (first === undefined) return []
-    const rows = await trx
+    const rows = await this.#control
       .selectFrom('detector_mutes')
       .selectAll()
       .where('tenant_id', '=', first.tenantId)
@@ -85,51 +73,17 @@ export class FeedbackStore {
     const mutes = rows
       .filter((row) => !isForgotten(row, nowNs))
       .map((row) => ({ detectorId: row.detector_id, rule: ruleOf(row) }))
-    const verdicts = await this.#verdicts(first.tenantId, detectors, trx)
-    return detectors.map(({ id }) => ({
-      widenings: wideningsOf(verdicts.get(id) ?? []),
-      confirmed: confirmedOf(verdicts.get(id) ?? []),
-      mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
-    }))
-  }
-
-  /**
-   * Verdicts by detector. A verdict about hidden telemetry, or on an anomaly that learnt from it, has no
-   * effect.
-   */
-  async #verdicts(
-    tenantId: string,
-    detectors: readonly RaisingDetector[],
-    trx: ControlTransaction | Control,
-  ): Promise<Map<string, GivenVerdict[]>> {
-    const ids = detectors.map(({ id }) => id)
-    const given = trx
-      .selectFrom('anomalies')
-      .selectAll()
-      .select(nthVerdict.as('nth'))
-      .where(ofDetectors(trx, tenantId, ids))
-      .where('verdict', 'is not', null)
-    const rows = await trx
-      .selectFrom(given.as('given'))
-      .selectAll()
-      .where('nth', '<=', verdictsMax)
-      .orderBy('verdict_at_ms')
-      .orderBy('id')
-      .execute()
-    const hidden = this.#gate.hidden(tenantId)
-    const metrics = new Map(detectors.map(({ definition, id }) => [id, definition.metric_key]))
-    const known = rows.flatMap((row) => {
-      if (row.metric_key !== metrics.get(row.detector_id)) return []
-      const source = sourceOf(row)
-      if (hidden.some((part) => fateOf(source, { ...part, held: [] }) !== 'kept')) return []
-      return [{ detectorId: row.detector_id, verdict: givenVerdict(row, source) }]
-    })
-    return new Map(
-      [...Map.groupBy(known, ({ detectorId }) => detectorId)].map(([id, each]) => [
-        id,
-        each.map(({ verdict }) => verdict),
-      ]),
-    )
+    const tunings: Tuning[] = []
+    for await (const { isOutdated, verdicts } of verdictsOf(this.#control, this.#gate, detectors)) {
+      const id = detectors[tunings.length]?.id
+      tunings.push({
+        widenings: wideningsOf(verdicts),
+        confirmed: confirmedOf(verdicts),
+        mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
+        isOutdated,
+      })
+    }
+    return tunings
   }
 
   /**
@@ -286,26 +240,6 @@ export class FeedbackStore {
       from: start,
       until: end,
     }
-  }
-}
-
-/** 1 for the newest verdict of a detector on its metric, 2 for the one before it. */
-const nthVerdict = sql<number>`row_number() over (
-  partition by detector_id, metric_key order by verdict_at_ms desc, id desc)`
-
-function givenVerdict(row: Selectable<AnomaliesTable>, { read }: AnomalySource): GivenVerdict {
-  return {
-    groupKey: row.group_key,
-    startedNs: BigInt(row.started_at_ns),
-    verdict: Verdict.parse(row.verdict),
-    givenAtMs: row.verdict_at_ms ?? 0,
-    value: row.value,
-    expected: row.expected,
-    score: row.score,
-    edgeFactor: row.edge_factor ?? 1,
-    read: read.flatMap(({ startNs, endNs }) =>
-      startNs === null || endNs === null ? [] : [{ startNs, endNs }],
-    ),
   }
 }
 

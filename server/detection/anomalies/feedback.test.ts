@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
+import { union } from '../../core/time-range.ts'
 import {
   confirmedOf,
   effectOf,
@@ -94,4 +96,27 @@ test('"real" confirms its anomaly, by series and in order of time, and nothing e
   ]
   assert.deepEqual([...confirmed], [[checkout, expected]])
   assert.deepEqual([...confirmedOf([given()])], [])
+})
+
+const readOf = fc.array(
+  fc
+    .tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 1, max: 9 }))
+    .map(([from, length]) => ({ startNs: BigInt(from), endNs: BigInt(from + length) })),
+  { maxLength: 4 },
+)
+
+test('an edge is learnt from what all verdicts on its series that move edges have read', () => {
+  const verdict = fc.record({
+    ...{ read: readOf, verdict: fc.constantFrom('real', 'not_an_anomaly'), givenAtMs: fc.nat(9) },
+    ...{ groupKey: fc.constantFrom(checkout, '{}'), expected: fc.constantFrom(10, null) },
+  })
+  fc.assert(
+    fc.property(fc.array(verdict, { maxLength: 12 }), (some) => {
+      const verdicts = some.map((more) => given(more as Partial<GivenVerdict>))
+      for (const [key, { learntFrom }] of wideningsOf(verdicts)) {
+        const moving = verdicts.filter((one) => one.groupKey === key && one.expected !== null)
+        assert.deepEqual(learntFrom, union(moving.flatMap(({ read }) => read)))
+      }
+    }),
+  )
 })

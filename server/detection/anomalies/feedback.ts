@@ -14,6 +14,7 @@
 
 import type { Verdict } from '../../../contract/detection/feedback.ts'
 import type { Ns } from '../../../contract/values/instant.ts'
+import { type BoundedRange, union } from '../../core/time-range.ts'
 import { highestScore } from '../methods/method.ts'
 import type { MuteRule } from './mute.ts'
 
@@ -33,7 +34,7 @@ export interface GivenVerdict {
   /** The factor by which feedback had already widened the edge that the score is measured by. */
   readonly edgeFactor: number
   /** The time that the score was computed from. */
-  readonly read: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
+  readonly read: readonly BoundedRange[]
 }
 
 type Effective = Pick<GivenVerdict, 'value' | 'expected' | 'score' | 'edgeFactor'>
@@ -43,9 +44,10 @@ export interface Widening {
   readonly above: number
   readonly below: number
   /**
-   * The time that the factors were computed from. An erasure of it also concerns the bands that used them.
+   * The time that the factors were computed from, disjoint and in order. An erasure of it also concerns the
+   * bands that used them.
    */
-  readonly learntFrom: readonly { readonly startNs: Ns; readonly endNs: Ns }[]
+  readonly learntFrom: readonly BoundedRange[]
 }
 
 /** An anomaly that people called real. */
@@ -62,38 +64,48 @@ export interface Tuning {
   /** In order of time. */
   readonly confirmed: ReadonlyMap<string, readonly ConfirmedAnomaly[]>
   readonly mutes: readonly MuteRule[]
-}
-
-export function isSameTuning(one: Tuning, other: Tuning): boolean {
-  return textOf(one) === textOf(other)
-}
-
-function textOf({ confirmed, mutes, widenings }: Tuning): string {
-  if (mutes.length === 0 && widenings.size === 0 && confirmed.size === 0) return ''
-  return JSON.stringify([mutes, [...widenings], [...confirmed]], (_, value) =>
-    typeof value === 'bigint' ? value.toString() : value,
-  )
+  /**
+   * Whether a part of what the verdicts are derived from was hidden after they were read. What people change
+   * is seen by `tuning_revision` of the detector.
+   */
+  readonly isOutdated: () => boolean
 }
 
 export const noWidening: Widening = { above: 1, below: 1, learntFrom: [] }
 
 /** Widenings by `groupKey`. Series without effective feedback are absent. */
 export function wideningsOf(verdicts: readonly GivenVerdict[]): Map<string, Widening> {
-  const widenings = new Map<string, Widening>()
+  const factors = new Map<string, Pick<Widening, 'above' | 'below'>>()
+  const read = new Map<string, BoundedRange[]>()
   for (const given of verdicts.toSorted((a, b) => a.givenAtMs - b.givenAtMs)) {
     const side = sideOf(given)
     if (side === null) continue
-    const before = widenings.get(given.groupKey) ?? noWidening
+    const { above, below } = factors.get(given.groupKey) ?? noWidening
+    const before = { above, below }
     const size = given.score * given.edgeFactor
     const factor =
       given.verdict === 'real'
         ? Math.min(before[side], Math.max(1, size / margin))
         : Math.max(before[side], Math.min(widestFactor, size * margin))
-    const learntFrom = [...before.learntFrom, ...given.read]
-    widenings.set(given.groupKey, { ...before, [side]: factor, learntFrom })
+    factors.set(given.groupKey, { ...before, [side]: factor })
+    const learnt = read.get(given.groupKey)
+    if (learnt === undefined) read.set(given.groupKey, [...given.read])
+    else for (const range of given.read) learnt.push(range)
   }
-  for (const [key, { above, below }] of widenings) if (above === 1 && below === 1) widenings.delete(key)
+  const widenings = new Map<string, Widening>()
+  for (const [key, { above, below }] of factors) {
+    if (above === 1 && below === 1) continue
+    widenings.set(key, { above, below, learntFrom: mergedTime(read.get(key) ?? []) })
+  }
   return widenings
+}
+
+/**
+ * The union of ranges. The verdicts of a detector share most of what they read (verdicts.ts), so equal
+ * objects are left out before the rest is sorted.
+ */
+export function mergedTime(ranges: readonly BoundedRange[]): readonly BoundedRange[] {
+  return union([...new Set(ranges)])
 }
 
 /** What the verdicts confirm, by `groupKey`. */
@@ -101,11 +113,12 @@ export function confirmedOf(verdicts: readonly GivenVerdict[]): Map<string, Conf
   const real = verdicts
     .filter(({ verdict }) => verdict === 'real')
     .toSorted((a, b) => Number(a.startedNs - b.startedNs))
-  const bySeries = new Map<string, ConfirmedAnomaly[]>()
-  for (const { groupKey, read, startedNs } of real) {
-    bySeries.set(groupKey, [...(bySeries.get(groupKey) ?? []), { startedNs, read }])
-  }
-  return bySeries
+  return new Map(
+    [...Map.groupBy(real, ({ groupKey }) => groupKey)].map(([key, all]) => [
+      key,
+      all.map(({ read, startedNs }) => ({ startedNs, read })),
+    ]),
+  )
 }
 
 /** The side whose edge the verdict moves; null where there is no edge to move. */
@@ -128,7 +141,7 @@ export function effectOf(given: Effective & Pick<GivenVerdict, 'verdict'>): stri
     return `Nothing is moved: the series stood still, so its edge has no width to enlarge, and the same deviation alarms again. A min_abs_dev of ${enough} in the detector's params prevents that.`
   }
   if (side === null)
-    return 'Nothing is moved: the edge is configured by a person, or the telemetry that it was learnt from is erased.'
+    return 'Nothing is moved: the edge is configured by a person, or what it was learnt from is erased or not recorded.'
   if (given.verdict === 'real') return 'The edge of this series stays within the size of this peak.'
   const size = given.score * given.edgeFactor
   if (size * margin <= widestFactor) {

@@ -13,6 +13,7 @@ import {
   ThresholdParams,
 } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
+import { union } from '../../core/time-range.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { SeriesCourse } from '../runs/series-course.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
@@ -66,6 +67,35 @@ test('a finding is also derived from what confirmed anomalies before it were, an
     found.map(({ alsoRead }) => alsoRead),
     [[], read],
   )
+})
+
+test('findings have the union of what their feedback read, and share it where it is the same', () => {
+  const values = Array.from({ length: 200 }, (_, i) => (i % 4 === 2 ? 20 : 1))
+  const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
+  const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
+  const params = ThresholdParams.parse({
+    upper: 10,
+    violate_n: 1,
+    window_m: 1,
+    clear_n: 1,
+    cooldown_minutes: 0,
+  })
+  const evaluation = evaluateSeries(series, { method_key: 'threshold', params })
+  const subject = { metricName: 'queue', unit: '', scope: '' }
+  const range = (from: number, to: number) => ({ startNs: BigInt(from), endNs: BigInt(to) })
+  const confirmed = Array.from({ length: 20 }, (_, i) => ({
+    startedNs: minuteNs(9 * i),
+    read: [range(10 * (i % 7), 10 * (i % 7) + 3 * (i % 3)), range(100 + i, 104 + i)],
+  }))
+  const widening = { above: 1, below: 1, learntFrom: [range(0, 5), range(50, 60)] }
+  const found = findingsOf({ series, evaluation, params, groupKey: '{}', subject, confirmed, widening })
+  assert.equal(found.length, 50)
+  for (const { alsoRead, startedNs } of found) {
+    const before = confirmed.filter((one) => one.startedNs < startedNs)
+    assert.deepEqual(alsoRead, union([...widening.learntFrom, ...before.flatMap(({ read }) => read)]))
+  }
+  const distinct = new Set(found.map(({ alsoRead }) => alsoRead))
+  assert(distinct.size <= confirmed.length + 1, `${distinct.size} arrays`)
 })
 
 test("a finding says for which time its band was expected, and whether that was a holiday in the detector's time zone", () => {

@@ -6,13 +6,14 @@
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import type { Ns } from '../../../contract/values/instant.ts'
+import { partitionPoint } from '../../core/partition-point.ts'
 import { type Evaluation, sideOf } from '../alarms/alarm.ts'
 import type { Episode } from '../alarms/episode.ts'
 import { holidayTest } from '../scoring/holidays.ts'
 import { localClock } from '../scoring/local-clock.ts'
 import { at, bucketStartNs, minuteOf, type Series } from '../scoring/series.ts'
 import { isOfLevel } from './comparison-text.ts'
-import { type ConfirmedAnomaly, noWidening, type Widening } from './feedback.ts'
+import { type ConfirmedAnomaly, mergedTime, noWidening, type Widening } from './feedback.ts'
 import { type EndedBuckets, type MutedSpans, neverMuted } from './muted-time.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 
@@ -37,7 +38,10 @@ export interface Finding {
   readonly isMuted: boolean
   /** The factor by which feedback widened the edge on the side of the peak; 1 without feedback. */
   readonly edgeFactor: number
-  /** The time that feedback was derived from, in addition to the window. */
+  /**
+   * The time that feedback was derived from, in addition to the window, disjoint and in order. Findings with
+   * the same time share one array.
+   */
   readonly alsoRead: Widening['learntFrom']
 }
 
@@ -49,7 +53,7 @@ export interface EvaluatedSeries {
   readonly groupKey: string
   readonly subject: ReasonSubject
   readonly widening?: Widening | undefined
-  /** Those in the time that was learnt from. */
+  /** Those in the time that was learnt from, in order of time. */
   readonly confirmed?: readonly ConfirmedAnomaly[]
   readonly muted?: MutedSpans
 }
@@ -76,9 +80,30 @@ export function findingsOf(
   const isNeverNegative = (episode: Episode) => firstNegative < 0 || firstNegative > episode.peakIndex
   const isLearnt = isBandLearnt(evaluated.params)
   const seasonAt = seasonReader(evaluated)
+  const alsoReadBefore = feedbackReader(evaluated)
   return episodes
     .map((episode) => (isLearnt && isNeverNegative(episode) ? withoutNegativeBand(episode) : episode))
-    .map((episode) => findingOf(episode, evaluated, seasonAt(episode.peakIndex)))
+    .map((episode) => findingOf(episode, evaluated, { season: seasonAt(episode.peakIndex), alsoReadBefore }))
+}
+
+type FeedbackReader = (startedNs: Ns) => Finding['alsoRead']
+
+/**
+ * Returns the time that feedback on findings from an instant on was derived from: what the widening learnt
+ * from, and what confirmed anomalies before the instant did. Fast where the instants ascend.
+ */
+function feedbackReader({ confirmed = [], widening = noWidening }: EvaluatedSeries): FeedbackReader {
+  const none = { count: 0, ranges: widening.learntFrom }
+  let last = none
+  return (startedNs) => {
+    const count = partitionPoint(confirmed.length, (i) => (confirmed[i]?.startedNs ?? startedNs) >= startedNs)
+    if (count < last.count) last = none
+    if (count > last.count) {
+      const added = confirmed.slice(last.count, count).flatMap(({ read }) => read)
+      last = { count, ranges: mergedTime([...last.ranges, ...added]) }
+    }
+    return last.ranges
+  }
 }
 
 /** Whether the band is learnt from the history of the series; otherwise it is configured. */
@@ -98,10 +123,13 @@ function withoutNegativeBand(episode: Episode): Episode {
   return { ...episode, ...band, compared: { ...compared, low: Math.max(0, compared.low) } }
 }
 
-function findingOf(episode: Episode, evaluated: EvaluatedSeries, season: PeakSeason): Finding {
-  const { confirmed = [], groupKey, muted = neverMuted, series, subject, widening = noWidening } = evaluated
+function findingOf(
+  episode: Episode,
+  evaluated: EvaluatedSeries,
+  { alsoReadBefore, season }: { readonly season: PeakSeason; readonly alsoReadBefore: FeedbackReader },
+): Finding {
+  const { groupKey, muted = neverMuted, series, subject, widening = noWidening } = evaluated
   const startedNs = bucketStartNs(series, episode.startIndex)
-  const confirmedBefore = confirmed.filter((anomaly) => anomaly.startedNs < startedNs)
   const seenUntilNs = bucketStartNs(series, episode.lastIndex + 1)
   const edgeFactor = episode.kind === 'silent' ? 1 : episode.kind === 'low' ? widening.below : widening.above
   return {
@@ -111,7 +139,7 @@ function findingOf(episode: Episode, evaluated: EvaluatedSeries, season: PeakSea
     raisedNs: bucketStartNs(series, episode.openedIndex + 1),
     isMuted: muted.hasAll(endedBucketsOf(episode, series)),
     edgeFactor,
-    alsoRead: [...widening.learntFrom, ...confirmedBefore.flatMap(({ read }) => read)],
+    alsoRead: alsoReadBefore(startedNs),
     isOpen: episode.endIndex === null,
     peakNs: bucketStartNs(series, episode.peakIndex),
     value: episode.peakValue,

@@ -58,7 +58,7 @@ test('the note of a group too small to compare says how many series are missing'
 })
 
 test('the note says how many of the oldest anomalies were left out, and the status is that of the series', () => {
-  assert.deepEqual(summariseRun([ok], 0, 5, 53), {
+  assert.deepEqual(summariseRun([ok], 0, 5, { leftOut: 53 }), {
     status: 'ok',
     note: 'It found more anomalies than are kept: the oldest 53 of its window are left out.',
   })

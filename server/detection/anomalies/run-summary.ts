@@ -44,15 +44,22 @@ export interface RunSummary {
   readonly note: string | null
 }
 
+/** What a run does not record of what it found. */
+interface Unrecorded {
+  /** How many episodes were not reported. */
+  readonly leftOut?: number
+  /** Whether its anomalies are without what was learnt (read-time.ts). */
+  readonly isTooDivided?: boolean
+}
+
 /**
- * `truncated`: how many series were not evaluated. `leftOut`: how many episodes were not reported. Without
- * any series the status is `no_data`.
+ * `truncated`: how many series were not evaluated. Without any series the status is `no_data`.
  */
 export function summariseRun(
   states: readonly SeriesState[],
   truncated: number,
   stepMinutes: number,
-  leftOut = 0,
+  { isTooDivided = false, leftOut = 0 }: Unrecorded = {},
 ): RunSummary {
   const present = new Set<DetectorStatus>(states.map((state) => state.status))
   if (truncated > 0) present.add('degraded')
@@ -63,6 +70,11 @@ export function summariseRun(
       : []),
     ...(leftOut > 0
       ? [`It found more anomalies than are kept: the oldest ${leftOut} of its window are left out.`]
+      : []),
+    ...(isTooDivided
+      ? [
+          'Its past was erased in too many places, so that its anomalies have no expected value and no reason.',
+        ]
       : []),
     ...progressNotes(status, states, stepMinutes),
     ...muteNotes(status, states),

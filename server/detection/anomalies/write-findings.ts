@@ -6,12 +6,12 @@ import { appendAudit } from '../../audit/log.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import { systemActor } from '../../core/actor.ts'
 import { newId } from '../../core/ids.ts'
-import { without } from '../../core/time-range.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
-import { type RunFound, type RunRecord, sortableInstant } from './anomaly-rows.ts'
+import { type RunFound, type RunRecord, sortableInstant, withheldColumns } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
 import { keepVersion } from './held-anomalies.ts'
 import { forgetOldest, keepableOf } from './kept-anomalies.ts'
+import type { ReadTime } from './read-time.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
@@ -27,6 +27,7 @@ interface RunEffect {
   /** The recorded anomalies of the detector in the time of the run. */
   readonly recorded: readonly RecordedAnomaly[]
   readonly seen: RunFound
+  readonly readTime: ReadTime
   /** Those of the organisation that are in force. */
   readonly holds: readonly ActiveHold[]
 }
@@ -38,12 +39,12 @@ interface RunEffect {
 export async function recordFindings(
   trx: ControlTransaction,
   run: RunRecord,
-  { recorded, seen, holds }: RunEffect,
+  { recorded, seen, holds, readTime }: RunEffect,
 ): Promise<void> {
   const changes = reconcile(recorded, seen.findings, seen.window)
   const created = await keepableOf(trx, run.detector, changes.create)
   for (let i = 0; i < created.length; i += createdAtOnce) {
-    const rows = created.slice(i, i + createdAtOnce).map((finding) => newAnomaly(run, seen, finding))
+    const rows = created.slice(i, i + createdAtOnce).map((one) => newAnomaly(run, seen, one, readTime))
     await trx.insertInto('anomalies').values(rows).execute()
   }
   const changed = [...changes.update.map(({ id }) => id), ...changes.close]
@@ -51,7 +52,7 @@ export async function recordFindings(
   const seenUntil = new Map(recorded.map(({ id, seenUntilNs }) => [id, seenUntilNs]))
   for (const { id, finding } of changes.update) {
     if (unchanged.has(id)) continue
-    const columns = findingColumns(finding, seen)
+    const columns = findingColumns(finding, readTime)
     // Time under a hold stays part of the anomaly's own time, so that the hold still applies to it.
     const before = holds.length > 0 ? (seenUntil.get(id) ?? 0n) : 0n
     await trx
@@ -130,7 +131,7 @@ async function keepHeld(
   return unchanged
 }
 
-function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
+function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding, readTime: ReadTime) {
   return {
     id: newId('ano', run.ranAtMs),
     tenant_id: run.detector.tenantId,
@@ -139,7 +140,7 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
     metric_key: run.detector.definition.metric_key,
     signal: seen.signals.join(','),
     started_at_ns: sortableInstant(finding.startedNs),
-    ...findingColumns(finding, seen),
+    ...findingColumns(finding, readTime),
     muted: finding.isMuted ? 1 : 0,
     judged_by: judgedBy(run),
     created_at_ms: run.ranAtMs,
@@ -148,34 +149,17 @@ function newAnomaly(run: RunRecord, seen: RunFound, finding: Finding) {
 }
 
 /** Every run judges its whole window again, so its values replace those of the runs before. */
-function findingColumns(finding: Finding, seen: RunFound) {
+function findingColumns(finding: Finding, readTime: ReadTime) {
+  const read = readTime.columnsOf(finding)
   return {
-    ...readColumns(finding, seen),
     ended_at_ns: finding.isOpen ? null : sortableInstant(finding.seenUntilNs),
     seen_until_ns: sortableInstant(finding.seenUntilNs),
     peak_at_ns: finding.peakNs.toString(),
     value: finding.value,
-    expected: finding.expected,
-    lower: finding.lower,
-    upper: finding.upper,
-    score: finding.score,
-    reason: finding.reason,
-    edge_factor: finding.edgeFactor === 1 ? null : finding.edgeFactor,
+    ...(read === null ? withheldColumns : { ...read, ...learntColumns(finding) }),
   }
 }
 
-/**
- * The time that band and score were computed from: the window up to the end of the finding, or only its own
- * time where the band is configured.
- */
-function readColumns(finding: Finding, { isLearnt, read }: RunFound) {
-  const all = isLearnt ? [...read, ...finding.alsoRead] : []
-  let startNs = finding.startedNs
-  for (const one of all) if (one.startNs < startNs) startNs = one.startNs
-  const range = { startNs, endNs: finding.seenUntilNs }
-  const unread = isLearnt ? without(range, all) : []
-  return {
-    read_from_ns: range.startNs.toString(),
-    unread_ns: JSON.stringify(unread.map(({ startNs, endNs }) => [String(startNs), String(endNs)])),
-  }
+function learntColumns({ edgeFactor, expected, lower, reason, score, upper }: Finding) {
+  return { expected, lower, upper, score, reason, edge_factor: edgeFactor === 1 ? null : edgeFactor }
 }

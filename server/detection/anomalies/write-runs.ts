@@ -4,12 +4,12 @@
 
 import type { ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { reportedMax } from '../alarms/newest-episodes.ts'
 import { type RunRecord, recordedAnomalies } from './anomaly-rows.ts'
-import { isSameTuning } from './feedback.ts'
-import type { FeedbackStore } from './feedback-store.ts'
 import type { ReadHolds } from './held-anomalies.ts'
+import { ReadTime } from './read-time.ts'
 import type { RecordedAnomaly } from './reconcile.ts'
 import { recordFindings } from './write-findings.ts'
 
@@ -35,44 +35,58 @@ export function transactionsOf(runs: readonly RunRecord[]): RunRecord[][] {
   return parts
 }
 
+/** A run with what is computed before the transaction, because others wait for that. */
+interface PreparedRecord {
+  readonly run: RunRecord
+  /** Null where nothing was found. */
+  readonly readTime: ReadTime | null
+}
+
+/** Prepares runs for {@link recordRunsIn}. Other work of the event loop runs in between. */
+export async function preparedRecords(runs: readonly RunRecord[]): Promise<PreparedRecord[]> {
+  const pace = new Pace()
+  const prepared: PreparedRecord[] = []
+  for (const run of runs) {
+    prepared.push({ run, readTime: run.found === null ? null : await ReadTime.of(run.found, pace) })
+  }
+  return prepared
+}
+
 /**
  * Records runs of one organisation, at most `idsMax`, each of another detector. Returns how many were
  * recorded.
  */
 export async function recordRunsIn(
   trx: ControlTransaction,
-  { feedback, readHolds }: { feedback: Pick<FeedbackStore, 'tuningsOf'>; readHolds: ReadHolds },
-  runs: readonly RunRecord[],
+  readHolds: ReadHolds,
+  prepared: readonly PreparedRecord[],
 ): Promise<number> {
-  const [any] = runs
+  const [any] = prepared
   if (any === undefined) return 0
   // Before anything is read, also what is hidden: what is erased later finds what is written here.
-  await lock(trx, any.detector)
-  const detectors = runs.map(({ detector }) => detector)
-  const tunings = await feedback.tuningsOf(detectors, trx)
-  const current = runs.filter(({ tuning }, i) => {
-    const present = tunings[i]
-    return tuning === null || (present !== undefined && isSameTuning(tuning, present))
-  })
-  const [first] = current
-  if (first === undefined) return 0
-  const recorded = await recordedAnomalies(trx, current)
-  const holds = await readHolds(trx, first.detector.tenantId)
+  await lock(trx, any.run.detector)
+  const current = prepared.filter(({ run }) => run.tuning?.isOutdated() !== true)
+  if (current.length === 0) return 0
+  const recorded = await recordedAnomalies(
+    trx,
+    current.map(({ run }) => run),
+  )
+  const holds = await readHolds(trx, any.run.detector.tenantId)
   let count = 0
-  for (const run of current) {
-    if (await recordRun(trx, run, { recorded: recorded.get(run.detector.id) ?? [], holds })) count++
+  for (const one of current) {
+    if (await recordRun(trx, one, { recorded: recorded.get(one.run.detector.id) ?? [], holds })) count++
   }
   return count
 }
 
 async function recordRun(
   trx: ControlTransaction,
-  run: RunRecord,
+  { readTime, run }: PreparedRecord,
   { holds, recorded }: { recorded: readonly RecordedAnomaly[]; holds: readonly ActiveHold[] },
 ): Promise<boolean> {
   const { detector, found: seen } = run
   if (seen?.read.some(seen.isUnknown)) return false
-  const { numUpdatedRows } = await trx
+  let update = trx
     .updateTable('detectors')
     .set({
       last_run_at_ms: run.ranAtMs,
@@ -83,8 +97,10 @@ async function recordRun(
     .where('tenant_id', '=', detector.tenantId)
     .where('id', '=', detector.id)
     .where('revision', '=', detector.revision)
-    .executeTakeFirstOrThrow()
+  // Each verdict and each mute increments it, so feedback need not be read again.
+  if (run.tuning !== null) update = update.where('tuning_revision', '=', detector.tuningRevision)
+  const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return false
-  if (seen !== null) await recordFindings(trx, run, { recorded, seen, holds })
+  if (seen !== null && readTime !== null) await recordFindings(trx, run, { recorded, seen, holds, readTime })
   return true
 }

@@ -27,7 +27,7 @@ import {
   refuseHeldDetector,
 } from '../anomalies/held-anomalies.ts'
 import { idList, ofDetector } from '../anomalies/id-list.ts'
-import { recordRunsIn } from '../anomalies/write-runs.ts'
+import { preparedRecords, recordRunsIn } from '../anomalies/write-runs.ts'
 import { type AnomalyPage, readAnomalyPage, visibleOf } from './anomaly-list.ts'
 import {
   changedFields,
@@ -252,9 +252,8 @@ export class DetectionStore {
    * transaction waits for the disk: if it fails, none is recorded. Returns how many were recorded.
    */
   async recordRuns(runs: readonly RunRecord[]): Promise<number> {
-    return transact(this.#control, (trx) =>
-      recordRunsIn(trx, { feedback: this.feedback, readHolds: this.#readHolds }, runs),
-    )
+    const prepared = await preparedRecords(runs)
+    return transact(this.#control, (trx) => recordRunsIn(trx, this.#readHolds, prepared))
   }
 
   /** By start, latest first. Never contains what was hidden before it is returned. */

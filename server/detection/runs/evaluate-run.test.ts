@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { weekdays } from '../../../contract/detection/feedback.ts'
-import { ThresholdParams } from '../../../contract/detection/methods.ts'
+import { RobustBandParams, ThresholdParams } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { reportedMax } from '../alarms/newest-episodes.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
@@ -33,7 +33,7 @@ const definition = definitionOf({
 
 /** A run at noon. */
 function runWith(mutes: readonly MuteRule[]): Run {
-  const tuning: Tuning = { widenings: new Map(), confirmed: new Map(), mutes }
+  const tuning: Tuning = { widenings: new Map(), confirmed: new Map(), mutes, isOutdated: () => false }
   const detector = {
     ...{ id: 'det_1', tenantId: 'acme', definition, isSystem: false, revision: 1, tuningRevision: 0 },
     ...{ lastRunAtMs: null, lastStatus: null, lastNote: null, nextRunAtMs: 0, createdAtMs: 0 },
@@ -94,6 +94,24 @@ test('a run reports the newest thousand findings of its series and every open on
     groups: [cut, ...judged.groups.slice(1)],
   })
   assert.match(more.note ?? '', /the oldest 1167 of/, 'with those that the evaluation left out')
+})
+
+test('a run says that its anomalies have no reason where its past is erased in too many places', async () => {
+  const pieces = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({
+      startNs: atNs(-2 * (count - i)),
+      endNs: atNs(-2 * (count - i) + 1),
+    }))
+  const noteOf = async (run: Run, count: number) =>
+    (await evaluateRun(run, { ...judgedOf({ a: () => 1 }, 60), learntFrom: pieces(count) })).summary.note
+  const configured = runWith([])
+  const learning: Run = {
+    ...configured,
+    choice: { method_key: 'robust_band', params: RobustBandParams.parse({}) },
+  }
+  assert.match((await noteOf(learning, 101)) ?? '', /^Its past was erased in too many places/)
+  assert.equal(await noteOf(learning, 100), null)
+  assert.equal(await noteOf(configured, 101), null, 'its band is configured')
 })
 
 test('a run with no more than a thousand findings has all of them and no note', async () => {

@@ -21,6 +21,7 @@ import {
 } from '../anomalies/findings.ts'
 import { type MuteRule, muteAt, mutesFor } from '../anomalies/mute.ts'
 import { MutedTime } from '../anomalies/muted-time.ts'
+import { isTooDivided } from '../anomalies/read-time.ts'
 import { describeMetric } from '../anomalies/reason.ts'
 import type { RunWindow } from '../anomalies/reconcile.ts'
 import {
@@ -115,6 +116,7 @@ export async function evaluateRun(
   judged: JudgedRun,
 ): Promise<{ summary: RunSummary; found: RunFound }> {
   const pace = new Pace()
+  const isLearnt = isBandLearnt(run.choice.params)
   const { groups, learntFrom, plan, set } = judged
   const peers = peersOf(
     groups.map(({ series }) => series),
@@ -135,7 +137,7 @@ export async function evaluateRun(
     const own = mutesFor(run.tuning?.mutes ?? [], labels)
     const found = findingsOf({ ...evaluated, muted: mutes.time.of(own) }, episodes)
     const active = own.find((mute) => mutes.active.has(mute)) ?? null
-    const isWidened = evaluated.widening !== undefined && isBandLearnt(run.choice.params)
+    const isWidened = evaluated.widening !== undefined && isLearnt
     states.push({ ...mutedState(evaluated.evaluation.state, found, active), isWidened })
     findings.push(...found)
   }
@@ -143,13 +145,16 @@ export async function evaluateRun(
   const leftBefore = groups.reduce((sum, { evaluation: { leftOut = 0 } }) => sum + leftOut, 0)
   const leftOut = leftBefore + episodes - findings.length
   return {
-    summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes, leftOut),
+    summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes, {
+      leftOut,
+      isTooDivided: isLearnt && isTooDivided(learntFrom),
+    }),
     found: {
       findings,
       window: windowOf(run, judged),
       signals: set.signals,
       read: learntFrom,
-      isLearnt: isBandLearnt(run.choice.params),
+      isLearnt,
       isUnknown: (range) => run.isUnknown(range, set.signals),
     },
   }
