@@ -33,7 +33,7 @@ interface AnomalyChange {
 }
 
 /**
- * Each version comes from a person's act or a new hold, and takes less than a kilobyte. Somebody who
+ * Each version comes from a person's act or a new hold, and takes a few kilobytes. Somebody who
  * changes a detector in a loop must not fill the disk, so an anomaly with this many versions does not
  * change until the hold is released.
  */
