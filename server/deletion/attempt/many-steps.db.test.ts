@@ -4,12 +4,13 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openStores, type Stores } from '../../../tests/fixtures.ts'
+import { delegate, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import { sql, strings, uint } from '../../telemetry/sql.ts'
 import { all, assertRows, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
 import { acting } from '../governance/hold-conflicts.ts'
 import { governedSceneOf } from '../governed-fixture.ts'
-import type { PlannedStep } from './planner.ts'
+import { type PlannedStep, planErasure } from './planner.ts'
 import { StepStore } from './step-store.ts'
 
 let stores: Stores
@@ -26,6 +27,21 @@ const planOf = (count: number): PlannedStep[] =>
     rows: i + 1,
     bytes: 10,
   }))
+
+/** Counts how often the event loop gets to other work. */
+class Turns {
+  count = 0
+  #next = setImmediate(() => this.#turn())
+
+  #turn(): void {
+    this.count++
+    this.#next = setImmediate(() => this.#turn())
+  }
+
+  end(): void {
+    clearImmediate(this.#next)
+  }
+}
 
 /** A request that no attempt has seen, and its steps. */
 async function requested() {
@@ -45,24 +61,50 @@ async function requested() {
 test('other work of the event loop runs while thousands of steps are planned, and planned again', async () => {
   const { id, steps, recorded } = await requested()
   const plan = planOf(2_200)
-  let turns = 0
-  const immediate = () => {
-    turns++
-    next = setImmediate(immediate)
-  }
-  let next = setImmediate(immediate)
+  const turns = new Turns()
   try {
     const first = await steps.replan(id, plan, nowMs)
-    assert.ok(turns >= 3, `${turns} turns`)
+    assert.ok(turns.count >= 3, `${turns.count} turns`)
     const again = await steps.replan(id, plan, nowMs)
-    assert.ok(turns >= 8, `${turns} turns`)
+    assert.ok(turns.count >= 8, `${turns.count} turns`)
     assert.deepEqual([first.at(-1)?.ordinal, again[0]?.ordinal], [2_200, 2_201])
     assert.deepEqual(
       (await recorded()).map(({ ordinal }) => ordinal),
       again.map(({ ordinal }) => ordinal),
     )
   } finally {
-    clearImmediate(next)
+    turns.end()
+  }
+})
+
+test('other work of the event loop runs while the partitions of all weeks are planned, oldest first', async () => {
+  const weeks = 9_000
+  let read = 0
+  const turns = new Turns()
+  const found: typeof stores.engine = {
+    ...delegate(stores.engine),
+    async select<T>(): Promise<T[]> {
+      const rows = await stores.engine.select<T>(
+        sql`select arrayJoin(${strings(['otel_traces', 'otel_logs'])}) as store, concat('0-', toString(20000000 - number)) as partition_id,
+          '7' as selected from numbers(${uint(weeks)})`,
+      )
+      read = turns.count
+      return rows
+    },
+  }
+  try {
+    const place = { tenantId: 'own', placement: 0 }
+    const plan = await planErasure(found, place, { ...all, held: [] }, (_, __, rows) => 2 * rows)
+    assert.ok(turns.count > read)
+    const ids = Array.from({ length: weeks }, (_, i) => `0-${20_000_001 - weeks + i}`)
+    assert.deepEqual(
+      plan,
+      ['otel_logs', 'otel_traces'].flatMap((store) =>
+        ids.map((partitionId) => ({ store, partitionId, rows: 7, bytes: 14 })),
+      ),
+    )
+  } finally {
+    turns.end()
   }
 })
 

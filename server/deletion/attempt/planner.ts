@@ -2,6 +2,7 @@
 // partition is dropped or rewritten is decided later, under the lock of its placement, by counting again.
 
 import { overlaps, type TimeRange, union } from '../../core/time-range.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import { selectOfAll } from '../../telemetry/all-tables.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { RowWeights } from '../../telemetry/row-weights.ts'
@@ -40,15 +41,21 @@ export async function planErasure(
       WHERE Placement = ${uint(place.placement)} AND ${selectedIn(table, place.tenantId, target)}
       GROUP BY partition_id`,
   )
-  const oldestFirst = found.toSorted((a, b) => (a.partition_id < b.partition_id ? -1 : 1))
-  return planned.flatMap(({ name }) =>
-    oldestFirst
-      .filter(({ store }) => store === name)
-      .map(({ store, partition_id, selected }) => {
-        const rows = Number(selected)
-        return { store, partitionId: partition_id, rows, bytes: weights(store, partition_id, rows) }
-      }),
-  )
+  const perTable = Map.groupBy(found, ({ store }) => store)
+  const steps: PlannedStep[] = []
+  // A table may have nine thousand partitions.
+  const pace = new Pace()
+  for (const { name } of planned) {
+    if (pace.isOver()) await pace.turn()
+    const oldestFirst = (perTable.get(name) ?? []).toSorted((a, b) =>
+      a.partition_id < b.partition_id ? -1 : 1,
+    )
+    for (const { store, partition_id, selected } of oldestFirst) {
+      const rows = Number(selected)
+      steps.push({ store, partitionId: partition_id, rows, bytes: weights(store, partition_id, rows) })
+    }
+  }
+  return steps
 }
 
 /**
