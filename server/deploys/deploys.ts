@@ -48,7 +48,8 @@ const leastAbsenceNs = 10n * nsPerMinute
 const absenceFactor = 4n
 const usualShare = 0.1
 /** An event and the first sighting of its version are at most this far apart. */
-const togetherNs = 30n * nsPerMinute
+const togetherMinutes = 30
+const togetherNs = BigInt(togetherMinutes) * nsPerMinute
 
 /** One uninterrupted time of a version. */
 interface Run extends Stretch {
@@ -72,10 +73,16 @@ export function toDeploy({ atNs, ...deploy }: KnownDeploy): Deploy {
 /** A total order, so that pages of a list agree. */
 export function byTime(one: KnownDeploy, other: KnownDeploy): number {
   if (one.atNs !== other.atNs) return one.atNs < other.atNs ? -1 : 1
-  const [own, its] = [one, other].map(({ environment, service, version }) =>
-    JSON.stringify([service, environment, version]),
+  return (
+    byText(one.service, other.service) ||
+    byText(one.environment, other.environment) ||
+    byText(one.version, other.version)
   )
-  return own === its ? 0 : (own ?? '') < (its ?? '') ? -1 : 1
+}
+
+function byText(one: string | null, other: string | null): number {
+  if (one === other) return 0
+  return (one ?? '') < (other ?? '') ? -1 : 1
 }
 
 /** The deploys of one service in one environment. */
@@ -175,17 +182,37 @@ function withEvents(
   seen: readonly SeenVersion[],
 ): KnownDeploy[] {
   const all = [...deploys]
+  // Twenty thousand deploys are compared with a thousand events, so most are ruled out by a number.
+  const minutes = new Float64Array(deploys.length + events.length)
+  for (const [i, { atNs }] of deploys.entries()) minutes[i] = minuteOf(atNs)
   const history = new History(seen)
   for (const event of events.toSorted((a, b) => (a.atNs < b.atNs ? -1 : 1))) {
-    const known = all.findIndex((deploy) => isAbout(event, deploy))
+    const known = findAbout(event, all, minutes)
     const deploy = all[known]
-    if (deploy === undefined) all.push(ofEvent(event, history))
-    else {
-      const isEarlier = event.atNs < deploy.atNs
-      all[known] = { ...deploy, told_by: 'event', ...(isEarlier && { atNs: event.atNs }) }
-    }
+    const told = deploy === undefined ? ofEvent(event, history) : withEvent(deploy, event)
+    const at = deploy === undefined ? all.length : known
+    all[at] = told
+    minutes[at] = minuteOf(told.atNs)
   }
   return all
+}
+
+function withEvent(deploy: KnownDeploy, { atNs }: DeployEvent): KnownDeploy {
+  return { ...deploy, told_by: 'event', atNs: atNs < deploy.atNs ? atNs : deploy.atNs }
+}
+
+/** Returns the position of the first deploy that the event is about; -1 where there is none. */
+function findAbout(event: DeployEvent, deploys: readonly KnownDeploy[], minutes: Float64Array): number {
+  const minute = minuteOf(event.atNs)
+  for (const [i, deploy] of deploys.entries()) {
+    const apart = Math.abs((minutes[i] ?? 0) - minute)
+    if (apart <= togetherMinutes + 1 && isAbout(event, deploy)) return i
+  }
+  return -1
+}
+
+function minuteOf(atNs: Ns): number {
+  return Number(atNs / nsPerMinute)
 }
 
 function isAbout(event: DeployEvent, deploy: KnownDeploy): boolean {

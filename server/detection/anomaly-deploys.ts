@@ -8,6 +8,7 @@ import type { DetectorPreview } from '../../contract/detection/preview.ts'
 import type { Deploy } from '../../contract/telemetry/deploys.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
+import { partitionPoint } from '../core/partition-point.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
 import { type DeployWindow, readDeploys } from '../deploys/read-deploys.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -84,13 +85,12 @@ async function deploysOfBegun<T extends Told>(
   const windows = windowsOf(begun)
   const services = [...new Set(begun.map(({ service }) => service))]
   const deploys = await readAffordable(reader, { windows, services, lookbackNs })
+  const byService = Map.groupBy(deploys, (deploy) => deploy.service)
   return new Map(
     begun.flatMap(({ anomaly, isNewLevel, service, startedNs }) => {
-      const deploy = deploys.findLast(
-        (one) =>
-          one.service === service && one.atNs >= startedNs - beforeNs && one.atNs <= startedNs + slackNs,
-      )
-      if (deploy === undefined) return []
+      const own = byService.get(service) ?? []
+      const deploy = own[partitionPoint(own.length, (i) => (own[i]?.atNs ?? 0n) > startedNs + slackNs) - 1]
+      if (deploy === undefined || deploy.atNs < startedNs - beforeNs) return []
       const reason = `${anomaly.reason}; ${sinceText(deploy, isNewLevel)}`
       return [[anomaly, { reason, deploy: toDeploy(deploy) }] as const]
     }),
