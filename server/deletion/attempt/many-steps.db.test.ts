@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { delegate, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { sql, strings, uint } from '../../telemetry/sql.ts'
 import { all, assertRows, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
@@ -28,21 +29,6 @@ const planOf = (count: number): PlannedStep[] =>
     bytes: 10,
   }))
 
-/** Counts how often the event loop gets to other work. */
-class Turns {
-  count = 0
-  #next = setImmediate(() => this.#turn())
-
-  #turn(): void {
-    this.count++
-    this.#next = setImmediate(() => this.#turn())
-  }
-
-  end(): void {
-    clearImmediate(this.#next)
-  }
-}
-
 /** A request that no attempt has seen, and its steps. */
 async function requested() {
   const scene = await sceneOf(stores)
@@ -61,51 +47,39 @@ async function requested() {
 test('other work of the event loop runs while thousands of steps are planned, and planned again', async () => {
   const { id, steps, recorded } = await requested()
   const plan = planOf(2_200)
-  const turns = new Turns()
-  try {
-    const first = await steps.replan(id, plan, nowMs)
-    assert.ok(turns.count >= 3, `${turns.count} turns`)
-    const again = await steps.replan(id, plan, nowMs)
-    assert.ok(turns.count >= 8, `${turns.count} turns`)
-    assert.deepEqual([first.at(-1)?.ordinal, again[0]?.ordinal], [2_200, 2_201])
-    assert.deepEqual(
-      (await recorded()).map(({ ordinal }) => ordinal),
-      again.map(({ ordinal }) => ordinal),
-    )
-  } finally {
-    turns.end()
-  }
+  const first = await withTurns(() => steps.replan(id, plan, nowMs))
+  assert.ok(first.turns >= 3, `${first.turns} turns`)
+  const again = await withTurns(() => steps.replan(id, plan, nowMs))
+  assert.ok(again.turns >= 5, `${again.turns} turns`)
+  assert.deepEqual([first.result.at(-1)?.ordinal, again.result[0]?.ordinal], [2_200, 2_201])
+  assert.deepEqual(
+    (await recorded()).map(({ ordinal }) => ordinal),
+    again.result.map(({ ordinal }) => ordinal),
+  )
 })
 
 test('other work of the event loop runs while the partitions of all weeks are planned, oldest first', async () => {
   const weeks = 9_000
-  let read = 0
-  const turns = new Turns()
+  const rows = await stores.engine.select(
+    sql`select arrayJoin(${strings(['otel_traces', 'otel_logs'])}) as store, concat('0-', toString(20000000 - number)) as partition_id,
+      '7' as selected from numbers(${uint(weeks)})`,
+  )
   const found: typeof stores.engine = {
     ...delegate(stores.engine),
-    async select<T>(): Promise<T[]> {
-      const rows = await stores.engine.select<T>(
-        sql`select arrayJoin(${strings(['otel_traces', 'otel_logs'])}) as store, concat('0-', toString(20000000 - number)) as partition_id,
-          '7' as selected from numbers(${uint(weeks)})`,
-      )
-      read = turns.count
-      return rows
-    },
+    select: async <T>() => rows as T[],
   }
-  try {
-    const place = { tenantId: 'own', placement: 0 }
-    const plan = await planErasure(found, place, { ...all, held: [] }, (_, __, rows) => 2 * rows)
-    assert.ok(turns.count > read)
-    const ids = Array.from({ length: weeks }, (_, i) => `0-${20_000_001 - weeks + i}`)
-    assert.deepEqual(
-      plan,
-      ['otel_logs', 'otel_traces'].flatMap((store) =>
-        ids.map((partitionId) => ({ store, partitionId, rows: 7, bytes: 14 })),
-      ),
-    )
-  } finally {
-    turns.end()
-  }
+  const place = { tenantId: 'own', placement: 0 }
+  const { result: plan, turns } = await withTurns(() =>
+    planErasure(found, place, { ...all, held: [] }, (_, __, rows) => 2 * rows),
+  )
+  assert.ok(turns > 0)
+  const ids = Array.from({ length: weeks }, (_, i) => `0-${20_000_001 - weeks + i}`)
+  assert.deepEqual(
+    plan,
+    ['otel_logs', 'otel_traces'].flatMap((store) =>
+      ids.map((partitionId) => ({ store, partitionId, rows: 7, bytes: 14 })),
+    ),
+  )
 })
 
 test('a plan that was written in part is replaced, and what had acted before is kept once', async () => {

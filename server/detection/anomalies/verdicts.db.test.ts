@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
@@ -87,22 +88,6 @@ async function judged(
   const [tuning] = await store.feedback.tuningsOf([detector])
   assert(tuning !== undefined)
   return { detector, tuning }
-}
-
-/** Calls `work`. Returns its result, and how often other work of the event loop ran meanwhile. */
-async function withTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
-  let turns = 0
-  const immediate = () => {
-    turns++
-    next = setImmediate(immediate)
-  }
-  let next = setImmediate(immediate)
-  try {
-    const result = await work()
-    return { result, turns }
-  } finally {
-    clearImmediate(next)
-  }
 }
 
 test('other work of the event loop runs while hundreds of verdicts with many holes are read', async () => {

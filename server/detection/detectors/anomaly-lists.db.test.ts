@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { CompiledQuery, createQueryId, type RootOperationNode, sql } from 'kysely'
 import { isOnPostgres } from '../../../tests/control-planes.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import type { Control } from '../../control/database.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -87,14 +88,9 @@ test('a list that passes over many anomalies finds all that match, and looks at 
   const muted = (limit: number) =>
     store.listAnomalies('acme', { limit, filter: { muted: 'true' }, before: null })
   const idsOf = async (list: Promise<readonly { readonly id: string }[]>) => (await list).map(({ id }) => id)
-  let rounds = 0
-  let pending = setImmediate(function others() {
-    rounds++
-    pending = setImmediate(others)
-  })
-  assert.deepEqual(await idsOf(muted(10)), ['ano_acme_12000', 'ano_acme_3'])
-  clearImmediate(pending)
-  assert(rounds > 0, 'others had turns')
+  const { result: found, turns } = await withTurns(() => idsOf(muted(10)))
+  assert.deepEqual(found, ['ano_acme_12000', 'ano_acme_3'])
+  assert(turns > 0, 'others had turns')
   assert.deepEqual(await idsOf(muted(1)), ['ano_acme_12000'])
   const all = store.listAnomalies('acme', { limit: 1, filter: {}, before: null })
   assert.deepEqual(await idsOf(all), [`ano_acme_${many - 1}`])

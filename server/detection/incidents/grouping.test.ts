@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import type { MemberLink } from '../../../contract/detection/incidents.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import type { KnownDeploy } from '../../deploys/deploys.ts'
 import { CallGraph } from './call-graph.ts'
 import { anomalyIdOf, burstOf, byStart, groupAnomalies, type Surroundings } from './grouping.ts'
@@ -290,19 +291,9 @@ test('other work of the event loop runs while a thousand anomalies are grouped b
     deployOf(i % 2 === 0 ? { service: 'search', at: 1 } : { service: 'ledger', at: 55 }),
   )
   const around = { ...inShop, deploys }
-  let turns = 0
-  const immediate = () => {
-    turns++
-    next = setImmediate(immediate)
-  }
-  let next = setImmediate(immediate)
-  try {
-    const groups = await groupAnomalies(given, () => around)
-    assert.equal(groups.length, 2)
-    assert(turns > 3, `${turns} turns`)
-  } finally {
-    clearImmediate(next)
-  }
+  const { result: groups, turns } = await withTurns(() => groupAnomalies(given, () => around))
+  assert.equal(groups.length, 2)
+  assert(turns > 3, `${turns} turns`)
 })
 
 test('the burst is the quarter of an hour in which most began, the first of several', () => {

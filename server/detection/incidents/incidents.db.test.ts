@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { IncidentWithMembers } from '../../../contract/detection/incidents.ts'
 import { watchedEngine } from '../../../tests/fixtures.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { Pace } from '../../core/turns/pace.ts'
@@ -360,14 +361,8 @@ test('others have their turns while a thousand anomalies are read, related and g
     ...{ from: i % 50, until: 500 },
   }))
   await record(acme, ...given)
-  let loopTurns = 0
-  const immediate = () => {
-    loopTurns++
-    next = setImmediate(immediate)
-  }
-  let next = setImmediate(immediate)
-  const all = await store.listAnomalies('acme', { limit: 1000, filter: {}, before: null })
-  clearImmediate(next)
+  const whole = { limit: 1000, filter: {}, before: null }
+  const { result: all, turns: loopTurns } = await withTurns(() => store.listAnomalies('acme', whole))
   assert.equal(all.length, 999)
   assert.ok(loopTurns > 3, `${loopTurns} turns of the loop while they are read`)
   let turns = 0

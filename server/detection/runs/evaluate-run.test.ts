@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { weekdays } from '../../../contract/detection/feedback.ts'
 import { RobustBandParams, ThresholdParams } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import { reportedMax } from '../alarms/newest-episodes.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
 import type { MuteRule } from '../anomalies/mute.ts'
@@ -156,17 +157,8 @@ test('other work of the event loop runs while two hundred mutes are compared wit
       const weekly = { days: [...weekdays], from: '00:00', until: '00:00', time_zone }
       return mute({ id: `mut_${i}`, weekly })
     })
-  let turns = 0
-  const immediate = () => {
-    turns++
-    next = setImmediate(immediate)
-  }
-  let next = setImmediate(immediate)
-  try {
-    const { found } = await evaluateRun(runWith(mutes), judgedOf({ a: alternating, b: alternating }, 2160))
-    assert(found.findings.every(({ isMuted }) => isMuted))
-    assert(turns > 3, `${turns} turns`)
-  } finally {
-    clearImmediate(next)
-  }
+  const judged = judgedOf({ a: alternating, b: alternating }, 2160)
+  const { result, turns } = await withTurns(() => evaluateRun(runWith(mutes), judged))
+  assert(result.found.findings.every(({ isMuted }) => isMuted))
+  assert(turns > 3, `${turns} turns`)
 })
