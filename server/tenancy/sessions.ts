@@ -8,7 +8,7 @@ import {
   signInCodePrefix,
 } from '../../contract/organisation/session.ts'
 import { appendAudit } from '../audit/log.ts'
-import { lockForAct, requireLive } from '../control/acting.ts'
+import { lockForAct } from '../control/acting.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
@@ -22,6 +22,7 @@ import { storageFaultOf } from '../core/storage-fault.ts'
 import { hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
 import { TokenUses } from './token-use.ts'
+import { findLiveToken } from './tokens.ts'
 
 const msPerMinute = 60_000
 const msPerDay = 86_400_000
@@ -91,7 +92,7 @@ export class SessionStore {
     const secret = newSecret()
     return transact(this.#control, async (trx) => {
       await lock(trx, { tenantId })
-      const token = await readToken(trx, caller, nowMs)
+      const token = await findLiveToken(trx, { tenantId, actor: caller.requester }, nowMs)
       if (standIn !== undefined) await useCode(trx, standIn.hash, nowMs)
       await removeEnded(trx, tenantId, token.id, nowMs)
       const endsAtMs = Math.min(nowMs + sessionDaysMax * msPerDay, token.expires_at_ms ?? Infinity)
@@ -211,20 +212,6 @@ function selectSessions(control: Control, hashes: readonly string[]) {
     .select(['seen_at_ms', 'ends_at_ms'])
     .where('sessions.secret_hash', 'in', hashes)
     .execute()
-}
-
-/** Reads the caller's token again, because it may have ended since the request was authenticated. */
-async function readToken(trx: ControlTransaction, caller: Caller, nowMs: number) {
-  const { requester, tenantId } = caller
-  const token = await trx
-    .selectFrom('access_tokens')
-    .select(['id', 'expires_at_ms', 'revoked_at_ms'])
-    .where('tenant_id', '=', tenantId)
-    .where('id', '=', requester.id)
-    .executeTakeFirst()
-  if (token === undefined) throw new AppError('token_unknown')
-  requireLive(token, { tenantId, actor: requester }, nowMs)
-  return token
 }
 
 async function useCode(trx: ControlTransaction, hash: string, nowMs: number): Promise<void> {

@@ -4,7 +4,7 @@
 import type { AccessToken } from '../../contract/organisation/tenancy.ts'
 import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
-import { lockForAct } from '../control/acting.ts'
+import { lockForAct, requireLive } from '../control/acting.ts'
 import { actorValues } from '../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import type { Actor } from '../core/actor.ts'
@@ -121,10 +121,7 @@ async function lineOf(
     // Only the operator is outside of every line; for any other actor its tokens are unknown.
     return { madeWith: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
   }
-  const maker = await findToken(trx, tenantId, actor.id)
-  if (maker === undefined) throw new AppError('token_unknown')
-  if (maker.revoked_at_ms !== null) throw new AppError('token_revoked')
-  if (isOver(maker.expires_at_ms, nowMs)) throw new AppError('token_expired')
+  const maker = await findLiveToken(trx, { tenantId, actor }, nowMs)
   if (isOver(maker.line_expires_at_ms, nowMs)) throw new AppError('token_line_expired')
   return { madeWith: maker.id, rootId: maker.root_id, expiresAtMs: maker.line_expires_at_ms }
 }
@@ -154,6 +151,21 @@ export async function readNewToken(
   const row = await findToken(trx, tenantId, id)
   if (row === undefined) throw new Error('The token that was just inserted is not there.')
   return toToken(row, 0)
+}
+
+/**
+ * Returns the token of an actor. Throws `token_unknown`, `token_revoked` or `token_expired` where it has
+ * ended since the request was authenticated.
+ */
+export async function findLiveToken(
+  trx: ControlTransaction,
+  act: { readonly tenantId: string; readonly actor: Actor },
+  nowMs: number,
+): Promise<TokenRow> {
+  const token = await findToken(trx, act.tenantId, act.actor.id)
+  if (token === undefined) throw new AppError('token_unknown')
+  requireLive(token, act, nowMs)
+  return token
 }
 
 /** Returns a token of the organisation, also one that has ended. */
