@@ -1,23 +1,8 @@
-// Converts and measures items that may have long lists, such as a span with thousands of events: between the
-// elements of a list it waits for its next turn, so that one item occupies the event loop no longer than one
-// element does.
+// Measures items that may have long lists, such as a span with thousands of events: between the elements of a
+// list it waits for its next turn, so that one item occupies the event loop no longer than one element does.
 
 import { jsonBytes } from '../core/input/cursor.ts'
 import type { Pace } from '../core/turns/pace.ts'
-
-/** Returns what `map` makes of each element. */
-export async function mapInTurns<Element, To>(
-  elements: readonly Element[],
-  pace: Pace,
-  map: (element: Element, index: number) => To,
-): Promise<To[]> {
-  const mapped: To[] = []
-  for (const [i, element] of elements.entries()) {
-    if (pace.isOver()) await pace.turn()
-    mapped.push(map(element, i))
-  }
-  return mapped
-}
 
 /** Returns {@link jsonBytes} of a plain object. */
 export async function jsonBytesInTurns(item: object, pace: Pace): Promise<number> {

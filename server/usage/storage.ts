@@ -6,7 +6,7 @@
 import type { z } from 'zod'
 import type { StorageUsage } from '../../contract/organisation/usage.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
-import { Pace } from '../core/turns/pace.ts'
+import { mapInTurns, Pace } from '../core/turns/pace.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
 import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
@@ -117,13 +117,7 @@ export async function readAmounts(reader: TenantReader, weighRows: WeighRows): P
     const each = tables.map((table) => daysOf(from, table, placement))
     return sql`SELECT * FROM (${join(each, ' UNION ALL ')}) ORDER BY day`
   })
-  const amounts: StoredAmount[] = []
-  const pace = new Pace(reader.share.turn)
-  for (const day of days) {
-    if (pace.isOver()) await pace.turn()
-    amounts.push(amountOf(day, weights))
-  }
-  return amounts
+  return mapInTurns(days, new Pace(reader.share.turn), (day) => amountOf(day, weights))
 }
 
 /** All rows of a day are in one partition, so its id is computed once for each day and not for each row. */

@@ -27,3 +27,17 @@ export class Pace {
     this.#startedMs = elapsedMs()
   }
 }
+
+/** Returns what `map` makes of each element. Waits for turns of the pace between two elements. */
+export async function mapInTurns<Element, To>(
+  elements: readonly Element[],
+  pace: Pace,
+  map: (element: Element, index: number) => To,
+): Promise<To[]> {
+  const mapped: To[] = []
+  for (const [i, element] of elements.entries()) {
+    if (pace.isOver()) await pace.turn()
+    mapped.push(map(element, i))
+  }
+  return mapped
+}

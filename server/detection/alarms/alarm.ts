@@ -161,6 +161,11 @@ export class AlarmLayer {
     return [...this.tracker.ended.newest(ended), ...(open === null ? [] : [open])]
   }
 
+  /** How many episodes ended in or after a bucket. */
+  endedSince(bucket: number): number {
+    return this.tracker.ended.countSince(bucket)
+  }
+
   /** The last buckets of the episodes that ended in or after a bucket, in ascending order. */
   lastBucketsSince(bucket: number): Float64Array {
     return this.tracker.ended.lastIndexesSince(bucket)

@@ -5,6 +5,7 @@
 //
 // Indexes are buckets since the start of the series, as in the episodes themselves.
 
+import { partitionPoint } from '../../core/partition-point.ts'
 import type { Comparison } from '../scoring/comparison.ts'
 import type { Episode } from './episode.ts'
 
@@ -43,11 +44,16 @@ export class EndedEpisodes {
       this.compared.delete(this.lastIndexOf(this.first++))
   }
 
+  /** How many were last seen in or after a bucket. */
+  countSince(bucket: number): number {
+    const count = this.end - this.first
+    return count - partitionPoint(count, (i) => this.lastIndexOf(this.first + i) >= bucket)
+  }
+
   /** The last buckets of those that were last seen in or after a bucket, in ascending order. */
   lastIndexesSince(bucket: number): Float64Array {
-    let row = this.end
-    while (row > this.first && this.lastIndexOf(row - 1) >= bucket) row--
-    const found = new Float64Array(this.end - row)
+    const found = new Float64Array(this.countSince(bucket))
+    const row = this.end - found.length
     for (let i = 0; i < found.length; i++) found[i] = this.lastIndexOf(row + i)
     return found
   }

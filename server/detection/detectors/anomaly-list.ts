@@ -8,7 +8,7 @@ import type { ExpressionBuilder, Selectable, SelectQueryBuilder } from 'kysely'
 import type { Anomaly, AnomalyListQuery } from '../../../contract/detection/detectors.ts'
 import type { Ns } from '../../../contract/values/instant.ts'
 import type { AnomaliesTable, Control, Database } from '../../control/database.ts'
-import { Pace } from '../../core/turns/pace.ts'
+import { mapInTurns, Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { isTouched, sortableInstant, toAnomaly } from '../anomalies/anomaly-rows.ts'
 import { ofDetector } from '../anomalies/id-list.ts'
@@ -56,13 +56,7 @@ export async function readAnomalyPage(
     from = last
     await turn()
   }
-  const pace = new Pace()
-  const anomalies: Anomaly[] = []
-  for (const row of rows) {
-    if (pace.isOver()) await pace.turn()
-    anomalies.push(toAnomaly(row, gate.hidden(tenantId)))
-  }
-  return anomalies
+  return mapInTurns(rows, new Pace(), (row) => toAnomaly(row, gate.hidden(tenantId)))
 }
 
 type AnomalyQuery<Row> = SelectQueryBuilder<Database, 'anomalies', Row>

@@ -129,7 +129,7 @@ export class SeriesCourse {
     const lately = countLately(kinds, scores.score, this.policy)
     const needed = this.scorer.pointsNeeded?.() ?? 1
     const state = alarms.stateAfter({ ...lately, spanBuckets, pointsNeeded: Math.max(1, needed) })
-    const ended = alarms.lastBucketsSince(first).length
+    const ended = alarms.endedSince(first)
     const reported = Math.min(ended, endedMax ?? ended)
     const episodes = alarms
       .newestEpisodes(reported)
