@@ -34,6 +34,9 @@ interface Point {
   readonly attributes: Readonly<Record<string, string>>
 }
 
+/** Headers of a body of OTLP in protobuf. */
+export const protobuf = { 'content-type': 'application/x-protobuf' }
+
 /** One gauge of one service. */
 export function gaugeBody(service: string, metric: string, points: readonly Point[]): Body {
   const dataPoints = points.map(({ atMs, value, attributes }) => ({

@@ -207,3 +207,6 @@ export async function insertSpans(
   }))
   await insertFixture(engine, place, 'otel_traces', rows)
 }
+
+/** Parameters with which each violation is an episode of its own. */
+export const alarmAtOnce = { violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 } as const

@@ -6,28 +6,17 @@ import { after, describe, test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import type { Role } from '../../contract/role.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
-import { silent } from '../../tests/fixtures.ts'
 import { findBreak } from '../audit/chain.ts'
 import { readChain } from '../audit/log.ts'
 import { operatorActor, tokenActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { byAccessToken } from '../http/authentication.ts'
-import { createHttp } from '../http/server.ts'
-import { addTenancyRoutes } from './routes.ts'
-import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
+import { tenancyHttp } from './tenancy-fixture.ts'
 
 const msPerDay = 86_400_000
 const { control, close, filesWith } = await openSharedControlPlane()
 const clock = new ManualClock(1_763_717_400_000)
-const store = new TenancyStore(control, clock)
-const http = createHttp({
-  clock,
-  logger: silent,
-  authenticate: byAccessToken((secret) => store.findCaller(secret)),
-  isReady: () => true,
-})
-addTenancyRoutes(http, store, clock, async () => {})
+const { http, store } = tenancyHttp(control, clock)
 await http.ready()
 after(async () => {
   await http.close()

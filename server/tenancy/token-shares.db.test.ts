@@ -8,31 +8,20 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, afterEach, beforeEach, describe, test } from 'node:test'
 import type { Role } from '../../contract/role.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
-import { silent } from '../../tests/fixtures.ts'
 import { waitFor } from '../../tests/wait-for.ts'
 import { type Actor, operatorActor } from '../core/actor.ts'
 import { furtherBranch } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
-import { byAccessToken } from '../http/authentication.ts'
 import { requestLimits } from '../http/limits/requests-in-progress.ts'
 import { responseLimits } from '../http/limits/responses-in-progress.ts'
-import { createHttp } from '../http/server.ts'
-import { addTenancyRoutes } from './routes.ts'
 import { addSessionRoutes } from './session-routes.ts'
 import { SessionStore } from './sessions.ts'
-import { TenancyStore } from './store.ts'
 import { newTokenSecret } from './tenancy.ts'
+import { tenancyHttp } from './tenancy-fixture.ts'
 
 const { control, close } = await openControlPlane()
 const clock = new ManualClock(1_763_717_400_000)
-const store = new TenancyStore(control, clock)
-const http = createHttp({
-  clock,
-  logger: silent,
-  authenticate: byAccessToken((secret) => store.findCaller(secret)),
-  isReady: () => true,
-})
-addTenancyRoutes(http, store, clock, async () => {})
+const { http, store } = tenancyHttp(control, clock)
 addSessionRoutes(http, new SessionStore(control, clock))
 http.get('/large', { config: { access: ['owner', 'admin'] } }, (_request, reply) =>
   reply.send(Buffer.alloc(responseLimits.ownerBytes + 1)),

@@ -62,6 +62,7 @@ export const testSupport: readonly string[] = [
   'server/telemetry/placement-locks-contract.ts',
   'server/telemetry/row-fixture.ts',
   'server/telemetry/schema/older-tables-fixture.ts',
+  'server/tenancy/tenancy-fixture.ts',
 ]
 
 /** Modules of the browser, and those that build for it. */

@@ -1,7 +1,7 @@
 // Attacks through detectors: their computations are the most expensive effect of one small request.
 
 import type { Attack, Attacker } from '../attack.ts'
-import { attackerMetric, gaugeBody, instant, nowMs } from '../rows.ts'
+import { attackerMetric, gaugeBody, instant, nowMs, protobuf } from '../rows.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000
@@ -49,6 +49,9 @@ async function runInTurn(attacker: Attacker, connections: number): Promise<void>
   )
 }
 
+/** Of a detector that alarms for each value above 500, and no longer. */
+export const alarmingAbove500 = { upper: 500, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
+
 /** A gauge that is above an edge every other minute, on as many series as a detector evaluates. */
 const flappingMetric = 'attacker.flapping'
 const flappingSeries = 50
@@ -64,19 +67,17 @@ async function sendFlapping(attacker: Attacker): Promise<void> {
       return { atMs: untilMs - ago * minuteMs, value: ago % 2 === 0 ? 1000 : 0, attributes }
     })
     const { bytes } = gaugeBody('load', flappingMetric, points)
-    const headers = { 'content-type': 'application/x-protobuf' }
-    await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers })
+    await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers: protobuf })
   }
 }
 
 /** Creates detectors that alarm for each such minute, and as many mutes as are allowed, of other hours. */
 async function watchFlapping(attacker: Attacker): Promise<void> {
-  const edges = { upper: 500, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
   for (let at = 0; at < 24; at++) {
     const json = {
       ...draft(`flapping-${at}`, 'threshold'),
       metric_key: flappingMetric,
-      params: edges,
+      params: alarmingAbove500,
       window_minutes: flappingMinutes,
       schedule_minutes: 1,
     }

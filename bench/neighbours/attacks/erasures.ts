@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Attacker, Organisation } from '../attack.ts'
-import { attackerMetric, gaugeBody, instant, logsBody, nowMs } from '../rows.ts'
+import { attackerMetric, gaugeBody, instant, logsBody, nowMs, protobuf } from '../rows.ts'
 
 const address = '/usage/storage/deletions'
 export const hourMs = 3_600_000
@@ -71,8 +71,7 @@ export const attacksByErasures: readonly Attack[] = [
           body: randomBytes(2400).toString('base64'),
         }))
         const { bytes } = logsBody('rewritten', lines)
-        const headers = { 'content-type': 'application/x-protobuf' }
-        await attacker.call('POST', '/v1/logs', { role: 'ingest', body: bytes, headers })
+        await attacker.call('POST', '/v1/logs', { role: 'ingest', body: bytes, headers: protobuf })
       }
     },
     run: (attacker) => {
@@ -87,7 +86,6 @@ export const attacksByErasures: readonly Attack[] = [
     name: 'large-rewrites',
     does: 'A minute is erased again and again from 1,600,000 more points of three days, which copies all the others.',
     prepare: async (attacker) => {
-      const headers = { 'content-type': 'application/x-protobuf' }
       const endMs = nowMs() - hourMs
       for (let body = 0; body < 4; body++) {
         const points = Array.from({ length: 40_000 }, (_, at) => ({
@@ -97,7 +95,7 @@ export const attacksByErasures: readonly Attack[] = [
         }))
         const { bytes } = gaugeBody('rewritten', attackerMetric, points)
         for (let times = 0; times < 10; times++)
-          await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers })
+          await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers: protobuf })
       }
     },
     run: (attacker) => {
@@ -161,7 +159,6 @@ export const attacksByErasures: readonly Attack[] = [
     does: 'Sixteen connections erase ranges with refuse_late, and send rows and read charts in them.',
     run: (attacker) => {
       let next = 0
-      const headers = { 'content-type': 'application/x-protobuf' }
       return attacker.loops(16, async (loop) => {
         if (loop < 8) {
           const startMs = nowMs() - 40 * dayMs - next++ * 60_000
@@ -173,7 +170,7 @@ export const attacksByErasures: readonly Attack[] = [
           body: 'late',
         }))
         const { bytes: body } = logsBody('late', lines)
-        await attacker.call('POST', '/v1/logs', { role: 'ingest', body, headers })
+        await attacker.call('POST', '/v1/logs', { role: 'ingest', body, headers: protobuf })
         const start = encodeURIComponent(instant(nowMs() - 60 * dayMs))
         await attacker.call('GET', `/telemetry/logs?range_start=${start}`, { role: 'viewer' })
       })

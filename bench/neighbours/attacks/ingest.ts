@@ -3,9 +3,8 @@
 import { encodeProto, logsOfLongResource } from '../../../tests/otlp/otlp-messages.ts'
 import { ingestBodies } from '../../ingest/payloads.ts'
 import { type Attack, type Attacker, madeOnce, requestHead } from '../attack.ts'
-import { gaugeBody, logsBody, nowMs } from '../rows.ts'
+import { gaugeBody, logsBody, nowMs, protobuf } from '../rows.ts'
 
-const protobuf = { 'content-type': 'application/x-protobuf' }
 const weekMs = 7 * 86_400_000
 
 /** Posts the bodies in turn on `connections` connections. */

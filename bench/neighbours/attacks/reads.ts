@@ -2,10 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Attacker, requestHead } from '../attack.ts'
-import { attackerMetric, instant, logsBody, nowMs } from '../rows.ts'
+import { attackerMetric, instant, logsBody, nowMs, protobuf } from '../rows.ts'
 
 const dayMs = 86_400_000
-const protobuf = { 'content-type': 'application/x-protobuf' }
 
 /**
  * A page of these has 100 MB; with twice that, the engine's memory limit for one read would allow few at

@@ -3,7 +3,8 @@
 
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
 import type { Attack, Attacker } from '../attack.ts'
-import { gaugeBody, nowMs } from '../rows.ts'
+import { gaugeBody, nowMs, protobuf } from '../rows.ts'
+import { alarmingAbove500 } from './detection.ts'
 
 const minuteMs = 60_000
 const metric = 'attacker.released'
@@ -41,8 +42,7 @@ function versionsBody(service: string, deployedMs: number): Buffer {
 }
 
 async function send(attacker: Attacker, body: Buffer): Promise<void> {
-  const headers = { 'content-type': 'application/x-protobuf' }
-  await attacker.call('POST', '/v1/metrics', { role: 'ingest', body, headers })
+  await attacker.call('POST', '/v1/metrics', { role: 'ingest', body, headers: protobuf })
 }
 
 /** A gauge that is above an edge since then on all routes of both services, and their deploys before. */
@@ -67,7 +67,7 @@ async function findAnomalies(attacker: Attacker): Promise<void> {
         name: `released-${service}-${at}`,
         metric_key: metric,
         method_key: 'threshold',
-        params: { upper: 500, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 },
+        params: alarmingAbove500,
         scope: { service, group_by: 'route' },
         window_minutes: 1440,
         schedule_minutes: 15,

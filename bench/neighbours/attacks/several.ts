@@ -2,12 +2,11 @@
 // try together.
 
 import type { Attack, Attacker, Organisation } from '../attack.ts'
+import { protobuf } from '../rows.ts'
 import { previewOf } from './detection.ts'
 import { erase, erasure, hourAgo, hourMs } from './erasures.ts'
 import { floodOfMetrics } from './ingest.ts'
 import { monthChart } from './reads.ts'
-
-const protobuf = { 'content-type': 'application/x-protobuf' }
 
 /** Runs `work` on `connections` connections of each organisation until the time is over. */
 async function together(

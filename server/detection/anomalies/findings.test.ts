@@ -14,6 +14,7 @@ import {
 } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { union } from '../../core/time-range.ts'
+import { alarmAtOnce } from '../detection-fixture.ts'
 import { evaluateSeries } from '../runs/evaluate.ts'
 import { SeriesCourse } from '../runs/series-course.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
@@ -73,13 +74,7 @@ test('findings have the union of what their feedback read, and share it where it
   const values = Array.from({ length: 200 }, (_, i) => (i % 4 === 2 ? 20 : 1))
   const points = values.map((value, i) => ({ timeNs: minuteNs(i), value }))
   const series = buildSeries({ startNs, stepMinutes: 1, length: values.length }, points)
-  const params = ThresholdParams.parse({
-    upper: 10,
-    violate_n: 1,
-    window_m: 1,
-    clear_n: 1,
-    cooldown_minutes: 0,
-  })
+  const params = ThresholdParams.parse({ upper: 10, ...alarmAtOnce })
   const evaluation = evaluateSeries(series, { method_key: 'threshold', params })
   const subject = { metricName: 'queue', unit: '', scope: '' }
   const range = (from: number, to: number) => ({ startNs: BigInt(from), endNs: BigInt(to) })

@@ -9,19 +9,13 @@ import { withTurns } from '../../../tests/with-turns.ts'
 import { reportedMax } from '../alarms/newest-episodes.ts'
 import type { Tuning } from '../anomalies/feedback.ts'
 import type { MuteRule } from '../anomalies/mute.ts'
-import { atNs, definitionOf } from '../detection-fixture.ts'
+import { alarmAtOnce, atNs, definitionOf } from '../detection-fixture.ts'
 import { buildSeries } from '../scoring/series.ts'
 import type { JudgedRun } from './detector-course.ts'
 import { evaluateSeries } from './evaluate.ts'
 import { evaluateRun, type Run } from './evaluate-run.ts'
 
-const params = ThresholdParams.parse({
-  upper: 10,
-  violate_n: 1,
-  window_m: 1,
-  clear_n: 1,
-  cooldown_minutes: 0,
-})
+const params = ThresholdParams.parse({ upper: 10, ...alarmAtOnce })
 const definition = definitionOf({
   name: 'Queue',
   metric_key: 'queue',

@@ -6,6 +6,7 @@ import { after, describe, test } from 'node:test'
 import { methodKeys, methodParams } from '../../../contract/detection/methods.ts'
 import { nsPerMinute } from '../../../contract/values/instant.ts'
 import { AppError } from '../../core/app-error.ts'
+import { alarmAtOnce } from '../detection-fixture.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { minuteOf, type Series } from '../scoring/series.ts'
 import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
@@ -97,7 +98,7 @@ describe('the evaluation pool', () => {
     const length = 1400
     const alternating = Float64Array.from({ length }, (_, i) => (i % 2 === 0 ? 200 : 1))
     const series = { ...seriesOf(length, 1), values: alternating, unknown: new Uint8Array(length) }
-    const alarms = { upper: 150, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
+    const alarms = { upper: 150, ...alarmAtOnce }
     const choice = { method_key: 'threshold' as const, params: methodParams.threshold.parse(alarms) }
     const [pool, task] = [poolOf(), { ...taskOf('threshold', [series, series]), choice }]
     const found = await pool.evaluate(task, share)
