@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import type { z } from 'zod'
 import { LogPage, type LogRecord } from '../../contract/telemetry/queries.ts'
 import { jsonBytes, pageBytes } from '../../server/core/input/cursor.ts'
+import { Pace } from '../../server/core/turns/pace.ts'
 import { responseWriter } from '../../server/http/response-text.ts'
 import { readLines } from '../../server/telemetry/json-lines.ts'
 import { report } from '../report.ts'
@@ -51,7 +52,7 @@ function pageOf(rows: readonly Row[], bytesOf: (item: Item) => number) {
 const ways = {
   async pieces(lines: Uint8Array) {
     const turn = async () => {}
-    return write(pageOf(await readLines<Row>(lines, turn), jsonBytes), turn)
+    return write(pageOf(await readLines<Row>(lines, turn), jsonBytes), new Pace(turn))
   },
   async whole(lines: Uint8Array) {
     const rows: Row[] = JSON.parse(`[${decoder.decode(lines).trimEnd().replaceAll('\n', ',')}]`)

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
+import { Pace } from '../core/turns/pace.ts'
 import { responseWriter } from './response-text.ts'
 
 const Page = z.object({
@@ -13,7 +14,15 @@ const Page = z.object({
   total: z.int().optional(),
 })
 
-const never = () => Promise.reject(new Error('a small answer waited'))
+/** A pace whose time passes only as it is read: each element of a list takes a tenth of a slice. */
+function elementsInTurns() {
+  let [ms, turns] = [0, 0]
+  const pace = new Pace(
+    async () => void turns++,
+    () => (ms += 0.1),
+  )
+  return { pace, turns: () => turns }
+}
 
 test('any page has the same text as when written as a whole', async () => {
   const item = fc.record(
@@ -34,10 +43,9 @@ test('any page has the same text as when written as a whole', async () => {
     { requiredKeys: ['items', 'next_cursor'] },
   )
   const write = responseWriter(Page)
-  const turn = async () => {}
   await fc.assert(
     fc.asyncProperty(page, async (body) => {
-      assert.equal(`${await write(body, turn)}`, JSON.stringify(z.encode(Page, body)))
+      assert.equal(`${await write(body, new Pace())}`, JSON.stringify(z.encode(Page, body)))
     }),
   )
 })
@@ -61,7 +69,7 @@ test('lists inside of elements, short and long, have the same text as when writt
   const write = responseWriter(Nested)
   await fc.assert(
     fc.asyncProperty(fc.array(span, { maxLength: 3 }), async (spans) => {
-      const text = `${await write({ spans }, async () => {})}`
+      const text = `${await write({ spans }, new Pace())}`
       assert.equal(text, JSON.stringify(z.encode(Nested, { spans })))
     }),
     { numRuns: 50 },
@@ -69,38 +77,32 @@ test('lists inside of elements, short and long, have the same text as when writt
 })
 
 test('a schema that is not an object is written as a whole', async () => {
-  assert.equal(`${await responseWriter(z.array(z.int()))([1, 2], never)}`, '[1,2]')
+  assert.equal(`${await responseWriter(z.array(z.int()))([1, 2], new Pace())}`, '[1,2]')
 })
 
 test('a long list waits for turns between slices, and a short one for none', async () => {
-  const items = Array.from({ length: 20_000 }, (_, at) => ({ at: `${at}`, value: at }))
-  let turns = 0
-  const text = await responseWriter(Page)({ items, next_cursor: null }, async () => {
-    turns++
-  })
+  const items = Array.from({ length: 1_000 }, (_, at) => ({ at: `${at}`, value: at }))
+  const [long, short] = [elementsInTurns(), elementsInTurns()]
+  const text = await responseWriter(Page)({ items, next_cursor: null }, long.pace)
   assert.deepEqual(JSON.parse(`${text}`), { items, next_cursor: null })
-  assert.ok(turns >= 2, `${turns} turns`)
-  await responseWriter(Page)({ items: items.slice(0, 1), next_cursor: null }, never)
+  assert.ok(long.turns() >= 90, `${long.turns()} turns`)
+  await responseWriter(Page)({ items: items.slice(0, 5), next_cursor: null }, short.pace)
+  assert.equal(short.turns(), 0)
 })
 
 test('one element waits for turns inside its long lists', async () => {
   const tags = ['one', 'two', 'three']
-  const events = Array.from({ length: 20_000 }, (_, at) => ({ name: `${at}`, tags }))
-  let turns = 0
-  const text = await responseWriter(Nested)({ spans: [{ events }] }, async () => {
-    turns++
-  })
+  const events = Array.from({ length: 1_000 }, (_, at) => ({ name: `${at}`, tags }))
+  const { pace, turns } = elementsInTurns()
+  const text = await responseWriter(Nested)({ spans: [{ events }] }, pace)
   assert.deepEqual(JSON.parse(`${text}`), { spans: [{ events }] })
-  assert.ok(turns >= 4, `${turns} turns`)
+  assert.ok(turns() >= 90, `${turns()} turns`)
 })
 
 test('a body that does not match the schema is not sent', async () => {
   const write = responseWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
-  await assert.rejects(write({ items: [{ at: 'yesterday' }] }, never), z.ZodError)
-  await assert.rejects(write({ items: 'none' }, never), z.ZodError)
+  await assert.rejects(write({ items: [{ at: 'yesterday' }] }, new Pace()), z.ZodError)
+  await assert.rejects(write({ items: 'none' }, new Pace()), z.ZodError)
   const events = [...Array.from({ length: 40 }, () => ({ name: 'a', tags: [] })), { name: 'b', tags: [1] }]
-  await assert.rejects(
-    responseWriter(Nested)({ spans: [{ events }] }, async () => {}),
-    z.ZodError,
-  )
+  await assert.rejects(responseWriter(Nested)({ spans: [{ events }] }, new Pace()), z.ZodError)
 })

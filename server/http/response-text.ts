@@ -1,20 +1,20 @@
 // The JSON text of a response, checked against its schema, as bytes. A chart of a month has tens of thousands
 // of points, and one span megabytes of events: writing one takes a tenth of a second, in which the event loop
 // would serve nobody else. So lists are written element by element, also the long ones inside an element, and
-// after each slice of time the writer waits for its next turn (core/turns/loop-turns.ts). Elements become
+// after each slice of time the writer waits for its next turn (core/turns/pace.ts). Elements become
 // bytes piece by piece, because one text of megabytes costs several times as much: V8 takes new memory from
 // the system for each.
 
 import { z } from 'zod'
-import { Pace } from '../core/turns/pace.ts'
+import type { Pace } from '../core/turns/pace.ts'
 
 /**
  * Writes the body of a response.
  *
- * @param turn resolves when the writer may continue; not called for a body that takes less than a slice
+ * @param pace waited for between two elements of a list
  * @throws ZodError where the body does not match the schema, which is a defect of the service
  */
-type WriteResponse = (body: unknown, turn: () => Promise<void>) => Promise<Buffer>
+type WriteResponse = (body: unknown, pace: Pace) => Promise<Buffer>
 
 /** Characters that become bytes at once: small enough for the memory that V8 reuses. */
 const pieceLength = 16_384
@@ -51,8 +51,8 @@ interface Item {
 export function responseWriter(schema: z.ZodType): WriteResponse {
   const fields = fieldsOf(schema)
   if (fields === null) return async (body) => Buffer.from(JSON.stringify(z.encode(schema, body)))
-  return async (body, turn) => {
-    const out = { text: new TextBytes(), pace: new Pace(turn) }
+  return async (body, pace) => {
+    const out = { text: new TextBytes(), pace }
     await writeObject(out, fields, z.looseObject({}).parse(body))
     return out.text.bytes()
   }

@@ -11,6 +11,7 @@ import { type Access, bodyTypesOf, type Operation, type Rate } from '../../contr
 import { AppError, InvalidInput } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Parsed } from '../core/input/parsed.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { workFor } from '../core/work-owner.ts'
 import { type OperationInput, readInput, type SentInput } from './read-input.ts'
 import { callerOf, mediaTypeOf } from './request.ts'
@@ -168,7 +169,7 @@ function sender({ id, results }: Operation): Send {
     if (stream !== undefined) return reply.type(form.type).send(stream)
     if (html !== undefined) return reply.type('text/html; charset=utf-8').send(html)
     if (body === undefined) return reply.send()
-    const written = await form.write(body, turn)
+    const written = await form.write(body, new Pace(turn))
     requireCurrent?.()
     return reply.type('application/json; charset=utf-8').send(written)
   }

@@ -9,22 +9,28 @@ const sliceMs = 1
 
 export class Pace {
   readonly #turn: () => Promise<unknown>
-  #startedMs = elapsedMs()
+  readonly #nowMs: () => number
+  #startedMs: number
 
-  /** @param turn resolves when the computation may continue; absent: in the next round of the loop */
-  constructor(turn: () => Promise<unknown> = nextRound) {
+  /**
+   * @param turn resolves when the computation may continue; absent: in the next round of the loop
+   * @param nowMs a steady clock, milliseconds; absent: that of the machine
+   */
+  constructor(turn: () => Promise<unknown> = nextRound, nowMs: () => number = elapsedMs) {
     this.#turn = turn
+    this.#nowMs = nowMs
+    this.#startedMs = nowMs()
   }
 
   /** Whether the slice is over, so that {@link turn} must be awaited before the next step. */
   isOver(): boolean {
-    return elapsedMs() - this.#startedMs >= sliceMs
+    return this.#nowMs() - this.#startedMs >= sliceMs
   }
 
   /** Begins the next slice. */
   async turn(): Promise<void> {
     await this.#turn()
-    this.#startedMs = elapsedMs()
+    this.#startedMs = this.#nowMs()
   }
 }
 
