@@ -14,6 +14,7 @@ import {
 import { AuditEntry } from '../../contract/organisation/audit.ts'
 import { CreatedAccessToken } from '../../contract/organisation/tenancy.ts'
 import { pageOf } from '../../contract/values/fields.ts'
+import { systemClock } from '../../server/core/clock.ts'
 import { openOfPersonMax } from '../../server/deletion/requests/states.ts'
 import { waitFor } from '../wait-for.ts'
 import { Barrier, deletionsUrl, instant, minute, minutesOf, requestIn } from './erasing.ts'
@@ -37,9 +38,14 @@ const policy = '/usage/storage/deletion-policy'
 let service: Service
 const barrier = new Barrier()
 let isFailing = false
+/** Where set, the service's wall clock stands still there: no pause before another attempt ends. */
+let standingMs: number | null = null
+const nowMs = () => standingMs ?? systemClock.nowMs()
+const clock = { ...systemClock, nowMs, nowNs: () => BigInt(nowMs()) * 1_000_000n }
 
 before(async () => {
   service = await startService({
+    clock,
     async failpoint(name) {
       await barrier.failpoint(name)
       if (name === 'fenced' && isFailing) throw new Error('the test makes it fail')
@@ -51,6 +57,7 @@ before(async () => {
 after(() => service.stop())
 afterEach(() => {
   isFailing = false
+  standingMs = null
   barrier.open()
 })
 
@@ -156,6 +163,7 @@ test('a deletion in progress can’t be cancelled, approved, retried or verified
 
 test('a failed deletion says so, stays hidden and fenced, and continues when it is retried', async () => {
   isFailing = true
+  standingMs = systemClock.nowMs()
   const { request_id } = requestIn(await erase(1), 202)
   const ended = await waitUntil(request_id, 'incomplete')
   assert.ok(ended.detail.blocked_reason !== null && ended.detail.next_attempt_at !== null)
@@ -167,6 +175,7 @@ test('a failed deletion says so, stays hidden and fenced, and continues when it 
     [200, false, 1, 'incomplete'],
   )
   isFailing = false
+  standingMs = null
   assert.equal(requestIn(await decide(request_id, 'retry', { as: 'acme/admin' }), 200).finished_at, null)
   const done = await waitUntilCompleted(service, request_id, 'acme/owner')
   assert.ok(Number(done.detail.attempts) >= 2)
