@@ -142,9 +142,9 @@ describe('a running service', { skip }, () => {
     const path = `${deletions}/${id}`
     const waiting = await waitFor(
       () => service.read(path, DeletionRequest),
-      ({ detail }) => /disk is full/.test(String(detail.blocked_reason)),
+      ({ detail, status }) => status === 'incomplete' && /disk is full/.test(String(detail.blocked_reason)),
     )
-    assert.deepEqual([waiting.status, waiting.finished_at], ['incomplete', null])
+    assert.equal(waiting.finished_at, null)
     assertRefused(await service.send('GET', `${path}/certificate`), 409, 'not_verified')
     assert.equal(await storedLogs(service, 'acme/owner'), before - 100, 'it is hidden')
     disk.free()
