@@ -10,10 +10,10 @@ import { join, type Sql, sql } from './sql.ts'
  * Runs a reading statement for each of the tables, as one, and returns the rows of all, in any order, with
  * the table that each is of. All must have the same columns. The limit of time is that of as many statements.
  */
-export async function selectOfAll<Row>(
+export async function selectOfAll<Row, Table extends { readonly name: string } = TableSpec>(
   engine: TelemetryEngine,
-  tables: readonly TableSpec[],
-  statement: (table: TableSpec) => Sql,
+  tables: readonly Table[],
+  statement: (table: Table) => Sql,
 ): Promise<readonly (Row & { readonly store: string })[]> {
   if (tables.length === 0) return []
   const each = tables.map((table) => sql`SELECT ${table.name} AS store, * FROM (${statement(table)})`)

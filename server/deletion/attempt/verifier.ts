@@ -125,19 +125,6 @@ async function countInTables(
   )
 }
 
-/** Counts selected rows that no hold keeps, in a copy of a table. */
-async function countInCopy(
-  engine: TelemetryEngine,
-  name: string,
-  table: TableSpec,
-  tenantId: string,
-  target: ErasureTarget,
-): Promise<number> {
-  const [found] = await engine.select<{ n: string }>(countOf(name, table, tenantId, target))
-  if (found === undefined) throw new Error(`The read-back of ${name} answered nothing.`)
-  return Number(found.n)
-}
-
 /** A statement that counts selected rows that no hold keeps as `n`, in a table or in a copy of it. */
 function countOf(
   from: string,
@@ -214,18 +201,25 @@ async function countInSideTables(
 ): Promise<number> {
   for (let listing = 1; ; listing++) {
     try {
-      let rows = 0
-      for (const { name } of await sideTables(engine)) {
-        const table = tables.find((of) => name.endsWith(`_${of.name}`))
-        if (table === undefined) throw new Error(`${name} is a copy of no table.`)
-        if (target.signals.includes(table.signal))
-          rows += await countInCopy(engine, name, table, tenantId, target)
-      }
-      return rows
+      const copies = (await sideTables(engine))
+        .map(({ name }) => ({ name, table: copiedTable(name) }))
+        .filter(({ table }) => target.signals.includes(table.signal))
+      const counts = await selectOfAll<{ n: string }, (typeof copies)[number]>(engine, copies, (copy) =>
+        countOf(copy.name, copy.table, tenantId, target),
+      )
+      if (counts.length !== copies.length) throw new Error('The read-back of side tables answered nothing.')
+      return counts.reduce((rows, { n }) => rows + Number(n), 0)
     } catch (error) {
       if (!isUnknownTable(error) || listing === listingsMax) throw error
     }
   }
+}
+
+/** Returns the table that a side table is a copy of. */
+function copiedTable(name: string): TableSpec {
+  const table = tables.find((of) => name.endsWith(`_${of.name}`))
+  if (table === undefined) throw new Error(`${name} is a copy of no table.`)
+  return table
 }
 
 /** ClickHouse: UNKNOWN_TABLE, TABLE_IS_DROPPED. */
