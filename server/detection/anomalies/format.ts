@@ -30,14 +30,21 @@ export function formatCount(count: number): string {
   return formatWhole(Math.round(count))
 }
 
-/** A number for people, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. */
+/** A longer text is no unit: the sender may send one of any length, and a reason repeats it at each value. */
+const longestUnit = 64
+
+/**
+ * A number for people, with its unit: `12.0`, `1,240 ms`, `4.2 %`, `1.50 GiB`. The unit is one of UCUM;
+ * annotations in braces are not shown.
+ */
 export function formatQuantity(value: number, unit: string): string {
   if (unit === 'By') {
     const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10)
     const prefix = Math.min(binaryPrefixes.length - 1, power)
     return `${formatNumber(value / 1024 ** prefix)} ${binaryPrefixes[prefix] ?? 'B'}`
   }
-  const shown = unit.replace(/\{[^}]*\}/g, '')
+  // UCUM annotations are not nested. A pattern that accepts braces inside takes quadratic time for `{{{{`.
+  const shown = unit.length > longestUnit ? '' : unit.replace(/\{[^{}]*\}/g, '')
   const isUnitless = shown === '' || shown === '1' || shown.startsWith('/')
   return isUnitless ? formatNumber(value) : `${formatNumber(value)} ${shown}`
 }
