@@ -7,6 +7,7 @@ import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
+import { copyInThread } from './copy-in-thread.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 
 /** Begins a transaction that only reads. */
@@ -44,10 +45,13 @@ const dialect: ControlDialect = {
     await flushErased(control)
   },
 
-  // Everything else on this connection waits meanwhile: it takes as long as reading and writing the file
-  // once.
   async copyTo(control, path) {
-    await sql`vacuum into ${path}`.execute(control)
+    const { rows } = await sql<{ file: string }>`
+      select file from pragma_database_list() where name = 'main'`.execute(control)
+    const [main] = rows
+    if (main === undefined || main.file === '')
+      throw new Error('A control plane in memory can not be copied.')
+    await copyInThread({ from: main.file, to: path, busyTimeoutMs })
   },
 
   async sizeBytes(control) {
