@@ -19,7 +19,7 @@ export function addFeedbackRoutes(http: FastifyInstance, store: DetectionStore):
         return anomaly
       }
       await find()
-      await feedback.giveFeedback(caller.tenantId, params.anomaly_id, body, caller.requester)
+      await feedback.giveFeedback(caller.tenantId, params.anomaly_id, body, caller)
       return { body: await find() }
     },
   })

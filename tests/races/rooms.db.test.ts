@@ -269,7 +269,7 @@ const judging = (scene: RaceScene, anomalyId: string) => (control: Control) =>
     scene.tenantId,
     anomalyId,
     { verdict: 'not_an_anomaly' },
-    owner,
+    { requester: owner, role: 'owner' },
   )
 
 testRace('each of two verdicts on a held anomaly keeps a version of it', async (scene) => {

@@ -8,7 +8,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { actorValues } from '../../control/actor-columns.ts'
 import { dialectOf } from '../../control/dialect.ts'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { callerNamed, tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -181,7 +181,7 @@ test('an anomaly whose past is erased in too many places has nothing learnt and 
   ] as const) {
     await record(detector, [finding(0, 5, { isOpen: true })], { read: pieces(100) })
     const [first] = await anomalies(place)
-    await store.feedback.giveFeedback(place.tenantId, first?.id ?? '', note, tokenNamed('me'))
+    await store.feedback.giveFeedback(place.tenantId, first?.id ?? '', note, callerNamed('me'))
   }
   const [before] = await anomalies(globex)
   assert.deepEqual(await count(between(-50, -49)), { inRange: 0, learntFrom: 1 }, 'learnt from 100 pieces')

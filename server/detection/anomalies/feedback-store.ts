@@ -9,6 +9,7 @@ import {
   type Mute,
   Weekly,
 } from '../../../contract/detection/feedback.ts'
+import { administrators } from '../../../contract/role.ts'
 import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { lockForAct } from '../../control/acting.ts'
@@ -17,13 +18,14 @@ import type { Control, ControlTransaction, DetectorMutesTable } from '../../cont
 import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
+import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { RaisingDetector } from './anomaly-rows.ts'
 import { confirmedOf, type Tuning, wideningsOf } from './feedback.ts'
-import { keepVersion, type ReadHolds, versionsMax } from './held-anomalies.ts'
+import { keepVersion, type ReadHolds, versionsMaxOf } from './held-anomalies.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
 import { verdictsOf } from './verdicts.ts'
 
@@ -88,13 +90,20 @@ export class FeedbackStore {
 
   /**
    * The caller has checked that the anomaly is visible. Throws `not_found` where it has been removed since,
-   * and `held` where a legal hold keeps it and it has too many versions.
+   * and `held` where a legal hold keeps it and it has as many versions as the role may cause.
    */
-  async giveFeedback(tenantId: string, anomalyId: string, given: GiveFeedback, actor: Actor): Promise<void> {
+  async giveFeedback(
+    tenantId: string,
+    anomalyId: string,
+    given: GiveFeedback,
+    { requester: actor, role }: Pick<Caller, 'requester' | 'role'>,
+  ): Promise<void> {
     const nowMs = this.#clock.nowMs()
     await transact(this.#control, async (trx) => {
       await lockForAct(trx, { tenantId, actor }, nowMs)
-      await this.#keepVerdict(trx, tenantId, anomalyId, actor)
+      const isAdministrator = administrators.some((one) => one === role)
+      const versionsMax = versionsMaxOf[isAdministrator ? 'administrator' : 'member']
+      await this.#keepVerdict(trx, { tenantId, id: anomalyId, by: actor, versionsMax })
       const anomaly = await trx
         .updateTable('anomalies')
         .set({
@@ -123,7 +132,10 @@ export class FeedbackStore {
    * A verdict on an anomaly under a hold is evidence as well: a version of the anomaly is kept before the
    * verdict is replaced.
    */
-  async #keepVerdict(trx: ControlTransaction, tenantId: string, id: string, by: Actor): Promise<void> {
+  async #keepVerdict(
+    trx: ControlTransaction,
+    { by, id, tenantId, versionsMax }: { tenantId: string; id: string; by: Actor; versionsMax: number },
+  ): Promise<void> {
     const holds = await this.#readHolds(trx, tenantId)
     if (holds.length === 0) return
     const row = await trx
@@ -133,10 +145,13 @@ export class FeedbackStore {
       .where('id', '=', id)
       .executeTakeFirst()
     if (row === undefined) return
-    const change = { holds, nowMs: this.#clock.nowMs(), by, isActOfPerson: row.verdict !== null }
+    const change = { holds, nowMs: this.#clock.nowMs(), by, versionsMax, isActOfPerson: row.verdict !== null }
     if (await keepVersion(trx, row, change)) return
     throw new AppError('held', {
-      sentence: `A legal hold keeps every version of this anomaly, and it has ${versionsMax}, the most allowed. It accepts another verdict once the hold is released.`,
+      sentence:
+        versionsMax === versionsMaxOf.member
+          ? `A legal hold keeps every version of this anomaly, and it has ${versionsMax} or more, the most that verdicts of members may cause. An owner or admin can still judge it; members can once the hold is released.`
+          : `A legal hold keeps every version of this anomaly, and it has ${versionsMax}, the most allowed. It accepts another verdict once the hold is released.`,
     })
   }
 

@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import type { Role } from '../../../contract/role.ts'
 import { operatorActor } from '../../core/actor.ts'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { callerNamed, tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
@@ -29,7 +30,7 @@ import { patchDetector } from '../detectors/patch.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { countVersionsIn } from './anomaly-erasure.ts'
 import type { Finding } from './findings.ts'
-import { forgetReleasedVersions, versionsMax } from './held-anomalies.ts'
+import { forgetReleasedVersions, versionsMaxOf } from './held-anomalies.ts'
 
 let fixture: ControlFixture
 let clock: ManualClock
@@ -145,15 +146,15 @@ test('no statement deletes an anomaly while a hold keeps it', async () => {
 test('a verdict that replaces another leaves the first one readable until the hold is released', async () => {
   await run(await create(), [finding(0, 10)])
   const { id } = await only()
-  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, tokenNamed('ann'))
+  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'the truth' }, callerNamed('ann'))
   const hold = await place()
   await store.feedback.giveFeedback(
     'acme',
     id,
     { verdict: 'not_an_anomaly', note: 'nothing' },
-    tokenNamed('bob'),
+    callerNamed('bob'),
   )
-  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, tokenNamed('cas'))
+  await store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, callerNamed('cas'))
   assert.equal((await only()).feedback?.note, null)
   assert.deepEqual(
     (await versions()).map(({ anomaly, heldBy, replacedBy }) => [anomaly.feedback?.note, heldBy, replacedBy]),
@@ -176,7 +177,7 @@ test('a version that is hidden while it is read is not returned, and a neighbour
     ids.set(tenantId, anomaly?.id ?? '')
     await place(undefined, undefined, tenantId)
     const giving = [tenantId, anomaly?.id ?? ''] as const
-    await store.feedback.giveFeedback(...giving, { verdict: 'real' }, tokenNamed('ann'))
+    await store.feedback.giveFeedback(...giving, { verdict: 'real' }, callerNamed('ann'))
   }
   const read = (tenantId: string) => watching.listVersions(tenantId, ids.get(tenantId) ?? '')
   assert.deepEqual([(await read('acme')).length, (await read('globex')).length], [1, 1])
@@ -211,7 +212,7 @@ test('whatever a person changes, the earlier version of a held anomaly is kept',
         { body: { window_minutes: 120 }, isMerge: false, ifMatch: undefined, actor: tokenNamed('me') },
       ),
     () => store.feedback.createMute('acme', { detector_id: detector.id, open_ended: true }, tokenNamed('me')),
-    () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, tokenNamed('me')),
+    () => store.feedback.giveFeedback('acme', said[0]?.id ?? '', { verdict: 'real' }, callerNamed('me')),
   ]
   for (const [i, act] of acts.entries()) {
     await act()
@@ -236,21 +237,32 @@ test('held time stays part of an anomaly, whatever a later run sees', async () =
   assert.equal((await anomalies()).length, 1, 'the hold still keeps it')
 })
 
-test('an anomaly with the largest number of versions does not change until the hold is released', async () => {
+test('members cannot use up the versions that runs, owners and admins need of a held anomaly', async () => {
   const detector = await create()
   await run(detector, [finding(0, 10)])
   const { id } = await only()
   const hold = await place()
-  for (let i = 0; i < versionsMax; i++) {
-    await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: `${i}` }, tokenNamed('me'))
+  const judge = (role: Role, note: string) =>
+    store.feedback.giveFeedback('acme', id, { verdict: 'real', note }, callerNamed('me', role))
+  for (let i = 0; i < versionsMaxOf.member; i++) await judge('member', `${i}`)
+  await assert.rejects(judge('member', 'more'), isHeld)
+  await run(detector, [finding(0, 10, { value: 0.8 })])
+  assert.equal((await only()).value, 0.8, 'a run still updates it')
+  for (const role of ['owner', 'admin'] as const) {
+    await judge(role, `of the ${role}`)
+    assert.equal((await only()).feedback?.note, `of the ${role}`)
   }
-  const full = await only()
-  await assert.rejects(store.feedback.giveFeedback('acme', id, { verdict: 'real' }, tokenNamed('me')), isHeld)
+  for (let i = (await versions()).length; i < versionsMaxOf.run; i++) await judge('admin', `${i}`)
+  const current = await only()
   await run(detector, [finding(0, 10, { value: 0.9 })])
   await run(detector, [])
-  assert.deepEqual(await only(), full)
+  assert.deepEqual(await only(), current, 'a run does not change what has no version')
+  for (let i = (await versions()).length; i < versionsMaxOf.administrator; i++) await judge('owner', `${i}`)
+  const full = await only()
+  await assert.rejects(judge('owner', 'more'), isHeld)
+  assert.deepEqual([await only(), (await versions()).length], [full, 100])
   await holds.release('acme', hold.hold_id, operatorActor('legal'))
-  await store.feedback.giveFeedback('acme', id, { verdict: 'real', note: 'again' }, tokenNamed('me'))
+  await judge('member', 'again')
   assert.equal((await only()).feedback?.note, 'again')
 })
 

@@ -28,6 +28,7 @@ interface AnomalyChange {
   readonly holds: readonly ActiveHold[]
   readonly nowMs: number
   readonly by: Actor
+  readonly versionsMax: number
   /** Whether it overwrites the result of a person's act, or what such an act is about to change. */
   readonly isActOfPerson: boolean
 }
@@ -35,9 +36,11 @@ interface AnomalyChange {
 /**
  * Each version comes from a person's act or a new hold, and takes a few kilobytes. Somebody who
  * changes a detector in a loop must not fill the disk, so an anomaly with this many versions does not
- * change until the hold is released.
+ * change until the hold is released. The limit of members is the lowest, so that their verdicts do not keep
+ * runs from updating the anomaly. That of owners and admins is the highest, so that they can judge it also
+ * where members change the detector again and again, and each run then stores a version.
  */
-export const versionsMax = 100
+export const versionsMaxOf = { member: 80, run: 90, administrator: 100 } as const
 
 /** Versions or anomalies that are read at once: the record of a version is parsed, which takes some 10 µs. */
 const pageSize = 250
@@ -52,13 +55,13 @@ function holdsOn(anomaly: AnomalySource, holds: readonly ActiveHold[]): ActiveHo
 
 /**
  * Keeps a version of an anomaly if a hold requires it. Call it in the transaction of the change,
- * before the change. Returns false where the anomaly is held and has the largest number of versions;
- * then it must not be changed.
+ * before the change. Returns false where the anomaly is held and has `versionsMax` versions or more; then it
+ * must not be changed.
  */
 export async function keepVersion(
   trx: ControlTransaction,
   row: Selectable<AnomaliesTable>,
-  { by, holds, isActOfPerson, nowMs }: AnomalyChange,
+  { by, holds, isActOfPerson, nowMs, versionsMax }: AnomalyChange,
 ): Promise<boolean> {
   const covering = holdsOn(sourceOf(row), holds).map(({ holdId }) => holdId)
   if (covering.length === 0) return true

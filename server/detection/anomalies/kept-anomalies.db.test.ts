@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { readChain } from '../../audit/log.ts'
 import { operatorActor } from '../../core/actor.ts'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { callerNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../deletion/governance/holds.ts'
@@ -89,7 +89,7 @@ test('an anomaly that is open, was judged by a person, or is under a legal hold 
     return detector_id === own.id && Date.parse(started_at) === noonMs
   })
   assert(judged !== undefined)
-  await store.feedback.giveFeedback('acme', judged.id, { verdict: 'real' }, tokenNamed('me'))
+  await store.feedback.giveFeedback('acme', judged.id, { verdict: 'real' }, callerNamed('me'))
   const range = { range_start: atNs(1), range_end: atNs(1.1) }
   const hold = await holds.place('acme', { case_ref: 'case 7', ...range }, operatorActor('legal'))
   await run(own, [...findings(keptMax, keptMax + 2), open])

@@ -9,7 +9,7 @@ import { newId } from '../../core/ids.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type RunFound, type RunRecord, sortableInstant, withheldColumns } from './anomaly-rows.ts'
 import type { Finding } from './findings.ts'
-import { keepVersion } from './held-anomalies.ts'
+import { keepVersion, versionsMaxOf } from './held-anomalies.ts'
 import { forgetOldest, keepableOf } from './kept-anomalies.ts'
 import type { ReadTime } from './read-time.ts'
 import { type RecordedAnomaly, reconcile } from './reconcile.ts'
@@ -124,7 +124,8 @@ async function keepHeld(
       .execute()
     for (const row of rows) {
       const isActOfPerson = row.judged_by !== judgedBy(run)
-      const change = { holds, nowMs: run.ranAtMs, by: actor, isActOfPerson }
+      const versionsMax = versionsMaxOf.run
+      const change = { holds, nowMs: run.ranAtMs, by: actor, isActOfPerson, versionsMax }
       if (!(await keepVersion(trx, row, change))) unchanged.add(row.id)
     }
   }

@@ -6,7 +6,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { IncidentWithMembers } from '../../../contract/detection/incidents.ts'
 import { watchedEngine } from '../../../tests/fixtures.ts'
 import { withTurns } from '../../../tests/with-turns.ts'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { callerNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -257,7 +257,7 @@ test('a verdict on an anomaly is shown with its incident, and excludes it from t
   await record(acme, { id: 'b', service: 'checkout', from: 5, until: 30 })
   assert.equal((await found('inc_a')).origin.service, 'payments')
   const says = (id: string) =>
-    store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, tokenNamed('me'))
+    store.feedback.giveFeedback('acme', id, { verdict: 'not_an_anomaly' }, callerNamed('me'))
   await says('ano_a')
   const incident = await found('inc_a')
   assert.deepEqual([incident.verdict, incident.origin.service], [null, 'checkout'])

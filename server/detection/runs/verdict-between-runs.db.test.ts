@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { callerNamed, tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
@@ -96,7 +96,7 @@ test('incidents after confirmed ones alarm in the next run, and do not where nob
     theirs.map(({ started_at }) => started_at),
   )
   for (const { id } of mine) {
-    await store.feedback.giveFeedback('acme', id, { verdict: 'real' }, tokenNamed('me'))
+    await store.feedback.giveFeedback('acme', id, { verdict: 'real' }, callerNamed('me'))
   }
   await clock.advance(noonMs - middleMs)
   for (const [place, id] of detectors) await runner.run(place, id)
