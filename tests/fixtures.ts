@@ -10,6 +10,7 @@ import type { Control } from '../server/control/database.ts'
 import { openChdb } from '../server/telemetry/chdb.ts'
 import type { ReadShare, TelemetryEngine, TenantPlace } from '../server/telemetry/engine.ts'
 import type { LocalEngine, LocalEngineFiles } from '../server/telemetry/engine-files.ts'
+import { TelemetryGate } from '../server/telemetry/gate.ts'
 import { type Cell, encodeFixture, type FixtureRow } from '../server/telemetry/row-fixture.ts'
 import type { RowBatch, TableExtent } from '../server/telemetry/rows.ts'
 import { insertColumns } from '../server/telemetry/schema/create-schema.ts'
@@ -103,6 +104,25 @@ export function watchedEngine(
       await beforeRead(render(statement), share)
       return engine.bytes(statement, limits, share)
     },
+  }
+}
+
+/**
+ * A gate with a callback after the reads of a response, which is before the response is written: after each
+ * call of {@link TelemetryGate.together} that is not inside another one.
+ */
+export class WatchedGate extends TelemetryGate {
+  afterReads: (() => void) | null = null
+  #depth = 0
+
+  override async together<T>(tenantId: string, read: () => Promise<T>, repeatsMax?: number): Promise<T> {
+    this.#depth++
+    try {
+      return await super.together(tenantId, read, repeatsMax)
+    } finally {
+      this.#depth--
+      if (this.#depth === 0) this.afterReads?.()
+    }
   }
 }
 

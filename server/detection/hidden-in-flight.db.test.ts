@@ -4,16 +4,19 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
-import { silent, watchedEngine } from '../../tests/fixtures.ts'
-import { tokenNamed } from '../core/actor-fixture.ts'
+import { silent, WatchedGate, watchedEngine } from '../../tests/fixtures.ts'
+import { operatorActor } from '../core/actor.ts'
+import { callerNamed, tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { readActiveHolds } from '../deletion/governance/active-holds.ts'
+import { LegalHolds } from '../deletion/governance/holds.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { TelemetryGate } from '../telemetry/gate.ts'
+import { insertFixture } from '../telemetry/row-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { forgetReleasedVersions } from './anomalies/held-anomalies.ts'
 import {
   acme,
   atNs,
@@ -32,13 +35,18 @@ import {
 import { DetectionStore } from './detectors/store.ts'
 import { Incidents } from './incidents/incidents.ts'
 import { SurroundingsReader } from './incidents/surroundings.ts'
+import { readMetricNames } from './metric-names.ts'
 import { addDetectorPreviewRoutes } from './preview-routes.ts'
 import { addDetectionRoutes } from './routes.ts'
 import { EvaluationsHere } from './runs/evaluation-pool.ts'
 import { DetectorRunner } from './runs/runner.ts'
 
 const nowMs = noonMs + 10 * 60_000
-const everything = { id: 'del_1', signals: ['traces'], range: { startNs: null, endNs: null } } as const
+const everything = {
+  id: 'del_1',
+  signals: ['metrics', 'traces'],
+  range: { startNs: null, endNs: null },
+} as const
 
 /** A clock that a test can let do something each time it is asked. */
 class WatchedClock extends ManualClock {
@@ -52,7 +60,7 @@ class WatchedClock extends ManualClock {
 
 let fixture: StoresFixture
 let http: FastifyInstance
-let gate: TelemetryGate
+let gate: WatchedGate
 let store: DetectionStore
 let clock: WatchedClock
 let onRead: ((statement: string) => void) | null = null
@@ -67,7 +75,7 @@ beforeEach(async () => {
   await fixture.engine.command(raw('TRUNCATE TABLE otel_traces'))
   await removeDetectors(fixture)
   onRead = null
-  gate = new TelemetryGate()
+  gate = new WatchedGate()
   clock = new WatchedClock(nowMs)
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   const engine = watchedEngine(fixture.engine, (statement) => onRead?.(statement))
@@ -86,7 +94,7 @@ beforeEach(async () => {
     store,
     runner: new DetectorRunner({ store, engine, gate, clock, logger: silent }),
     incidents: new Incidents(store, new SurroundingsReader(gate)),
-    metricKeysOf: async () => [],
+    metricKeysOf: (caller) => readMetricNames(readerOf(caller), atNs(-60)),
     readerOf,
     clock,
   })
@@ -188,4 +196,38 @@ test('a suggestion is refused where what it was made from is hidden between two 
   assert.deepEqual([during.json().code, during.headers['retry-after']], ['erasing', '1'])
   assert.deepEqual((await suggested()).json().reasons, ['There was no data in the last seven days.'])
   assert.deepEqual((await suggested('globex')).json().filled, before.json().filled)
+})
+
+test('no response is sent of which something is hidden after its reads, while it is written', async () => {
+  const holds = new LegalHolds(fixture.control, clock, forgetReleasedVersions)
+  for (const place of [acme, globex]) {
+    const { tenantId } = place
+    const point = { TimeUnix: atNs(0), MetricName: 'queue.size' }
+    await insertFixture(fixture.engine, place, 'otel_metrics_gauge', [point])
+    await holds.place(tenantId, { case_ref: 'case' }, operatorActor('legal'))
+    const id = anomalies.get(tenantId) ?? ''
+    await store.feedback.giveFeedback(tenantId, id, { verdict: 'real' }, callerNamed('me'))
+  }
+  const urlsOf = (as: string) => [
+    '/anomalies',
+    `/anomalies/${anomalies.get(as)}`,
+    `/anomalies/${anomalies.get(as)}/versions`,
+    '/anomalies/metrics',
+  ]
+  for (const url of urlsOf('acme')) {
+    const before = await get(url)
+    assert.match(before.body, url === '/anomalies/metrics' ? /queue.size/ : /checkout/)
+    gate.afterReads = () => gate.hide('acme', everything)
+    const during = await get(url)
+    gate.afterReads = null
+    gate.unhide('acme', everything.id)
+    assert.deepEqual([during.statusCode, during.json().code], [503, 'erasing'], url)
+  }
+  for (const url of urlsOf('globex')) {
+    gate.afterReads = () => gate.hide('acme', everything)
+    const { body, statusCode } = await get(url, 'globex')
+    assert.equal(statusCode, 200)
+    assert.match(body, url === '/anomalies/metrics' ? /queue.size/ : /checkout/)
+  }
+  await fixture.control.deleteFrom('legal_holds').execute()
 })

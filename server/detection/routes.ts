@@ -101,21 +101,22 @@ function addRunRoute(http: FastifyInstance, { runner, store }: DetectionRoutesOp
   })
 }
 
-function addCatalogueRoutes(http: FastifyInstance, { metricKeysOf }: DetectionRoutesOptions): void {
+function addCatalogueRoutes(http: FastifyInstance, { metricKeysOf, readerOf }: DetectionRoutesOptions): void {
   serve(http, detectorOperations.listMethods, {
     handle: async () => ({ body: { items: describeMethods(), next_cursor: null } }),
   })
 
   serve(http, detectorOperations.listMetrics, {
-    handle: async ({ caller }) => {
-      const builtIn = builtInMetrics.map((metric) => ({ ...metric, is_built_in: true }))
-      const own = (await metricKeysOf(caller)).map((metric_key) => ({
-        metric_key,
-        description: '',
-        is_built_in: false,
-      }))
-      return { body: { items: [...builtIn, ...own], next_cursor: null } }
-    },
+    handle: ({ caller }) =>
+      readerOf(caller).answer(async () => {
+        const builtIn = builtInMetrics.map((metric) => ({ ...metric, is_built_in: true }))
+        const own = (await metricKeysOf(caller)).map((metric_key) => ({
+          metric_key,
+          description: '',
+          is_built_in: false,
+        }))
+        return { items: [...builtIn, ...own], next_cursor: null }
+      }),
   })
 }
 
@@ -166,22 +167,23 @@ function addAnomalyRoutes(http: FastifyInstance, options: DetectionRoutesOptions
   })
 }
 
-function addVersionsRoute(http: FastifyInstance, { store }: DetectionRoutesOptions): void {
+function addVersionsRoute(http: FastifyInstance, { readerOf, store }: DetectionRoutesOptions): void {
   serve(http, anomalyOperations.listVersions, {
-    handle: async ({ caller, params }) => {
-      if ((await store.findAnomaly(caller.tenantId, params.anomaly_id)) === null) {
-        throw new AppError('not_found')
-      }
-      const versions = await store.listVersions(caller.tenantId, params.anomaly_id)
-      const items = versions.map(({ anomaly, heldBy, replacedAtMs, replacedBy, version }) => ({
-        version,
-        replaced_at: instantText(replacedAtMs),
-        replaced_by: replacedBy,
-        held_by: [...heldBy],
-        anomaly,
-      }))
-      return { body: { items, next_cursor: null } }
-    },
+    handle: ({ caller, params }) =>
+      readerOf(caller).answer(async () => {
+        if ((await store.findAnomaly(caller.tenantId, params.anomaly_id)) === null) {
+          throw new AppError('not_found')
+        }
+        const versions = await store.listVersions(caller.tenantId, params.anomaly_id)
+        const items = versions.map(({ anomaly, heldBy, replacedAtMs, replacedBy, version }) => ({
+          version,
+          replaced_at: instantText(replacedAtMs),
+          replaced_by: replacedBy,
+          held_by: [...heldBy],
+          anomaly,
+        }))
+        return { items, next_cursor: null }
+      }),
   })
 }
 

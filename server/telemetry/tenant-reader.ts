@@ -34,7 +34,7 @@ export interface TableSelect {
 }
 
 /** The body of a response. */
-interface TenantAnswer<Body> {
+export interface TenantAnswer<Body> {
   readonly body: Body
   /** Called when the body is written. */
   readonly requireCurrent: () => void

@@ -21,7 +21,7 @@ import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import type { WeighRows } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
-import { TenantReader } from '../../telemetry/tenant-reader.ts'
+import { type TenantAnswer, TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { ApprovalCause } from '../governance/policy.ts'
 import type { KnownBackup } from '../requests/request.ts'
 import { type DeletionSelection, holdsWithin, selectionText, wireBounds } from '../requests/selection.ts'
@@ -64,10 +64,15 @@ export class Previews {
   }
 
   /** Counts the selection and stores the counts. Also removes expired previews of every organisation. */
-  create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
+  async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
+    return (await this.answer(place, selection)).body
+  }
+
+  /** The same as the body of a response, which is not sent where something was hidden meanwhile. */
+  answer(place: PreviewAsker, selection: DeletionSelection): Promise<TenantAnswer<Preview>> {
     const reader = this.#reader(place)
     // A preview that is counted again leaves the first counts behind until they expire.
-    return reader.together(() => this.#create(place, selection, reader))
+    return reader.answer(() => this.#create(place, selection, reader))
   }
 
   async #create(place: PreviewAsker, selection: DeletionSelection, reader: TenantReader): Promise<Preview> {

@@ -11,6 +11,6 @@ export function addPreviewRoute(http: FastifyInstance, previews: Previews): void
   serve(http, deletionOperations.preview, {
     usesReserve: true,
     parse: ({ caller, ...sent }) => readSelection(sent, caller.tenantId),
-    handle: async ({ caller, value }) => ({ body: await previews.create(caller, value) }),
+    handle: ({ caller, value }) => previews.answer(caller, value),
   })
 }

@@ -273,15 +273,16 @@ export class DetectionStore {
   /**
    * The kept versions of a held anomaly, oldest first. Data derived from hidden telemetry is hidden with it.
    */
-  async listVersions(
-    tenantId: string,
-    id: string,
-  ): Promise<(Omit<KeptVersion, 'row'> & { anomaly: Anomaly })[]> {
-    const versions = await readVersions(this.#control, tenantId, id)
-    const hidden = this.#gate.hidden(tenantId)
-    return versions
-      .filter(({ row }) => hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'))
-      .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
+  listVersions(tenantId: string, id: string): Promise<(Omit<KeptVersion, 'row'> & { anomaly: Anomaly })[]> {
+    return this.#gate.together(tenantId, async () => {
+      const versions = await readVersions(this.#control, tenantId, id)
+      const hidden = this.#gate.hidden(tenantId)
+      return versions
+        .filter(({ row }) =>
+          hidden.every((part) => fateOf(sourceOf(row), { ...part, held: [] }) !== 'removed'),
+        )
+        .map(({ row, ...version }) => ({ ...version, anomaly: toAnomaly(row, hidden) }))
+    })
   }
 }
 

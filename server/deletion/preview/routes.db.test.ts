@@ -1,0 +1,70 @@
+// The preview of a deletion over HTTP, on real stores. Two organisations have the same rows.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { openStores, type Stores, silent, WatchedGate } from '../../../tests/fixtures.ts'
+import { tokenNamed } from '../../core/actor-fixture.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import { byAccessToken } from '../../http/authentication.ts'
+import { createHttp } from '../../http/server.ts'
+import { insertFixture } from '../../telemetry/row-fixture.ts'
+import { weighRows } from '../../telemetry/row-weights.ts'
+import { monday } from '../deletion-fixture.ts'
+import { Previews } from './preview.ts'
+import { addPreviewRoute } from './routes.ts'
+
+const places = [
+  { tenantId: 'own', placement: 60 },
+  { tenantId: 'neighbour', placement: 60 },
+]
+
+let stores: Stores
+
+before(async () => {
+  stores = await openStores()
+})
+after(() => stores.close())
+
+test('a preview is not sent where what it names is hidden after its reads, while it is written', async () => {
+  const { control, engine } = stores
+  const [clock, gate] = [new ManualClock(Date.UTC(2026, 1, 1)), new WatchedGate()]
+  const previews = new Previews({
+    ...{ engine, control, gate, clock, derivedStores: [] },
+    weighRows: (place) => weighRows(engine, place, true),
+    activeHolds: async () => [],
+    knownBackups: async () => [],
+    approvalCause: async () => null,
+  })
+  const http = createHttp({
+    ...{ clock, logger: silent, isReady: () => true },
+    authenticate: byAccessToken(async (secret) => {
+      const place = places.find(({ tenantId }) => tenantId === secret)
+      if (place === undefined) return null
+      return { ...place, organisationName: secret, role: 'owner', requester: tokenNamed(secret) }
+    }),
+  })
+  addPreviewRoute(http, previews)
+  await http.ready()
+  for (const place of places) {
+    const row = { Timestamp: monday, ServiceName: `shop of ${place.tenantId}` }
+    await insertFixture(engine, place, 'otel_logs', [row])
+  }
+  const preview = (as: string) =>
+    http.inject({
+      method: 'POST',
+      url: '/usage/storage/deletions/preview',
+      headers: { authorization: `Bearer ${as}` },
+      payload: { scope: 'range', range_start: '2026-01-01T00:00:00Z', range_end: '2026-01-30T00:00:00Z' },
+    })
+  assert.match((await preview('own')).body, /shop of own/)
+  gate.afterReads = () =>
+    gate.hide('own', { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: null } })
+  const during = await preview('own')
+  assert.deepEqual([during.statusCode, during.json().code], [503, 'erasing'], during.body)
+  assert.match((await preview('neighbour')).body, /shop of neighbour/)
+  gate.afterReads = null
+  const again = await preview('own')
+  assert.equal(again.statusCode, 200)
+  assert.doesNotMatch(again.body, /shop/)
+  await http.close()
+})
