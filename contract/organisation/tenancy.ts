@@ -129,9 +129,18 @@ export const RevokedAccessToken = AccessToken.extend({
   .meta({ id: 'RevokedAccessToken' })
 export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
 
+/**
+ * Records show a token as `token:NAME (tok_…)`, and the id at the end is the token's own. A name with an id in
+ * parentheses would look like another token to a person who reads the first id.
+ */
+export const TokenName = DisplayName.refine((name) => !/\p{Ps}[\s\p{Cf}]*tok_/iu.test(name), {
+  error:
+    'Use a name without “(tok_”: records show the id of a token in this form, so the name would look like another token',
+}).describe('What uses the token. Records show it with the id. It may not contain `(tok_`.')
+
 export const CreateAccessToken = z
   .strictObject({
-    name: DisplayName,
+    name: TokenName,
     role: Role,
     expires_in_days: z
       .int()

@@ -1,7 +1,7 @@
 // Operator commands on the control-plane database of this machine. They don't open the telemetry engine, so
 // they work beside a running service, which applies a change from its next HTTP request on.
 
-import { TenantId } from '../../contract/organisation/tenancy.ts'
+import { TenantId, TokenName } from '../../contract/organisation/tenancy.ts'
 import { Role as RoleSchema } from '../../contract/role.ts'
 import { DisplayName } from '../../contract/values/fields.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -22,7 +22,7 @@ export async function createOrganisation(
   const valid = TenantId.safeParse(tenantId)
   if (!valid.success)
     throw new ConfigError(`"${tenantId}" is not a valid tenant_id. ${valid.error.issues[0]?.message ?? ''}`)
-  const name = displayName('--name', options.name ?? tenantId)
+  const name = readName('--name', options.name ?? tenantId, DisplayName)
   // The detectors need much of the service; no other command here loads that.
   const { foundOrganisation } = await import('../app/found-organisation.ts')
   await withTenancy(
@@ -67,7 +67,7 @@ export async function createToken(
     const expiresAtMs = days === null ? null : systemClock.nowMs() + days * msPerDay
     const role = RoleSchema.parse(options.role)
     const secret = newTokenSecret(role)
-    const name = displayName('--name', options.name)
+    const name = readName('--name', options.name, TokenName)
     const fields = { tenantId: options.org, name, role, expiresAtMs, secret, actor: operator }
     const token = await tenancy.createToken(fields)
     if (options.json) printJson({ ...token, token: secret })
@@ -119,8 +119,8 @@ export async function revokeToken(
   })
 }
 
-function displayName(option: string, name: string): string {
-  const read = DisplayName.safeParse(name)
+function readName(option: string, name: string, schema: typeof DisplayName): string {
+  const read = schema.safeParse(name)
   if (!read.success) throw new ConfigError(`${option}: ${read.error.issues[0]?.message ?? 'invalid name'}`)
   return read.data
 }

@@ -112,6 +112,19 @@ describe('the number of tokens', () => {
   })
 })
 
+describe('the name of a token', () => {
+  test('cannot imitate the text of another token in records', async () => {
+    for (const name of [`ben (${owner.id})`, 'ben （TOK_01)', 'ben [\u200b tok_01]']) {
+      const { body, status } = await tryMake(owner, { name })
+      assert.equal(status, 422)
+      const [{ input, loc, msg }, ...others] = body.detail
+      assert.deepEqual([loc, input, others], [['body', 'name'], name, []])
+      assert.match(msg, /look like another token/)
+    }
+    for (const name of ['ben (at home)', 'tok_01', 'stock (tokyo)']) await make(owner, { name })
+  })
+})
+
 describe('the expiry of a token', () => {
   test('is that of the token it is made with, where none is requested', async () => {
     const parent = await operatorToken('owner', 10)
