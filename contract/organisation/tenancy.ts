@@ -130,8 +130,8 @@ export const RevokedAccessToken = AccessToken.extend({
 export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
 
 /**
- * Records show a token as `token:NAME (tok_…)`, and the id at the end is the token's own. A name with an id in
- * parentheses would look like another token to a person who reads the first id.
+ * Records show a token as `token:NAME (tok_…)`, with its own id at the end. A name with an id in parentheses
+ * would look like another token to a person who reads the first id.
  */
 export const TokenName = DisplayName.refine((name) => !/\p{Ps}[\s\p{Cf}]*tok_/iu.test(name), {
   error:

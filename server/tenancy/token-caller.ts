@@ -21,7 +21,8 @@ export const callerColumns = [
   'organisations.placement as placement',
 ] as const
 
-interface TokenOrigin {
+/** A token, and where it is in its line. */
+export interface TokenOrigin {
   readonly token_id: string
   readonly made_with: string | null
   readonly root_id: string | null
@@ -55,7 +56,8 @@ export function callerIn(row: CallerRow, nowMs: number, sessionId: string | null
   }
 }
 
-function lineIn({ made_with, root_id, token_id }: TokenOrigin): Pick<Caller, 'line'> {
+/** Returns the line and branch of a token; no line where its root is unknown. */
+export function lineIn({ made_with, root_id, token_id }: TokenOrigin): Pick<Caller, 'line'> {
   if (root_id === null) return {}
   const isNear = token_id === root_id || made_with === root_id
   return { line: { root: root_id, branch: isNear ? token_id : furtherBranch } }

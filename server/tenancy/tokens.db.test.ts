@@ -13,7 +13,7 @@ import { operatorActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { newTokenSecret } from './tenancy.ts'
 import { tenancyHttp } from './tenancy-fixture.ts'
-import { activeTokensMax } from './tokens.ts'
+import { activeTokensMax } from './token-share.ts'
 
 const msPerDay = 86_400_000
 const { control, close } = await openControlPlane()
@@ -79,6 +79,14 @@ async function bindByHand(id: string, madeWith: string, lineExpiresAtMs: number)
     where id = ${id}`.execute(control)
 }
 
+/** Writes many tokens that were made with one of a line, as past requests would have left them. */
+async function makeMany(by: Token, root: Token, count: number): Promise<void> {
+  await sql`insert into access_tokens (id, tenant_id, name, role, prefix, secret_hash, created_at_ms, created_by_kind, created_by_id, created_by_name, made_with, root_id)
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < ${sql.lit(count)})
+    select ${by.id} || i, ${tenantId}, 'x', 'viewer', '', ${by.id} || i, 0, 'token', ${by.id}, 'x', ${by.id}, ${root.id}
+    from n`.execute(control)
+}
+
 const works = async (token: Token) => (await ask(token, 'GET', '/me')).status === 200
 const revoke = (by: Token, { id }: Pick<Token, 'id'>, query = '') =>
   ask(by, 'DELETE', `/tokens/${id}${query}`)
@@ -109,6 +117,39 @@ describe('the number of tokens', () => {
     await revoke(owner, oldest)
     assert.equal((await tryMake(owner)).status, 201, 'a revoked one makes room')
     assert.equal((await tryMake(owner)).status, 409)
+  })
+})
+
+describe('an admin that makes as many tokens as there may be', () => {
+  test('does not keep its owner, another token made with hers, or another line from making one', async () => {
+    const [second, thief, other] = [
+      await make(owner, { role: 'owner' }),
+      await make(owner),
+      await operatorToken('owner'),
+    ]
+    await makeMany(thief, owner, activeTokensMax - 4)
+    const refused = await tryMake(thief)
+    assert.deepEqual([refused.status, refused.body.code], [409, 'too_many_tokens'])
+    for (const one of [owner, second, other]) await make(one)
+  })
+
+  test('makes no more by tokens that make tokens than a branch may have', async () => {
+    const [second, thief] = [await make(owner), await make(owner)]
+    const [child, sibling] = [await make(thief), await make(thief)]
+    await makeMany(thief, owner, activeTokensMax - 6)
+    const grandchild = await make(child)
+    await makeMany(child, owner, Math.ceil(activeTokensMax / 3) - 2)
+    for (const one of [thief, child, sibling, grandchild]) assert.equal((await tryMake(one)).status, 409)
+    await make(second)
+    await make(owner)
+  })
+
+  test('with the secret of a root makes at most twice as many, and another line still makes one', async () => {
+    const [first, second] = [await make(owner), await operatorToken('owner')]
+    await makeMany(owner, owner, 2 * activeTokensMax - 4)
+    await make(first)
+    for (const one of [first, owner]) assert.equal((await tryMake(one)).status, 409)
+    await make(second)
   })
 })
 

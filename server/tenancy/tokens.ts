@@ -12,13 +12,11 @@ import { AppError, InvalidInput, problem } from '../core/app-error.ts'
 import { instantText } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { hashSecret, prefixOf } from './tenancy.ts'
-import { activeIds } from './token-lines.ts'
+import type { TokenOrigin } from './token-caller.ts'
 import { isOver, type TokenRow, textOf, toToken } from './token-list.ts'
+import { refuseTooManyTokens } from './token-share.ts'
 
 const msPerDay = 86_400_000
-
-/** Active access tokens of an organisation. A larger fleet shares the tokens of its collectors. */
-export const activeTokensMax = 1000
 
 export interface NewToken {
   readonly tenantId: string
@@ -33,7 +31,8 @@ export interface NewToken {
 
 /** What a new token inherits. */
 interface Line {
-  readonly madeWith: string | null
+  /** Null where it is made with no token. */
+  readonly maker: TokenOrigin | null
   readonly rootId: string | null
   /** The last possible expiry in the line; null where it has no limit. */
   readonly expiresAtMs: number | null
@@ -41,17 +40,17 @@ interface Line {
 
 /**
  * Inserts a token with its audit entry and returns its id. Throws `name_taken` where any organisation has a
- * token with the secret; `too_many_tokens` where the organisation has as many as it may have, which does not
- * limit the operator; InvalidInput where it would outlast its line; `token_unknown`, `token_revoked`,
- * `token_expired` or `token_line_expired` where the token it is made with has ended, or an ancestor of it.
+ * token with the secret; `too_many_tokens` as {@link refuseTooManyTokens}, which does not limit the operator;
+ * InvalidInput where it would outlast its line; `token_unknown`, `token_revoked`, `token_expired` or
+ * `token_line_expired` where the token it is made with has ended, or an ancestor of it.
  */
 export async function insertToken(trx: ControlTransaction, token: NewToken, nowMs: number): Promise<string> {
   await lockForAct(trx, token, nowMs)
   const id = newId('tok', nowMs)
   const secretHash = hashSecret(token.secret)
   await refuseTakenSecret(trx, secretHash)
-  if (token.actor.kind !== 'operator') await refuseTooManyTokens(trx, token.tenantId, nowMs)
   const line = await lineOf(trx, token, id, nowMs)
+  if (token.actor.kind !== 'operator') await refuseTooManyTokens(trx, token.tenantId, line.maker, nowMs)
   const expiresAtMs = expiryWithin(line, token.expiresAtMs, nowMs)
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('access_tokens')
@@ -66,7 +65,7 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
       ...actorValues('created_by', token.actor),
       expires_at_ms: expiresAtMs,
       revoked_at_ms: null,
-      made_with: line.madeWith,
+      made_with: line.maker?.token_id ?? null,
       root_id: line.rootId,
       line_expires_at_ms: expiresAtMs,
     })
@@ -82,18 +81,6 @@ export async function insertToken(trx: ControlTransaction, token: NewToken, nowM
     facts: { role: token.role, expires_at: textOf(expiresAtMs) },
   })
   return id
-}
-
-async function refuseTooManyTokens(trx: ControlTransaction, tenantId: string, nowMs: number): Promise<void> {
-  const { active } = await trx
-    .selectFrom('access_tokens')
-    .select(({ fn }) => fn.countAll<number>().as('active'))
-    .where('id', 'in', activeIds(tenantId, nowMs))
-    .executeTakeFirstOrThrow()
-  if (Number(active) < activeTokensMax) return
-  throw new AppError('too_many_tokens', {
-    sentence: `Your organisation has ${active} access tokens, and ${activeTokensMax} is the most; revoke some that are not in use.`,
-  })
 }
 
 async function refuseTakenSecret(trx: ControlTransaction, secretHash: string): Promise<void> {
@@ -119,11 +106,12 @@ async function lineOf(
 ): Promise<Line> {
   if (actor.kind !== 'token') {
     // Only the operator is outside of every line; for any other actor its tokens are unknown.
-    return { madeWith: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
+    return { maker: null, rootId: actor.kind === 'operator' ? id : null, expiresAtMs: null }
   }
   const maker = await findLiveToken(trx, { tenantId, actor }, nowMs)
   if (isOver(maker.line_expires_at_ms, nowMs)) throw new AppError('token_line_expired')
-  return { madeWith: maker.id, rootId: maker.root_id, expiresAtMs: maker.line_expires_at_ms }
+  const { id: token_id, line_expires_at_ms, made_with, root_id } = maker
+  return { maker: { token_id, made_with, root_id }, rootId: root_id, expiresAtMs: line_expires_at_ms }
 }
 
 function expiryWithin({ expiresAtMs: endMs }: Line, askedMs: number | null, nowMs: number): number | null {

@@ -29,7 +29,7 @@ import { TelemetryGate } from '../../server/telemetry/gate.ts'
 import { SessionStore } from '../../server/tenancy/sessions.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
-import { activeTokensMax } from '../../server/tenancy/tokens.ts'
+import { activeTokensMax } from '../../server/tenancy/token-share.ts'
 import { QuotaStore } from '../../server/usage/quota-store.ts'
 import { Leases } from '../../server/worker/lease.ts'
 import { temporaryFolder } from '../fixtures.ts'
@@ -96,8 +96,8 @@ testStatementRace('a secret belongs to one token, also of two organisations', as
 
 testRace('an organisation has no more tokens than it may have', async (scene) => {
   const { id } = await making(scene)(scene.control)
-  await sql`insert into access_tokens (id, tenant_id, name, role, prefix, secret_hash, created_at_ms, created_by_kind, created_by_id, created_by_name)
-    select 'tok_' || ${scene.tenantId} || n, ${scene.tenantId}, 'x', 'viewer', '', ${scene.tenantId} || n, 0, 'operator', 'test', 'test'
+  await sql`insert into access_tokens (id, tenant_id, name, role, prefix, secret_hash, created_at_ms, created_by_kind, created_by_id, created_by_name, made_with, root_id)
+    select 'tok_' || ${scene.tenantId} || n, ${scene.tenantId}, 'x', 'viewer', '', ${scene.tenantId} || n, 0, 'token', ${id}, 'x', ${id}, ${id}
     from generate_series(3, ${activeTokensMax}::int) n`.execute(scene.control)
   const make = making(scene, { actor: tokenActor(id, 'x') })
   return {
