@@ -4,17 +4,11 @@
 import { Worker } from 'node:worker_threads'
 import { storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
-
-/** What the thread is given. */
-export interface CopyOrder {
-  readonly from: string
-  readonly to: string
-  readonly busyTimeoutMs: number
-}
+import type { CopyOrder } from './copy-thread.ts'
 
 /**
- * Writes what is stored in the file `from` into the file `to`, which must not exist, without what was deleted.
- * The event loop goes on meanwhile. While the copy reads, the write-ahead log can't be emptied.
+ * Writes what is stored in the file `from` into the file `to`, which must not exist, without what was
+ * deleted. The event loop goes on meanwhile. While the copy reads, the write-ahead log can't be emptied.
  */
 export function copyInThread(order: CopyOrder): Promise<void> {
   const worker = new Worker(new URL('./copy-thread.ts', import.meta.url), { workerData: order })

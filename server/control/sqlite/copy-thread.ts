@@ -4,7 +4,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { workerData } from 'node:worker_threads'
 import { lowerThreadPriority } from '../../core/process/thread-priority.ts'
-import type { CopyOrder } from './copy-in-thread.ts'
+
+/** What the thread is given. */
+export interface CopyOrder {
+  readonly from: string
+  readonly to: string
+  readonly busyTimeoutMs: number
+}
 
 const { busyTimeoutMs, from, to } = workerData as CopyOrder
 
