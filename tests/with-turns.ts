@@ -1,5 +1,7 @@
 // Counts turns of the event loop, for tests that long work gives way to other work.
 
+import { Pace } from '../server/core/turns/pace.ts'
+
 /** Calls `work`. Returns its result, and how often other work of the event loop ran meanwhile. */
 export async function withTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0
@@ -14,4 +16,17 @@ export async function withTurns<T>(work: () => Promise<T>): Promise<{ result: T;
   } finally {
     clearImmediate(next)
   }
+}
+
+/**
+ * Returns a pace whose time passes only where it is read: ten steps are a slice, on any machine. `turns`
+ * returns how often it was waited for.
+ */
+export function paceOfSteps(): { pace: Pace; turns: () => number } {
+  let [ms, turns] = [0, 0]
+  const pace = new Pace(
+    async () => void turns++,
+    () => (ms += 0.1),
+  )
+  return { pace, turns: () => turns }
 }

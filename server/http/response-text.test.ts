@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
+import { paceOfSteps } from '../../tests/with-turns.ts'
 import { Pace } from '../core/turns/pace.ts'
 import { responseWriter } from './response-text.ts'
 
@@ -13,16 +14,6 @@ const Page = z.object({
   next_cursor: z.string().nullable(),
   total: z.int().optional(),
 })
-
-/** A pace whose time passes only as it is read: each element of a list takes a tenth of a slice. */
-function elementsInTurns() {
-  let [ms, turns] = [0, 0]
-  const pace = new Pace(
-    async () => void turns++,
-    () => (ms += 0.1),
-  )
-  return { pace, turns: () => turns }
-}
 
 test('any page has the same text as when written as a whole', async () => {
   const item = fc.record(
@@ -82,7 +73,7 @@ test('a schema that is not an object is written as a whole', async () => {
 
 test('a long list waits for turns between slices, and a short one for none', async () => {
   const items = Array.from({ length: 1_000 }, (_, at) => ({ at: `${at}`, value: at }))
-  const [long, short] = [elementsInTurns(), elementsInTurns()]
+  const [long, short] = [paceOfSteps(), paceOfSteps()]
   const text = await responseWriter(Page)({ items, next_cursor: null }, long.pace)
   assert.deepEqual(JSON.parse(`${text}`), { items, next_cursor: null })
   assert.ok(long.turns() >= 90, `${long.turns()} turns`)
@@ -93,7 +84,7 @@ test('a long list waits for turns between slices, and a short one for none', asy
 test('one element waits for turns inside its long lists', async () => {
   const tags = ['one', 'two', 'three']
   const events = Array.from({ length: 1_000 }, (_, at) => ({ name: `${at}`, tags }))
-  const { pace, turns } = elementsInTurns()
+  const { pace, turns } = paceOfSteps()
   const text = await responseWriter(Nested)({ spans: [{ events }] }, pace)
   assert.deepEqual(JSON.parse(`${text}`), { spans: [{ events }] })
   assert.ok(turns() >= 90, `${turns()} turns`)

@@ -6,7 +6,9 @@ import type { ErasedTime, ErasedTimeQuery } from '../../contract/organisation/us
 import { formatInstant } from '../../contract/values/instant.ts'
 import { askedRange } from '../core/input/asked-range.ts'
 import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
+import { partitionPoint } from '../core/partition-point.ts'
 import { overlaps } from '../core/time-range.ts'
+import type { Pace } from '../core/turns/pace.ts'
 import type { Selection, TelemetryGate } from '../telemetry/gate.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 
@@ -15,30 +17,58 @@ interface Part {
   readonly state: ErasedTime['state']
 }
 
-/** Returns a page, newest deletion first. Throws InvalidInput for a foreign cursor or an empty range. */
-export function listErasedTime(
+/**
+ * Returns a page, newest deletion first. Throws InvalidInput for a foreign cursor or an empty range.
+ *
+ * @param pace an organisation may have erased hundreds of thousands of ranges
+ */
+export async function listErasedTime(
   gate: TelemetryGate,
   tenantId: string,
   query: z.output<typeof ErasedTimeQuery>,
-  nowNs: bigint,
-): { items: ErasedTime[]; next_cursor: string | null } {
+  { nowNs, pace }: { readonly nowNs: bigint; readonly pace: Pace },
+): Promise<{ items: ErasedTime[]; next_cursor: string | null }> {
   const asked = askedRange(query, nowNs)
   const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
-  const parts = partsOf(gate, tenantId)
-    .filter(({ selection: { id, range } }) => (beforeId === null || id < beforeId) && overlaps(range, asked))
-    .toSorted((a, b) => (a.selection.id < b.selection.id ? 1 : -1))
-  return pageOfRows(parts.slice(0, query.limit + 1), query.limit, ({ selection }) => [selection.id], toWire)
+  const [hidden, erased] = [gate.hidden(tenantId), gate.erased(tenantId)]
+  const hiddenIds = new Set(hidden.map(({ id }) => id))
+  const newest = new NewestParts(query.limit + 1)
+  const add = (selection: Selection, state: Part['state']) => {
+    const isOnPage = (beforeId === null || selection.id < beforeId) && overlaps(selection.range, asked)
+    if (isOnPage) newest.add({ selection, state })
+  }
+  for (const selection of hidden) add(selection, 'hidden')
+  // The newest were marked last, and after a page of them the others are only compared.
+  for (let i = erased.length - 1; i >= 0; i--) {
+    if (pace.isOver()) await pace.turn()
+    const selection = erased[i]
+    // A deletion that is carried out again is hidden and has erased before; it is listed as hidden.
+    if (selection !== undefined && !hiddenIds.has(selection.id)) add(selection, 'erased')
+  }
+  return pageOfRows(newest.parts, query.limit, ({ selection }) => [selection.id], toWire)
 }
 
-/** A deletion that is carried out again is hidden and has erased before; it is listed as hidden. */
-function partsOf(gate: TelemetryGate, tenantId: string): Part[] {
-  const hidden = gate.hidden(tenantId)
-  const hiddenIds = new Set(hidden.map(({ id }) => id))
-  const erased = gate.erased(tenantId).filter(({ id }) => !hiddenIds.has(id))
-  return [
-    ...hidden.map((selection) => ({ selection, state: 'hidden' as const })),
-    ...erased.map((selection) => ({ selection, state: 'erased' as const })),
-  ]
+/** The parts with the greatest ids, the greatest first. */
+class NewestParts {
+  readonly #parts: Part[] = []
+  readonly #count: number
+
+  constructor(count: number) {
+    this.#count = count
+  }
+
+  get parts(): readonly Part[] {
+    return this.#parts
+  }
+
+  add(part: Part): void {
+    const parts = this.#parts
+    const { id } = part.selection
+    const at = partitionPoint(parts.length, (i) => (parts[i]?.selection.id ?? '') < id)
+    if (at === this.#count) return
+    parts.splice(at, 0, part)
+    if (parts.length > this.#count) parts.pop()
+  }
 }
 
 function toWire({ selection: { id, range, signals: selected }, state }: Part): ErasedTime {

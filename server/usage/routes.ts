@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { usageOperations } from '../../contract/operations/usage.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { serve } from '../http/serve.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
 import type { WeighRows } from '../telemetry/row-weights.ts'
@@ -43,9 +44,10 @@ export function addUsageRoutes(http: FastifyInstance, deps: UsageDeps): void {
     },
   })
   serve(http, usageOperations.erased, {
-    handle: async ({ caller, query }) => ({
-      body: listErasedTime(gate, caller.tenantId, query, clock.nowNs()),
-    }),
+    handle: async ({ caller, query }) => {
+      const pace = new Pace(readerOf(caller).share.turn)
+      return { body: await listErasedTime(gate, caller.tenantId, query, { nowNs: clock.nowNs(), pace }) }
+    },
   })
   serve(http, usageOperations.refusals, {
     handle: async ({ caller }) => ({ body: refusals.of(caller.tenantId) }),
