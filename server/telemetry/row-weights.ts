@@ -8,12 +8,16 @@ import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type PartitionSize, partitionSizes } from './partitions.ts'
 import { type Signal, type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from './sql.ts'
+import type { TenantReader } from './tenant-reader.ts'
 
 /** Returns the bytes that `rows` rows of the organisation take in a partition; rounded. */
 export type RowWeights = (table: string, partitionId: string, rows: number) => number
 
 /** Measures the weight of the organisation's rows as they are now. */
 export type WeighRows = (place: TenantPlace) => Promise<RowWeights>
+
+/** The same for a response, on behalf of the reader's organisation and until its client disconnects. */
+export type WeighRowsFor = (reader: Pick<TenantReader, 'place' | 'share'>) => Promise<RowWeights>
 
 export const weightless: RowWeights = () => 0
 

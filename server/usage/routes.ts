@@ -8,7 +8,7 @@ import type { Clock } from '../core/clock.ts'
 import { Pace } from '../core/turns/pace.ts'
 import { serve } from '../http/serve.ts'
 import type { TelemetryGate } from '../telemetry/gate.ts'
-import type { WeighRows } from '../telemetry/row-weights.ts'
+import type { WeighRowsFor } from '../telemetry/row-weights.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { listErasedTime } from './erased-time.ts'
 import type { IngestQuotas } from './ingest-quotas.ts'
@@ -19,7 +19,7 @@ import { readServiceStorage } from './storage-by-service.ts'
 
 interface UsageDeps {
   readonly readerOf: (caller: Caller) => TenantReader
-  readonly weighRows: WeighRows
+  readonly weighRows: WeighRowsFor
   /** Returns what retention keeps of each signal. */
   readonly keptFor: (tenantId: string, nowMs: number) => Promise<KeptFor>
   readonly gate: TelemetryGate

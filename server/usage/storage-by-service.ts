@@ -14,7 +14,7 @@ import { InvalidInput, problem } from '../core/app-error.ts'
 import { fitting, pageBytes } from '../core/input/cursor.ts'
 import { Pace } from '../core/turns/pace.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
-import type { WeighRows } from '../telemetry/row-weights.ts'
+import type { WeighRowsFor } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, strings, uint } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
@@ -40,7 +40,7 @@ const nsPerDay = dayStartNs(1)
 /** Throws InvalidInput for an empty range, and for more days than fit with so many services. */
 export async function readServiceStorage(
   reader: TenantReader,
-  weighRows: WeighRows,
+  weighRows: WeighRowsFor,
   query: Query,
   nowMs: number,
 ): Promise<Answer> {

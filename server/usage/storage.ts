@@ -8,7 +8,7 @@ import type { StorageUsage } from '../../contract/organisation/usage.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
 import { mapInTurns, Pace } from '../core/turns/pace.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
-import type { RowWeights, WeighRows } from '../telemetry/row-weights.ts'
+import type { RowWeights, WeighRowsFor } from '../telemetry/row-weights.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
@@ -44,7 +44,7 @@ export interface StoredAmount {
 /** Reads one column of every row of the organisation. */
 export async function readStorage(
   reader: TenantReader,
-  weighRows: WeighRows,
+  weighRows: WeighRowsFor,
   { keptFor, nowMs }: { readonly keptFor: KeptFor; readonly nowMs: number },
 ): Promise<Usage> {
   const amounts = await readAmounts(reader, weighRows)
@@ -109,10 +109,10 @@ class StoredSum {
 }
 
 /** Returns what is stored by table and UTC day, oldest day first. */
-export async function readAmounts(reader: TenantReader, weighRows: WeighRows): Promise<StoredAmount[]> {
+export async function readAmounts(reader: TenantReader, weighRows: WeighRowsFor): Promise<StoredAmount[]> {
   const { placement } = reader.place
   // Weights first: what is hidden meanwhile is then missing from the rows, which are read last.
-  const weights = await weighRows(reader.place)
+  const weights = await weighRows(reader)
   const days = await reader.rows<TableDay>((from) => {
     const each = tables.map((table) => daysOf(from, table, placement))
     return sql`SELECT * FROM (${join(each, ' UNION ALL ')}) ORDER BY day`

@@ -9,6 +9,7 @@ import { ErasedTimePage, ServiceStorage, type StorageUsage } from '../../contrac
 import type { Role } from '../../contract/role.ts'
 import { earliestNs, latestNs } from '../../contract/values/instant.ts'
 import { delegate, engineOfFile } from '../../tests/fixtures.ts'
+import { weighingForAnswers } from '../app/wire-row-weights.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -44,7 +45,7 @@ const shared = [2]
 const unlimited = { days: null, erases_before: null, last_erasure: null }
 addUsageRoutes(http, {
   readerOf: (caller) => new TenantReader(engine, caller, gate),
-  weighRows: (place) => weighRows(engine, place, shared.includes(place.placement)),
+  weighRows: ({ place }) => weighRows(engine, place, shared.includes(place.placement)),
   keptFor: async () => ({ metrics: unlimited, logs: kept, traces: unlimited }),
   gate,
   refusals: new RefusalCounts(clock),
@@ -439,4 +440,12 @@ test('hidden and erased time is listed with its deletion, newest first, in pages
   assert.equal((await erasedOf('gone.1')).items[0]?.state, 'hidden', 'both at once: it is still hidden')
   gate.unhide('gone', 'del_c')
   assert.equal((await erasedOf('gone.1')).items[0]?.state, 'erased')
+})
+
+test('nothing is weighed for a client that has gone', async () => {
+  const weigh = weighingForAnswers({ engine, tenancy: { sharesPlacement: async () => false } })
+  const place = { tenantId: 'gone', placement: 40 }
+  const readerUntil = (signal: AbortSignal) => new TenantReader(engine, place, gate, { signal })
+  assert.equal((await weigh(readerUntil(new AbortController().signal)))('otel_logs', 'x', 1), 0)
+  await assert.rejects(weigh(readerUntil(AbortSignal.abort())), { name: 'AbortError' })
 })

@@ -58,7 +58,7 @@ function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
     control: stores.control,
     gate,
     clock,
-    weighRows: (place) => weighRows(stores.engine, place, true),
+    weighRows: ({ place }) => weighRows(stores.engine, place, true),
     derivedStores: derivedStores(stores.control),
     activeHolds: async () => [],
     knownBackups: async () => [],

@@ -19,7 +19,7 @@ import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
-import type { WeighRows } from '../../telemetry/row-weights.ts'
+import type { WeighRowsFor } from '../../telemetry/row-weights.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { type TenantAnswer, TenantReader } from '../../telemetry/tenant-reader.ts'
 import type { ApprovalCause } from '../governance/policy.ts'
@@ -38,7 +38,7 @@ type PreviewAsker = Pick<Caller, 'tenantId' | 'placement' | 'requester' | 'signa
 export interface PreviewsDeps {
   readonly engine: TelemetryEngine
   readonly gate: TelemetryGate
-  readonly weighRows: WeighRows
+  readonly weighRows: WeighRowsFor
   readonly control: Control
   readonly clock: Clock
   readonly derivedStores: readonly DerivedStore[]
@@ -79,7 +79,7 @@ export class Previews {
     const { activeHolds, approvalCause, clock, control, derivedStores, knownBackups, weighRows } = this.#deps
     const { tenantId } = place
     const held = holdsWithin(selection, await activeHolds(tenantId))
-    const weights = await weighRows(place)
+    const weights = await weighRows(reader)
     const counted = await countSelection(reader, { ...selection, held }, weights)
     const derived = { ...nothingDerived }
     for (const store of derivedStores) Object.assign(derived, await store.preview(tenantId, selection))
