@@ -5,6 +5,7 @@
 
 import type { Actor, Credential } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import type { ControlTransaction } from './database.ts'
 import { lock } from './dialect.ts'
@@ -28,8 +29,27 @@ interface TokenLife {
  * brings back of a removed organisation. Await it before the reads that the act depends on.
  */
 export async function lockForAct(trx: ControlTransaction, act: Act, nowMs: number): Promise<void> {
+  await lock(trx, { tenantId: act.tenantId })
+  await requireActor(trx, act, nowMs)
+}
+
+/**
+ * The same by the time at which the lock was taken, which it returns: for an act that may have waited long,
+ * and for a time that is recorded and must not be earlier than what it says.
+ */
+export async function lockForActNow(
+  trx: ControlTransaction,
+  act: Act,
+  clock: Pick<Clock, 'nowMs'>,
+): Promise<number> {
+  await lock(trx, { tenantId: act.tenantId })
+  const nowMs = clock.nowMs()
+  await requireActor(trx, act, nowMs)
+  return nowMs
+}
+
+async function requireActor(trx: ControlTransaction, act: Act, nowMs: number): Promise<void> {
   const { actor, tenantId } = act
-  await lock(trx, { tenantId })
   if (actor.credential !== undefined) await requireCredential(trx, act, actor.credential, nowMs)
   if (actor.kind === 'operator') await requireOrganisation(trx, tenantId)
 }

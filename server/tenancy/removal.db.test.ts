@@ -18,7 +18,7 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import { AppError } from '../core/app-error.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { all, assertRows, times } from '../deletion/deletion-fixture.ts'
-import { governedSceneOf } from '../deletion/governed-fixture.ts'
+import { FailingEngine, governedSceneOf } from '../deletion/governed-fixture.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
@@ -37,13 +37,14 @@ const stores = await openStores()
 const { control, engine } = stores
 const clock = new ManualClock(1_763_717_400_000)
 const gate = new TelemetryGate()
+const fences = new ProcessFences(gate)
 const store = new TenancyStore(control, clock)
 const keys = new SigningKeys(control, clock, testSeal)
 const removal = wireRemoval({
   control,
   clock,
   engine,
-  fences: new ProcessFences(gate),
+  fences,
   keys,
   tenancy: store,
   logger: silent,
@@ -447,6 +448,29 @@ test('a deletion or a hold that is requested while the stores are counted stops 
   goOn()
   assert.match((await removing).body.detail, /is running/)
   assert.equal(gate.refuses(acme.place, [batch]), false)
+})
+
+test('the removal has the time of its transaction, and is refused where its token ended during the count', async () => {
+  const waiting = new FailingEngine(engine)
+  waiting.before = async () => void (await clock.advance(60_000))
+  const needs = { control, clock, fences, keys, tenancy: store, logger: silent }
+  const slow = wireRemoval({ ...needs, engine: waiting })
+  await request(acme.tenantId)
+  const secret = newTokenSecret('owner')
+  const token = { tenantId: acme.tenantId, name: 'short', role: 'owner', secret } as const
+  const expiresAtMs = clock.nowMs() + 1_000
+  await store.createToken({ ...token, expiresAtMs, actor: operatorActor('test') })
+  const requester = (await store.findCaller(secret))?.requester ?? assert.fail('the token is not known')
+  const before = await countRows(acme.tenantId)
+  await assert.rejects(slow.remove(acme.tenantId, requester), { code: 'token_expired' })
+  assert.deepEqual(await countRows(acme.tenantId), before)
+  assert.equal(gate.refuses(acme.place, [batch]), false)
+
+  const beganMs = clock.nowMs()
+  const { removed_at } = await slow.remove(acme.tenantId, operatorActor('test'))
+  assert.ok(clock.nowMs() > beganMs)
+  const last = JSON.parse((await readChain(control, 'audit_entries', acme.tenantId)).at(-1)?.text ?? '{}')
+  assert.deepEqual([Date.parse(removed_at), last.at], [clock.nowMs(), removed_at])
 })
 
 test('two owners at once remove it once', async () => {

@@ -7,7 +7,7 @@ import { type Selectable, sql } from 'kysely'
 import { deletionStatuses } from '../../contract/deletion/requests.ts'
 import type { OrganisationRemoved } from '../../contract/organisation/tenancy.ts'
 import { appendAudit, type ChainName } from '../audit/log.ts'
-import { lockForAct } from '../control/acting.ts'
+import { lockForAct, lockForActNow } from '../control/acting.ts'
 import type { Control, ControlTransaction, DeletionRequestsTable } from '../control/database.ts'
 import { lock } from '../control/dialect.ts'
 import { transact } from '../control/transaction.ts'
@@ -109,26 +109,36 @@ export class OrganisationRemoval {
     })
   }
 
-  /** Throws `outcome_unknown` only where the database does not even say whether the organisation exists. */
-  async #removeRows(tenantId: string, actor: Actor, at: ClockReading): Promise<void> {
-    const { control } = this.#deps
+  /**
+   * Returns when it was removed. Throws `outcome_unknown` only where the database does not even say whether
+   * the organisation exists.
+   */
+  async #removeRows(tenantId: string, actor: Actor): Promise<number> {
+    const { clock, control } = this.#deps
+    let removedAtMs = clock.nowMs()
     try {
-      await transact(control, (trx) => removeRows(this.#deps, trx, { tenantId, actor, at }))
+      await transact(control, async (trx) => {
+        await lockForActNow(trx, { tenantId, actor }, clock)
+        const at = readingOf(clock)
+        removedAtMs = at.wallMs
+        await removeRows(this.#deps, trx, { tenantId, actor, at })
+      })
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error
       if (await isStillThere(control, tenantId, error)) throw nothingRemoved(error)
     }
+    return removedAtMs
   }
 
   async #removeAlone(tenantId: string, actor: Actor): Promise<OrganisationRemoved> {
     const { clock, control, flushControl, signCheckpoint } = this.#deps
     await requireErased(this.#deps, control, tenantId, readingOf(clock))
     const reopen = await this.#deps.closeToWriters(tenantId)
-    const at = readingOf(clock)
+    let removedAtMs: number
     try {
       const rows = await this.#deps.countTelemetry(tenantId)
       if (rows > 0) throw notRemovable(`${rows} rows were stored since its last full erasure; erase again.`)
-      await this.#removeRows(tenantId, actor, at).finally(() => this.#deps.forgetSenders(tenantId))
+      removedAtMs = await this.#removeRows(tenantId, actor).finally(() => this.#deps.forgetSenders(tenantId))
     } catch (error) {
       // Where it may be removed it stays closed, until it is removed or not once this is repeated.
       if (!isOutcomeUnknown(error)) await reopen()
@@ -138,7 +148,7 @@ export class OrganisationRemoval {
     await flushControl(removedTables)
     return {
       tenant_id: tenantId,
-      removed_at: instantText(at.wallMs),
+      removed_at: instantText(removedAtMs),
       checkpoints: {
         ledger: await signCheckpoint('ledger', tenantId),
         audit: await signCheckpoint('audit', tenantId),
@@ -147,12 +157,12 @@ export class OrganisationRemoval {
   }
 }
 
+/** Call it with the lock of the organisation. */
 async function removeRows(
   rules: RemovalRules,
   trx: ControlTransaction,
   { actor, at, tenantId }: { readonly actor: Actor; readonly at: ClockReading; readonly tenantId: string },
 ): Promise<void> {
-  await lockForAct(trx, { tenantId, actor }, at.wallMs)
   // Checked again, because deletions and holds could be requested until this transaction began.
   const erasedBy = await requireErased(rules, trx, tenantId, at)
   const removed: Record<string, number> = {}

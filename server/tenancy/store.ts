@@ -16,7 +16,6 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { Remembered } from '../core/remembered.ts'
 import type { TenantPlace } from '../telemetry/engine.ts'
-import { readingOf } from '../worker/clock-watch.ts'
 import { choosePlacement, hashSecret } from './tenancy.ts'
 import { callerColumns, callerIn } from './token-caller.ts'
 import type { TokenTurn } from './token-lines.ts'
@@ -194,7 +193,7 @@ export class TenancyStore {
   /** See {@link revokeTokens}. Revoking again returns the first revocation. */
   async revokeToken(revocation: Revocation, turn: TokenTurn = nextRound): Promise<RevokedAccessToken> {
     try {
-      return await revokeTokens(this.#control, revocation, readingOf(this.#clock), turn)
+      return await revokeTokens(this.#control, revocation, this.#clock, turn)
     } finally {
       this.forgetSendersOf(revocation.tenantId)
     }

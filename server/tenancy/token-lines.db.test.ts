@@ -6,6 +6,7 @@ import { after, beforeEach, test } from 'node:test'
 import { type Insertable, type KyselyPlugin, sql } from 'kysely'
 import type { AccessToken } from '../../contract/organisation/tenancy.ts'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { readChain } from '../audit/log.ts'
 import type { AccessTokensTable } from '../control/database.ts'
 import { operatorActor, tokenActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -229,6 +230,28 @@ test('a revocation of a long line ends what is made while it is read, and nothin
     left.rows.map(({ id }) => id),
     [beside.id],
   )
+})
+
+test('a revocation has the time of its transaction, and is refused where its own token ended meanwhile', async () => {
+  const chain = await insertChain(2 * tokensPerPiece)
+  const beganMs = clock.nowMs()
+  let turns = 0
+  const minutePasses = async () => {
+    turns++
+    await clock.advance(60_000)
+  }
+  const { revoked_at } = await store.revokeToken(revocationOf(chain[11]?.id ?? '', false), minutePasses)
+  assert.ok(turns > 0)
+  assert.equal(Date.parse(revoked_at ?? ''), beganMs + turns * 60_000)
+  const last = JSON.parse((await readChain(control, 'audit_entries', tenantId)).at(-1)?.text ?? '{}')
+  assert.deepEqual([last.action, last.at], ['token.revoked', revoked_at])
+
+  const short = { tenantId, name: 'short', role: 'owner', secret: newTokenSecret('owner') } as const
+  const expiresAtMs = clock.nowMs() + 30_000
+  await store.createToken({ ...short, expiresAtMs, actor: operatorActor('test') })
+  const actor = (await store.findCaller(short.secret))?.requester ?? assert.fail('the token is not known')
+  const late = { ...revocationOf(chain[13]?.id ?? '', true), actor }
+  await assert.rejects(store.revokeToken(late, minutePasses), { code: 'token_expired' })
 })
 
 test('a revocation counts a long line that is made just before its transaction', async () => {

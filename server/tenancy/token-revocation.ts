@@ -4,13 +4,14 @@
 import type { RevokedAccessToken } from '../../contract/organisation/tenancy.ts'
 import type { Role } from '../../contract/role.ts'
 import { appendAudit } from '../audit/log.ts'
-import { lockForAct } from '../control/acting.ts'
+import { lockForActNow } from '../control/acting.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { transact } from '../control/transaction.ts'
 import type { Actor } from '../core/actor.ts'
 import { AppError } from '../core/app-error.ts'
+import type { Clock } from '../core/clock.ts'
 import { Pace } from '../core/turns/pace.ts'
-import type { ClockReading } from '../worker/clock-watch.ts'
+import { type ClockReading, readingOf } from '../worker/clock-watch.ts'
 import { endSessions } from './sessions.ts'
 import { readActiveTokens, TokenDescent, TokenLines, type TokenTurn } from './token-lines.ts'
 import { isOver, readFewDescendants, selectDescendants, type TokenRow, toToken } from './token-list.ts'
@@ -29,10 +30,13 @@ export interface Revocation {
   readonly onAdministratorRevoked: OnAdministratorRevoked
 }
 
-/** Runs in the transaction that revokes the token of an owner or admin; `id` is the token at its head. */
+/**
+ * Runs in the transaction that revokes the token of an owner or admin; `id` is the token at its head, and
+ * `at` a reading of the clock from before its line was read.
+ */
 export type OnAdministratorRevoked = (
   trx: ControlTransaction,
-  revoked: Pick<Revocation, 'tenantId' | 'id' | 'actor'>,
+  revoked: Pick<Revocation, 'tenantId' | 'id' | 'actor'> & { readonly revokedAtMs: number },
   at: ClockReading,
 ) => Promise<void>
 
@@ -40,17 +44,18 @@ export type OnAdministratorRevoked = (
  * Ends a token and, with descendants, also expired ones: a clock that goes back would make them valid again.
  * Tokens that are revoked already stay unchanged, and where all are, nothing is written. Throws `not_found`,
  * and `role_not_permitted` where an owner token would end and the actor is not an owner; then nothing is
- * revoked. Others take turns between two pieces of what it reads.
- *
- * @param at no later than the call: what is made while this runs counts as active
+ * revoked. Others take turns between two pieces of what it reads. The time of the revocation is that of its
+ * transaction: whatever the token did until then is recorded before.
  */
 export async function revokeTokens(
   control: Control,
   revocation: Revocation,
-  at: ClockReading,
+  clock: Clock,
   turn: TokenTurn,
 ): Promise<RevokedAccessToken> {
   const { id, tenantId } = revocation
+  // From before everything that is read: what is made while this runs counts as active.
+  const at = readingOf(clock)
   const token = await findToken(control, tenantId, id)
   if (token === undefined) throw new AppError('not_found')
   requireRole(revocation, [token])
@@ -61,9 +66,9 @@ export async function revokeTokens(
       return { ...toToken(token, known.live), revoked_descendants: 0 }
     }
     const revoked = await transact(control, async (trx) => {
-      await lockForAct(trx, revocation, at.wallMs)
+      const revokedAtMs = await lockForActNow(trx, revocation, clock)
       const current = await line.read(trx, noTurn)
-      return current === null ? null : revokeLine(trx, revocation, current, at)
+      return current === null ? null : revokeLine(trx, { ...revocation, revokedAtMs }, current, at)
     })
     if (revoked !== null) return revoked
   }
@@ -141,12 +146,11 @@ class FarLine {
 
 async function revokeLine(
   trx: ControlTransaction,
-  revocation: Revocation,
+  revocation: Revocation & { readonly revokedAtMs: number },
   { ending, live }: DescendantsNow,
   at: ClockReading,
 ): Promise<RevokedAccessToken> {
-  const { actor, id, tenantId, withDescendants } = revocation
-  const nowMs = at.wallMs
+  const { actor, id, revokedAtMs: nowMs, tenantId, withDescendants } = revocation
   const token = await findToken(trx, tenantId, id)
   if (token === undefined) throw new AppError('not_found')
   requireRole(revocation, [token, ...ending])

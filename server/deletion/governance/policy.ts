@@ -120,15 +120,20 @@ export class DeletionPolicies {
  */
 export async function dropLooserRule(
   trx: ControlTransaction,
-  revoked: { readonly tenantId: string; readonly id: string; readonly actor: Actor },
+  revoked: {
+    readonly tenantId: string
+    readonly id: string
+    readonly actor: Actor
+    readonly revokedAtMs: number
+  },
   at: ClockReading,
 ): Promise<void> {
-  const { actor, id, tenantId } = revoked
+  const { actor, id, revokedAtMs, tenantId } = revoked
   const before = await readPolicy(trx, tenantId, at)
   if (before.pending === null) return
   const after: StoredPolicy = { ...before, pending: null }
   const facts = { cause: 'token_revoked', token_id: id }
-  await change(trx, { tenantId, before, after }, { actor, nowMs: at.wallMs, facts })
+  await change(trx, { tenantId, before, after }, { actor, nowMs: revokedAtMs, facts })
 }
 
 /** Stores the policy and its audit entry. */
