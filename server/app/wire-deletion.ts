@@ -12,7 +12,7 @@ import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
 import type { Failpoint } from '../deletion/attempt/eraser.ts'
-import { readRemaining } from '../deletion/attempt/remaining-rows.ts'
+import { readRemaining, remainingInTurns } from '../deletion/attempt/remaining-rows.ts'
 import { StepStore } from '../deletion/attempt/step-store.ts'
 import { DeletionWorker, type DeletionWorkerDeps } from '../deletion/attempt/worker.ts'
 import { readHoldsSince } from '../deletion/governance/active-holds.ts'
@@ -88,14 +88,7 @@ export interface WiredDeletion {
 
 export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
-  const findPlace = needs.tenancy.findOrganisation.bind(needs.tenancy)
-  const secondPerson: SecondPersonDeps = {
-    control,
-    findPlace,
-    findRelated,
-    logger: needs.logger,
-    readRemaining: (place, ...asked) => readRemaining(needs.engine, place, ...asked),
-  }
+  const secondPerson = secondPersonOf(needs)
   const backups = new BackupRegister(control, clock)
   const holds = new LegalHolds(control, clock, forgetReleasedVersions)
   const visibility = new Visibility(needs.fences, clock)
@@ -104,8 +97,8 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     clock,
     visibility,
     findRelated,
-    secondPersonTest: (...asked) => secondPersonTest(secondPerson, ...asked),
-    secondPersonRetest: (...asked) => secondPersonRetest(secondPerson, ...asked),
+    secondPersonTest: (...asked) => secondPersonTest(secondPerson.forClients, ...asked),
+    secondPersonRetest: (...asked) => secondPersonRetest(secondPerson.forAttempts, ...asked),
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const mayBegin = (request: StoredDeletion) => retention.mayBegin(request)
@@ -122,8 +115,8 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     worker,
     retentionStore,
     activeHolds: holds.active.bind(holds),
-    findPlace,
-    secondPerson,
+    findPlace: secondPerson.forClients.findPlace,
+    secondPerson: secondPerson.forClients,
     nudge: () => {
       worker.wake()
       nudgeLoop()
@@ -157,6 +150,22 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   }
 }
 
+/** What the rule of a second person needs: while a client waits, and before an attempt. */
+function secondPersonOf({ control, engine, logger, tenancy }: DeletionNeeds) {
+  const findPlace = tenancy.findOrganisation.bind(tenancy)
+  const forClients: SecondPersonDeps = {
+    ...{ control, findPlace, findRelated, logger },
+    readRemaining: remainingInTurns(engine),
+  }
+  // Nobody waits for the result, and until it is known the request stays hidden.
+  const patient = withGrowingTimeouts(engine, logger)
+  const forAttempts: SecondPersonDeps = {
+    ...forClients,
+    readRemaining: (...asked) => readRemaining(patient, ...asked),
+  }
+  return { forClients, forAttempts }
+}
+
 interface Rooms {
   readonly backups: BackupRegister
   readonly holds: LegalHolds
@@ -179,7 +188,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
     derivedStores: derivedStores(control),
     knownBackups: async () => (await backups.containing()).all,
     approvalCause: async (asker, selection) =>
-      (await secondPersonTest(rooms.secondPerson, asker, selection, readingOf(clock)))(control),
+      (await secondPersonTest(rooms.secondPerson, asker, selection, readingOf(clock), asker.signal))(control),
   })
   const decisions = new Decisions({
     ...rooms,

@@ -1,15 +1,50 @@
 // Reads from the engine what a deletion would leave of its signals: whether a row of each is selected, and
 // the time of one that stays. Reads nothing for another organisation, and ends each search at its first row.
+// It is a read of the service itself: no reader of an organisation may delay the hiding that waits for it.
 
-import type { Ns } from '../../../contract/values/instant.ts'
+import { elapsedMs } from '../../core/clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
-import { type TelemetryEngine, type TenantPlace, usualLimits } from '../../telemetry/engine.ts'
+import { FairPool } from '../../core/turns/fair-pool.ts'
+import {
+  type StatementLimits,
+  type TelemetryEngine,
+  type TenantPlace,
+  usualLimits,
+} from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, type TableSpec, tablesOf } from '../../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from '../../telemetry/sql.ts'
-import type { Remaining } from '../governance/remaining.ts'
-import type { DeletionSelection } from '../requests/selection.ts'
+import type { ReadRemaining, Remaining } from '../governance/remaining.ts'
 import { selectedIn } from './planner.ts'
+
+/** Looks that may wait for one organisation: more than its people may have open deletions. */
+export const waitingLooksMax = 64
+
+/** One at a time of all organisations, so that the other session of the service is free for erasures. */
+const one = { weight: 1, atOnceByOwner: 1, atOnce: 1, waitingByOwner: waitingLooksMax }
+
+/**
+ * So an organisation waits no longer for the look of another one. A look that finds rows takes milliseconds;
+ * this much is needed only where it finds none among a billion.
+ */
+const lookLimits: StatementLimits = { ...usualLimits, maxSeconds: 10 }
+
+/**
+ * Returns a function that looks as {@link readRemaining} does while clients wait: organisations take turns.
+ * It throws `too_many_requests` where {@link waitingLooksMax} looks of the organisation wait, and
+ * `query_too_expensive` after 10 s.
+ */
+export function remainingInTurns(engine: TelemetryEngine): ReadRemaining {
+  const pool = new FairPool<null>([null], {
+    kinds: { asked: one, background: one },
+    waiting: Number.POSITIVE_INFINITY,
+    nowMs: elapsedMs,
+  })
+  return (place, selection, beside) =>
+    pool.lend({ owner: place.tenantId, kind: 'asked', signal: beside.signal }, () =>
+      readRemaining(engine, place, selection, beside, lookLimits),
+    )
+}
 
 /**
  * Looks for a row of each signal that is selected and for one before `untilNs` that stays: neither selected
@@ -19,19 +54,18 @@ import { selectedIn } from './planner.ts'
 export async function readRemaining(
   engine: TelemetryEngine,
   place: TenantPlace,
-  selection: Pick<DeletionSelection, 'range' | 'signals'>,
-  { apart, untilNs }: { readonly apart: readonly HeldPart[]; readonly untilNs: Ns },
+  selection: Parameters<ReadRemaining>[1],
+  { apart, untilNs }: Parameters<ReadRemaining>[2],
+  limits?: StatementLimits,
 ): Promise<Remaining> {
   const before: TimeRange = { startNs: null, endNs: untilNs }
   const searches = tablesOf(selection.signals).flatMap((table) => [
     firstIn(table, place, 'erased', selection.range, []),
     firstIn(table, place, 'left', before, [selection, ...apart]),
   ])
-  const share = { tenantId: place.tenantId, kind: 'asked' } as const
   const found = await engine.select<{ signal: Signal; part: 'erased' | 'left'; ns: string }>(
     join(searches, ' UNION ALL '),
-    usualLimits,
-    share,
+    limits,
   )
   const of = (part: 'erased' | 'left') => found.filter((row) => row.part === part)
   return {

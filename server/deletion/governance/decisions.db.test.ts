@@ -13,6 +13,7 @@ import { newTokenSecret } from '../../tenancy/tenancy.ts'
 import { all, assertRows, between, monday, times, weekNs } from '../deletion-fixture.ts'
 import { dayMs, type GovernedScene, governedSceneOf, minuteMs, refuses } from '../governed-fixture.ts'
 import { approvalWaitMs, attemptsMax } from '../requests/states.ts'
+import { Decisions } from './decisions.ts'
 
 let stores: Stores
 before(async () => {
@@ -245,6 +246,23 @@ describe('a deletion that waits for a second person', () => {
       (await scene.acts(request.request_id)).map(({ action }) => action),
       ['deletion.requested', 'deletion.expired'],
     )
+  })
+
+  test('is not approved where its time ends while the approval waits', async () => {
+    const { scene, request } = await waitingScene()
+    const { clock, requests, requestStore, worker } = scene
+    const decisions = new Decisions({
+      ...{ clock, requests, requestStore },
+      verifyAgain: worker.verifyAgain.bind(worker),
+      areRelated: async () => {
+        clock.advance(approvalWaitMs)
+        return false
+      },
+    })
+    const late = { code: 'deletion_state', message: /not approved in time/ }
+    await assert.rejects(decisions.approve(scene.callerOf('ben'), request.request_id), late)
+    const { hidden_at, status } = await scene.status(request.request_id)
+    assert.deepEqual([status, hidden_at, await visible(scene)], ['awaiting_approval', null, times.length])
   })
 
   test('waits longer, not shorter, where the clock was set back', async () => {

@@ -10,7 +10,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { RequestQueries } from '../requests/queries.ts'
 import type { MoveChanges, ReadBack, StoredDeletion } from '../requests/request.ts'
 import { type DeletionEvent, hasBegun, transitions } from '../requests/states.ts'
-import type { RequestStore } from '../requests/store.ts'
+import type { ChangesAt, RequestStore } from '../requests/store.ts'
 import { ownRequest } from './policy.ts'
 
 interface DecisionDeps {
@@ -58,9 +58,10 @@ export class Decisions {
     if (await this.#deps.areRelated(caller.tenantId, request.requestedBy, caller.requester)) {
       throw ownRequest('A deletion')
     }
-    const nowMs = this.#deps.clock.nowMs()
-    const changes = { approval: { by: caller.requester, atMs: nowMs }, hiddenAtMs: nowMs }
-    await this.#move(request, 'approve', caller, {}, changes)
+    await this.#move(request, 'approve', caller, {}, (nowMs) => {
+      if (isLate(request, nowMs)) throw tooLate()
+      return { approval: { by: caller.requester, atMs: nowMs }, hiddenAtMs: nowMs }
+    })
   }
 
   async reject(caller: Caller, requestId: string, reason: string): Promise<void> {
@@ -98,12 +99,10 @@ export class Decisions {
 
   async #awaiting(caller: Caller, requestId: string): Promise<StoredDeletion> {
     const request = await this.#deps.requests.stored(caller.tenantId, requestId)
-    const isLate = (request.approveByMs ?? Number.POSITIVE_INFINITY) <= this.#deps.clock.nowMs()
-    if (request.status !== 'awaiting_approval' || isLate) {
+    if (isLate(request, this.#deps.clock.nowMs())) throw tooLate()
+    if (request.status !== 'awaiting_approval') {
       throw new AppError('deletion_state', {
-        sentence: isLate
-          ? 'The deletion was not approved in time; ask for a new one.'
-          : `The deletion is ${request.status}; it does not wait for approval.`,
+        sentence: `The deletion is ${request.status}; it does not wait for approval.`,
       })
     }
     return request
@@ -114,7 +113,7 @@ export class Decisions {
     event: DeletionEvent,
     caller: Caller,
     facts: Record<string, unknown> = {},
-    changes: MoveChanges = {},
+    changes: MoveChanges | ChangesAt = {},
   ): Promise<void> {
     const by = { actor: caller.requester, facts, isPersonal: true }
     if ((await this.#deps.requestStore.move(request, event, by, changes)) !== null) return
@@ -122,4 +121,14 @@ export class Decisions {
       sentence: 'The deletion has just been moved by someone else; read it again.',
     })
   }
+}
+
+function isLate({ approveByMs }: StoredDeletion, nowMs: number): boolean {
+  return approveByMs !== null && approveByMs <= nowMs
+}
+
+function tooLate(): AppError {
+  return new AppError('deletion_state', {
+    sentence: 'The deletion was not approved in time; ask for a new one.',
+  })
 }

@@ -3,14 +3,21 @@
 // requester counts as the requester.
 
 import type { FastifyBaseLogger } from 'fastify'
-import { type Ns, nsPerMs } from '../../../contract/values/instant.ts'
+import { nsPerMs } from '../../../contract/values/instant.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { dialectOf } from '../../control/dialect.ts'
 import type { Actor } from '../../core/actor.ts'
 import { isSameActor } from '../../core/actor.ts'
+import { AppError } from '../../core/app-error.ts'
 import type { BoundedRange } from '../../core/time-range.ts'
-import type { TenantPlace } from '../../telemetry/engine.ts'
+import {
+  EngineError,
+  isBecauseOfOthers,
+  isOutOfTime,
+  isTooExpensive,
+  type TenantPlace,
+} from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import { type ClockReading, isClockInDoubt } from '../../worker/clock-watch.ts'
@@ -20,7 +27,7 @@ import type { DeletionSelection } from '../requests/selection.ts'
 import { hidingStatuses } from '../requests/states.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type ApprovalCause, approvalCause, approvalRuleOf, withinLimit } from './policy.ts'
-import { leavesNothing, type Remaining } from './remaining.ts'
+import { leavesNothing, type ReadRemaining, type Remaining } from './remaining.ts'
 
 interface Asker {
   readonly tenantId: string
@@ -29,12 +36,7 @@ interface Asker {
 
 export interface SecondPersonDeps {
   readonly control: Control
-  /** Looks for rows of the selection, and for rows before `untilNs` beside it and beside `apart`. */
-  readonly readRemaining: (
-    place: TenantPlace,
-    selection: DeletionSelection,
-    beside: { readonly apart: readonly HeldPart[]; readonly untilNs: Ns },
-  ) => Promise<Remaining>
+  readonly readRemaining: ReadRemaining
   readonly findPlace: (tenantId: string) => Promise<TenantPlace | null>
   readonly findRelated: FindRelated
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
@@ -56,16 +58,17 @@ const windowMs = 31 * dayMs
 export const completedMax = 10_000
 
 /**
- * Returns what the deletion would leave, for {@link secondPersonCause}; null where that is not known, or not
- * asked because the answer is known without it. Reads the engine, so it is called before the transaction.
- * What the requester has erased alone and what is hidden does not stay, nor does what is younger than a day:
- * a sender that runs always has that.
+ * Returns what the deletion would leave, for {@link secondPersonCause}; null where it is not asked, because
+ * the answer is known without it. Throws where it can't be read. Reads the engine, so it is called before
+ * the transaction. What the requester has erased alone and what is hidden does not stay, nor does what is
+ * younger than a day: a sender that runs always has that.
  */
 async function remainingBeside(
-  { control, findPlace, findRelated, logger, readRemaining }: SecondPersonDeps,
+  { control, findPlace, findRelated, readRemaining }: SecondPersonDeps,
   asker: Asker,
   selection: DeletionSelection,
   at: ClockReading,
+  signal?: AbortSignal,
 ): Promise<Remaining | null> {
   const { requester, tenantId } = asker
   if (isSameActor(requester, retentionRequester)) return null
@@ -76,14 +79,8 @@ async function remainingBeside(
   const place = await findPlace(tenantId)
   if (place === null) return null
   const apart = [...alone, ...(await goingParts(control, tenantId, at.wallMs))]
-  try {
-    const untilNs = BigInt(at.wallMs - dayMs) * nsPerMs
-    return await readRemaining(place, selection, { apart, untilNs })
-  } catch (err) {
-    // Whatever the reason is, a second person is the safe answer, and the request is not lost.
-    logger.warn({ err, tenantId }, 'what a deletion would leave is not known; it needs a second person')
-    return null
-  }
+  const untilNs = BigInt(at.wallMs - dayMs) * nsPerMs
+  return readRemaining(place, selection, { apart, untilNs, signal })
 }
 
 /**
@@ -115,23 +112,49 @@ export async function secondPersonCause(
 
 /**
  * Looks at what the deletion would leave, and returns {@link secondPersonCause} with that, for the
- * transaction that writes the request.
+ * transaction that writes the request. Throws `overloaded` where others prevent the look, and the reason of
+ * the signal.
+ *
+ * @param signal aborts when the result is no longer needed
  */
 export async function secondPersonTest(
   deps: SecondPersonDeps,
   asker: Asker,
   selection: DeletionSelection,
   at: ClockReading,
+  signal?: AbortSignal,
 ): Promise<(control: Control | ControlTransaction) => Promise<ApprovalCause | null>> {
-  const remaining = await remainingBeside(deps, asker, selection, at)
+  const remaining = await remainingBeside(deps, asker, selection, at, signal).catch((err: unknown) => {
+    if (isBusy(err)) throw tooBusy(err)
+    if (!(err instanceof EngineError || isTooExpensive(err))) throw err
+    // The next look may fail as well, so the request is not refused: a second person is the safe answer.
+    const { tenantId } = asker
+    deps.logger.warn({ err, tenantId }, 'what a deletion would leave is not known; it needs a second person')
+    return null
+  })
   return (control) => secondPersonCause(control, deps.findRelated, asker, selection, at, remaining)
+}
+
+/** A look takes little memory, so where there is none for it, others use it up. */
+function isBusy(error: unknown): error is AppError {
+  return isBecauseOfOthers(error) || (isTooExpensive(error) && !isOutOfTime(error))
+}
+
+function tooBusy(cause: AppError): AppError {
+  return new AppError('overloaded', {
+    sentence:
+      'The service is too busy to read what the deletion would leave; nothing was stored, repeat after Retry-After.',
+    retryAfterSeconds: cause.retryAfterSeconds ?? 1,
+    cause,
+  })
 }
 
 /**
  * Returns {@link secondPersonTest} for a request that was accepted without a second person and has not begun.
  * It needs none where nobody has set the policy since: its rule was applied then. Otherwise it is decided as
  * if it were requested now. Its own range may be among those that are summed, because time that several cover
- * counts once.
+ * counts once. Throws where it can't be read what would be left: nobody has seen that a second person is
+ * needed, and one would make visible again what is hidden.
  */
 export async function secondPersonRetest(
   deps: SecondPersonDeps,

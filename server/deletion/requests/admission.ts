@@ -3,7 +3,6 @@
 // its organisation, so two requests at once can't both pass.
 
 import { sql } from 'kysely'
-import { lockForAct } from '../../control/acting.ts'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
@@ -23,16 +22,14 @@ export interface RequestedBy {
  * The existing request that this one repeats: one with the same Idempotency-Key, or one of a person that asks
  * for the same and is not finished. Null where there is none. Throws InvalidInput where the key belongs to
  * another request. What the system requests is repeated only by its key: a request that waits for approval,
- * or for a date, must not take the place of retention.
+ * or for a date, must not take the place of retention. Call it with the lock of the organisation.
  */
 export async function findExisting(
   trx: ControlTransaction,
   tenantId: string,
   { idempotencyKey, requester }: RequestedBy,
   selectionHash: string,
-  nowMs: number,
 ): Promise<RequestRow | null> {
-  await lockForAct(trx, { tenantId, actor: requester }, nowMs)
   const own = trx.selectFrom('deletion_requests').selectAll().where('tenant_id', '=', tenantId)
   if (idempotencyKey !== null) {
     const same = await own.where('idempotency_key', '=', idempotencyKey).executeTakeFirst()

@@ -1,17 +1,16 @@
 // Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
 // begins an attempt or moves the request because a second person has to approve it first, `saveProgress`
-// changes the attempt in progress, and `countLateRows` a counter. No other file updates the table, and an
-// update that changes no row returns null or throws. A move is one transaction: the new state by
-// compare-and-set, its entries in ledger and audit log (record-move.ts), and the change of visibility
-// (visibility.ts). So none of them can lag behind the others. Each request gets a number, and a completion
-// records the backups that exist (backups-with-copy.ts), because clocks don't reliably show the order of
-// events.
+// changes the attempt in progress, and `countLateRows` a counter. Nothing else updates the table
+// (request-table.ts), and an update that changes no row returns null or throws. A move is one transaction:
+// the new state by compare-and-set, its entries in ledger and audit log (record-move.ts), and the change of
+// visibility (visibility.ts). So none of them can lag behind the others. Each request gets a number, and a
+// completion records the backups that exist (backups-with-copy.ts), because clocks don't reliably show the
+// order of events.
 
-import type { Updateable } from 'kysely'
 import { hashOf } from '../../audit/chain.ts'
 import { type AuditEvent, appendAudit } from '../../audit/log.ts'
-import { lockForAct } from '../../control/acting.ts'
-import type { Control, ControlTransaction, DeletionRequestsTable } from '../../control/database.ts'
+import { lockForActNow } from '../../control/acting.ts'
+import type { Control, ControlTransaction } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
 import { type Actor, actorText } from '../../core/actor.ts'
@@ -21,7 +20,6 @@ import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
 import {
   type FindRelated,
   findExisting,
-  nextSeq,
   type RequestedBy,
   refuseDuringFullErasure,
   refuseTooManyDeletions,
@@ -35,14 +33,13 @@ import {
   changedColumns,
   type DeletionProgress,
   type MoveChanges,
-  type NewRequest,
-  newRow,
   noProgress,
   type RecordedErasure,
   type RequestRow,
   type StoredDeletion,
   toStored,
 } from './request.ts'
+import { addLateRows, insertRequest, updateSeen } from './request-table.ts'
 import type { DeletionSelection } from './selection.ts'
 import { approvalWaitMs, type DeletionEvent, hasBegun, isFinal, transitions } from './states.ts'
 import { deletionActor } from './system-actors.ts'
@@ -70,7 +67,10 @@ interface RequestStoreDeps {
     selection: DeletionSelection,
     at: ClockReading,
   ) => Promise<CauseIn>
-  /** The same for a request that was accepted without a second person, before its first attempt. */
+  /**
+   * The same for a request that was accepted without a second person, before its first attempt. Throws where
+   * it can't be told; then the request stays as it is, and hidden.
+   */
   readonly secondPersonRetest: (request: StoredDeletion, at: ClockReading) => Promise<CauseIn>
 }
 
@@ -82,6 +82,9 @@ interface MovedBy {
   readonly facts?: Record<string, unknown>
   readonly isPersonal?: boolean
 }
+
+/** Returns the changes of a move at the time at which it has the lock of its organisation. */
+export type ChangesAt = (nowMs: number) => MoveChanges
 
 type Announce = (after: StoredDeletion) => Promise<void>
 
@@ -106,8 +109,9 @@ export class RequestStore {
   /**
    * Creates a request with its first ledger entry and its audit entry in one transaction, or returns the
    * existing one. Throws `deletion_conflict` while a full erasure of the same signals is running,
-   * `too_many_requests` above the limits of open requests, and InvalidInput where the Idempotency-Key belongs
-   * to another request.
+   * `too_many_requests` above the limits of open requests, `overloaded` where others prevent the look at
+   * what it would leave, and InvalidInput where the Idempotency-Key belongs to another request. Then nothing
+   * is stored or hidden. Every time in the request is from after that look.
    */
   async create(
     tenantId: string,
@@ -122,13 +126,14 @@ export class RequestStore {
       precondition?: (trx: ControlTransaction) => Promise<void>
     },
   ): Promise<Created> {
-    const at = readingOf(this.#clock)
-    const nowMs = at.wallMs
     const selectionHash = hashOf(draftText(draft))
     const asker = { tenantId, requester: by.requester }
-    const causeIn = await this.#secondPersonTest(asker, draft, at)
+    // Also for a client that disconnects: behind a proxy that gives up early no try would ever succeed.
+    const causeIn = await this.#secondPersonTest(asker, draft, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {
-      const existing = await findExisting(trx, tenantId, by, selectionHash, nowMs)
+      // Not the reading from before the look, which may have waited: nothing was hidden then.
+      const nowMs = await lockForActNow(trx, { tenantId, actor: by.requester }, this.#clock)
+      const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
       await refuseTooManyDeletions(trx, this.#findRelated, asker)
@@ -172,9 +177,11 @@ export class RequestStore {
    * another request.
    */
   async isRepeat(tenantId: string, draft: DeletionDraft, by: RequestedBy): Promise<boolean> {
-    const find = (trx: ControlTransaction) =>
-      findExisting(trx, tenantId, by, hashOf(draftText(draft)), this.#clock.nowMs())
-    return (await transact(this.#control, find)) !== null
+    const existing = await transact(this.#control, async (trx) => {
+      await lockForActNow(trx, { tenantId, actor: by.requester }, this.#clock)
+      return findExisting(trx, tenantId, by, hashOf(draftText(draft)))
+    })
+    return existing !== null
   }
 
   /**
@@ -183,10 +190,10 @@ export class RequestStore {
    * are not known. Null where it is to be carried out again.
    */
   async takeUp(erasure: RecordedErasure, actor: Actor, doneAtMs: number | null): Promise<StoredDeletion> {
-    const nowMs = this.#clock.nowMs()
     const isDone = doneAtMs !== null
     return this.#change(async (trx, announce) => {
       await lock(trx, erasure)
+      const nowMs = this.#clock.nowMs()
       const request = await insertRequest(trx, {
         ...erasure,
         idempotencyKey: null,
@@ -226,13 +233,14 @@ export class RequestStore {
   /**
    * Moves a request to the state that `event` leads to and records it. Returns the request after the move, or
    * null where it is no longer as it was seen, because somebody else moved it first. `isPersonal` adds an
-   * audit entry where the new state isn't final; final states always have one.
+   * audit entry where the new state isn't final; final states always have one. Changes that name the time of
+   * the move are a function of it.
    */
   async move(
     seen: StoredDeletion,
     event: DeletionEvent,
     by: MovedBy,
-    changes: MoveChanges = {},
+    changes: MoveChanges | ChangesAt = {},
   ): Promise<StoredDeletion | null> {
     return this.#change((trx, announce) => this.#moveIn(trx, announce, seen, { event, by, changes }))
   }
@@ -241,14 +249,14 @@ export class RequestStore {
     trx: ControlTransaction,
     announce: Announce,
     seen: StoredDeletion,
-    { by, changes, event }: { event: DeletionEvent; by: MovedBy; changes: MoveChanges },
+    { by, changes, event }: { event: DeletionEvent; by: MovedBy; changes: MoveChanges | ChangesAt },
   ): Promise<StoredDeletion | null> {
     const to = transitions[seen.status][event]
     if (to === null) throw new Error(`A deletion in state ${seen.status} does not take the event ${event}.`)
-    const nowMs = this.#clock.nowMs()
-    await lockForAct(trx, { tenantId: seen.tenantId, actor: by.actor }, nowMs)
+    const nowMs = await lockForActNow(trx, { tenantId: seen.tenantId, actor: by.actor }, this.#clock)
     const finishedAtMs = isFinal(to) ? nowMs : null
-    const columns = { ...changedColumns(changes), status: to, finished_at_ms: finishedAtMs }
+    const changed = typeof changes === 'function' ? changes(nowMs) : changes
+    const columns = { ...changedColumns(changed), status: to, finished_at_ms: finishedAtMs }
     const request = await updateSeen(trx, seen, columns)
     if (request === null) return null
     if (to === 'completed') await noteBackups(trx, seen.requestId)
@@ -283,7 +291,8 @@ export class RequestStore {
   /**
    * Counts an attempt, before it acts, and how many are forgiven; not a move. Null as {@link move}. Before
    * the first one the rule of a second person is applied again, because it may be stricter than at the
-   * creation. A request that needs approval then moves to `awaiting_approval`; null too.
+   * creation. A request that needs approval then moves to `awaiting_approval`; null too. Throws where the
+   * rule can't be applied; then nothing has changed.
    */
   async countAttempt(seen: StoredDeletion, attemptsForgiven = seen.attemptsForgiven) {
     const columns = {
@@ -335,9 +344,8 @@ export class RequestStore {
 
   /** Records an act that changes nothing else. */
   async #note(tenantId: string, event: AuditEvent): Promise<void> {
-    const nowMs = this.#clock.nowMs()
     await transact(this.#control, async (trx) => {
-      await lockForAct(trx, { tenantId, actor: event.actor }, nowMs)
+      const nowMs = await lockForActNow(trx, { tenantId, actor: event.actor }, this.#clock)
       await appendAudit(trx, tenantId, nowMs, event)
     })
   }
@@ -347,19 +355,7 @@ export class RequestStore {
    * unknown.
    */
   async countLateRows(counts: ReadonlyMap<string, number>): Promise<void> {
-    if (counts.size === 0) return
-    await transact(this.#control, async (trx) => {
-      // In one order, so that two processes that count at once wait for each other in one direction only.
-      for (const [requestId, rows] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) {
-        const { numUpdatedRows } = await trx
-          .updateTable('deletion_requests')
-          .set((columns) => ({ late_rows: columns('late_rows', '+', rows) }))
-          .where('request_id', '=', requestId)
-          .executeTakeFirstOrThrow()
-        if (numUpdatedRows !== 1n)
-          throw new Error(`Late rows were counted for ${requestId}, which is unknown.`)
-      }
-    })
+    if (counts.size > 0) await transact(this.#control, (trx) => addLateRows(trx, counts))
   }
 
   /** Runs a transaction that changes the visibility of requests; see {@link Visibility.change}. */
@@ -369,31 +365,4 @@ export class RequestStore {
       this.#visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
     )
   }
-}
-
-/**
- * Updates a request that is still as it was seen; returns null otherwise. The number of attempts is compared
- * too, because the same state may have been left and entered again since.
- */
-async function updateSeen(
-  trx: ControlTransaction,
-  seen: StoredDeletion,
-  columns: Updateable<DeletionRequestsTable>,
-): Promise<StoredDeletion | null> {
-  const { numUpdatedRows } = await trx
-    .updateTable('deletion_requests')
-    .set(columns)
-    .where('request_id', '=', seen.requestId)
-    .where('status', '=', seen.status)
-    .where('attempts', '=', seen.attempts)
-    .executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) return null
-  return toStored(await requireRow(trx, seen.tenantId, seen.requestId))
-}
-
-async function insertRequest(trx: ControlTransaction, request: NewRequest): Promise<StoredDeletion> {
-  const seq = await nextSeq(trx)
-  await trx.insertInto('deletion_requests').values(newRow(request, seq)).execute()
-  if (request.status === 'completed') await noteBackups(trx, request.requestId)
-  return toStored(await requireRow(trx, request.tenantId, request.requestId))
 }
