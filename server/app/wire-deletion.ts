@@ -35,7 +35,7 @@ import { workingStatuses } from '../deletion/requests/states.ts'
 import { RequestStore } from '../deletion/requests/store.ts'
 import { Visibility } from '../deletion/requests/visibility.ts'
 import { addRetentionRoutes } from '../deletion/retention/routes.ts'
-import { RetentionStore } from '../deletion/retention/store.ts'
+import { RetentionStore, retentionRetest } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
@@ -99,10 +99,10 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     findRelated,
     secondPersonTest: (...asked) => secondPersonTest(secondPerson.forClients, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(secondPerson.forAttempts, ...asked),
+    retentionRetest: (request) => retentionRetest(needs.trustedNowMs, request),
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
-  const mayBegin = (request: StoredDeletion) => retention.mayBegin(request)
-  const worker = createWorker(needs, { holds, mayBegin, requests, requestStore, visibility })
+  const worker = createWorker(needs, { holds, requests, requestStore, visibility })
   const lateRows = new LateRowCounts(requestStore)
   const retentionStore = new RetentionStore(control, clock, findRelated)
   // The loop is created later; until then nudges do nothing.
@@ -225,7 +225,7 @@ function createWorker(
     tenancy,
     trustedNowMs,
   }: DeletionNeeds,
-  rooms: Pick<DeletionWorkerDeps, 'mayBegin'> & {
+  rooms: {
     readonly holds: LegalHolds
     readonly requests: RequestQueries
     readonly requestStore: RequestStore

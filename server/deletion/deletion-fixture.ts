@@ -31,9 +31,10 @@ import { nothingErased } from './governance/remaining.ts'
 import { secondPersonCause, secondPersonRetest } from './governance/second-person.ts'
 import type { DeletionDraft } from './requests/draft.ts'
 import { RequestQueries } from './requests/queries.ts'
-import type { RecordedErasure, StoredDeletion } from './requests/request.ts'
+import type { RecordedErasure } from './requests/request.ts'
 import { RequestStore } from './requests/store.ts'
 import { Visibility } from './requests/visibility.ts'
+import { retentionRetest } from './retention/store.ts'
 
 export const hourNs = 3_600_000_000_000n
 /** Monday 2026-01-05T00:00:00Z: weeks are the engine's partitions. */
@@ -73,8 +74,6 @@ export interface SceneOptions {
   readonly derivedStores?: readonly DerivedStore[]
   /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
-  /** Whether a scheduled request may begin; each may where absent. */
-  readonly mayBegin?: (request: StoredDeletion) => Promise<boolean>
   /** Partitions are small, so 0 copies survivors before the lock, and the usual number under it. */
   readonly fewRows?: number
   /** Partitions that are dropped in one piece. */
@@ -208,6 +207,7 @@ export function storeShowing(
   return new RequestStore({
     ...{ control, clock, visibility, findRelated, secondPersonTest },
     secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
+    retentionRetest: (request) => retentionRetest(async () => clock.nowMs(), request),
   })
 }
 

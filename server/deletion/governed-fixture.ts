@@ -12,6 +12,7 @@ import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, type SteadyTime, systemClock } from '../core/clock.ts'
 import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
+import { signals } from '../telemetry/schema/tables.ts'
 import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
@@ -139,6 +140,12 @@ export async function enrol(control: Control, tenantId: string): Promise<void> {
     .values({ tenant_id: tenantId, name: tenantId, placement: 0, created_at_ms: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
+}
+
+/** Sets how many days of every signal retention keeps, without asking a second person. */
+export async function keepDays(control: Control, tenantId: string, days: number): Promise<void> {
+  const rows = signals.map((signal) => ({ tenant_id: tenantId, signal, days }))
+  await control.insertInto('retention_policies').values(rows).execute()
 }
 
 /**

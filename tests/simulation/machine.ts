@@ -82,7 +82,11 @@ async function passWith(world: World, fault: Fault | null, end: End | null = nul
   )
   beginPass(world)
   const dueMs = world.time.dueMs(subject.nowMs())
-  const known = { model, asksApproval: (request: Request) => world.asksApproval(request) }
+  const known = {
+    model,
+    asksApproval: (request: Request) => world.asksApproval(request),
+    withdraws: await world.withdrawals(),
+  }
   const predicted = predictPass(known, subject.nowMs(), dueMs)
   model.exposeToAttempts(dueMs)
   world.closed.clear()

@@ -86,7 +86,7 @@ export const final = new Set<Status>(['completed', 'failed', 'cancelled', 'rejec
 /** Every transition, as `from to`. */
 const moves = new Set(
   `awaiting_approval running, awaiting_approval scheduled, awaiting_approval rejected, awaiting_approval expired, awaiting_approval cancelled,
-  scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held,
+  scheduled cancelled, scheduled running, scheduled completed, held cancelled, held running, running held, running cancelled,
   running awaiting_approval, running running, running verifying, running incomplete, running completed, running failed, verifying held, verifying completed,
   verifying incomplete, verifying failed, incomplete running, incomplete completed, incomplete failed,
   failed running, failed completed, completed running, cancelled running, rejected running, expired running`

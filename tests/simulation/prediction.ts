@@ -10,17 +10,26 @@ interface Mover {
   attempts: number
 }
 
+/** What a pass depends on besides the requests. */
+interface Known {
+  readonly model: Model
+  readonly asksApproval: (request: Request) => boolean
+  readonly withdraws: Withdraws
+}
+
+/**
+ * Whether a request of retention that has not begun is withdrawn: at its turn, or at any time of the pass.
+ */
+export type Withdraws = (request: Request, isItsTurn: boolean) => boolean
+
 const retryPauseMaxMs = 300_000
 
 /**
  * The expected status of every request after an undisturbed pass that begins at `nowMs`; delayed ones start
  * by `dueMs`.
  */
-export function predictPass(
-  { asksApproval, model }: { model: Model; asksApproval: (request: Request) => boolean },
-  nowMs: number,
-  dueMs: number,
-): ReadonlyMap<string, Status> {
+export function predictPass(known: Known, nowMs: number, dueMs: number): ReadonlyMap<string, Status> {
+  const { model, withdraws } = known
   const movers = [...model.requests.values()]
     .sort((a, b) => a.seq - b.seq)
     .map((request): Mover => ({ request, status: request.status, attempts: request.attempts }))
@@ -34,9 +43,13 @@ export function predictPass(
   for (const own of Map.groupBy(movers, ({ request }) => request.tenantId).values()) {
     for (const mover of queueOf(own, nowMs, dueMs)) {
       if (final.has(mover.status)) continue
-      attempt(model, mover, asksApproval)
+      attempt(mover, known)
       if (mover.status === 'completed') completeCovered(own, mover)
     }
+  }
+  for (const mover of movers) {
+    const hasBegun = mover.attempts > 0 || !withdrawable.has(mover.status)
+    if (!hasBegun && withdraws(mover.request, false)) mover.status = 'cancelled'
   }
   return new Map(movers.map(({ request, status }) => [request.id, status]))
 }
@@ -64,7 +77,9 @@ function queueOf(own: readonly Mover[], nowMs: number, dueMs: number): Mover[] {
   return waiting === -1 ? ordered : ordered.slice(0, waiting)
 }
 
-function attempt(model: Model, mover: Mover, asksApproval: (request: Request) => boolean): void {
+const withdrawable = new Set<Status>(['scheduled', 'held', 'running'])
+
+function attempt(mover: Mover, { asksApproval, model, withdraws }: Known): void {
   const { request } = mover
   if (request.crashes > 3 || request.attempts - request.forgiven >= 10) {
     mover.status = 'failed'
@@ -76,6 +91,10 @@ function attempt(model: Model, mover: Mover, asksApproval: (request: Request) =>
   }
   if (mover.attempts === 0 && asksApproval(request)) {
     mover.status = 'awaiting_approval'
+    return
+  }
+  if (mover.attempts === 0 && withdraws(request, true)) {
+    mover.status = 'cancelled'
     return
   }
   mover.attempts++

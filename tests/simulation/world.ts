@@ -21,6 +21,7 @@ import {
   type Snapshot,
   type Status,
 } from './model.ts'
+import type { Withdraws } from './prediction.ts'
 import type { Answered, Subject } from './subject.ts'
 import { keyOf, tableNames } from './telemetry.ts'
 import { type ClockState, SimulatedTime } from './time.ts'
@@ -45,6 +46,8 @@ export interface Saved {
 }
 
 const chains = ['audit', 'ledger'] as const
+
+const msPerDay = 86_400_000
 
 /** A response that was sent before the end of the process arrives within this time. */
 const answerWaitMs = 20
@@ -165,6 +168,24 @@ export class World {
     const rule = this.rules.get(tenantId)
     if (rule === undefined || rule === this.acceptedUnder.get(id)) return false
     return needsSecondPerson(rule(this.subject.nowMs()), range)
+  }
+
+  /**
+   * Which requests of retention that have not begun are withdrawn now: what the rule keeps, and any at its
+   * turn while the clock is in doubt.
+   */
+  async withdrawals(): Promise<Withdraws> {
+    const rules = await this.subject.control.selectFrom('retention_policies').selectAll().execute()
+    const dayStartMs = Math.floor(this.subject.nowMs() / msPerDay) * msPerDay
+    const isKept = ({ range, signals, tenantId }: Request) =>
+      signals.some((signal) => {
+        const rule = rules.find((one) => one.tenant_id === tenantId && one.signal === signal)
+        if (rule === undefined || this.time.state.isInDoubt) return rule === undefined
+        return range.endNs === null || range.endNs > BigInt(dayStartMs - rule.days * msPerDay) * 1_000_000n
+      })
+    return (request, isItsTurn) =>
+      request.requestedBy === 'system:retention' &&
+      ((isItsTurn && this.time.state.isInDoubt) || isKept(request))
   }
 
   touchAll(): void {

@@ -25,8 +25,6 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, R
    * the time to cancel.
    */
   readonly trustedNowMs: () => Promise<number | null>
-  /** Whether a scheduled request may begin; asked when it is due. Default: each may. */
-  readonly mayBegin?: (request: StoredDeletion) => Promise<boolean>
   /**
    * How many requests are carried out at once, each in another placement. With 1 nothing else is done during
    * an attempt either, so a test that pauses it sees one order of events.
@@ -126,19 +124,9 @@ export class DeletionWorker {
   }
 
   async #due(): Promise<StoredDeletion[][]> {
-    const { clock, mayBegin, requests, trustedNowMs } = this.#deps
+    const { clock, requests, trustedNowMs } = this.#deps
     const waiting = await requests.inStatus(['scheduled', ...workingStatuses])
-    const queues = queuesOf(waiting, clock.nowMs(), await trustedNowMs())
-    if (mayBegin === undefined) return queues
-    const due: StoredDeletion[][] = []
-    for (const queue of queues) {
-      const own: StoredDeletion[] = []
-      for (const request of queue) {
-        if (request.status !== 'scheduled' || (await mayBegin(request))) own.push(request)
-      }
-      due.push(own)
-    }
-    return due
+    return queuesOf(waiting, clock.nowMs(), await trustedNowMs())
   }
 
   /**

@@ -19,6 +19,7 @@ import { assertRows, between, hourNs, monday, storeShowing, times, weekNs } from
 import { FailingEngine, governedSceneOf, minuteMs } from '../governed-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { RequestStore } from '../requests/store.ts'
+import { retentionRetest } from '../retention/store.ts'
 import { type SecondPersonDeps, secondPersonRetest, secondPersonTest } from './second-person.ts'
 
 let stores: Stores
@@ -142,6 +143,7 @@ test('before its first attempt a deletion stays hidden where it can’t be read 
     ...{ control: stores.control, clock, visibility, findRelated },
     secondPersonTest: (...asked) => secondPersonTest(needs, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
+    retentionRetest: (request) => retentionRetest(async () => clock.nowMs(), request),
   })
   const stored = () => requests.stored(own.tenantId, request.request_id)
   await store.move(await stored(), 'start', { actor: ada })

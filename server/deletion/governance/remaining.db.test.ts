@@ -18,7 +18,7 @@ import {
   times,
   weekNs,
 } from '../deletion-fixture.ts'
-import { dayMs, FailingEngine, governedSceneOf, withClockInDoubt } from '../governed-fixture.ts'
+import { dayMs, FailingEngine, governedSceneOf, keepDays, withClockInDoubt } from '../governed-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { type SecondPersonDeps, secondPersonTest } from './second-person.ts'
@@ -121,6 +121,7 @@ test('what another request has erased since the look does not count as staying',
   const scene = await guarded({ tables: ['otel_logs'] })
   const decide = await scene.look(secondWeek)
   assert.equal(await decide(stores.control), null)
+  await keepDays(stores.control, scene.own.tenantId, 14)
   assert.equal(await scene.ask(firstWeek, retentionRequester), 'running')
   await scene.round()
   assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2)

@@ -13,6 +13,7 @@ import {
   dayMs,
   type GovernedScene,
   governedSceneOf,
+  keepDays,
   minuteMs,
   refuses,
   withClockInDoubt,
@@ -184,6 +185,7 @@ describe('a deletion continues by itself', () => {
     await makeStrict(scene)
     const { request } = await scene.request(between(monday + weekNs, monday + 2n * weekNs), ada)
     await scene.decisions.approve(scene.callerOf('ben'), request.request_id)
+    await keepDays(stores.control, scene.own.tenantId, 14)
     const retention = await scene.request(firstWeek, retentionRequester)
     await makeStrict(scene)
     await scene.round()

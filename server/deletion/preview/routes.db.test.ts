@@ -30,7 +30,7 @@ test('a preview is not sent where what it names is hidden after its reads, while
   const [clock, gate] = [new ManualClock(Date.UTC(2026, 1, 1)), new WatchedGate()]
   const previews = new Previews({
     ...{ engine, control, gate, clock, derivedStores: [] },
-    weighRows: (place) => weighRows(engine, place, true),
+    weighRows: ({ place }) => weighRows(engine, place, true),
     activeHolds: async () => [],
     knownBackups: async () => [],
     approvalCause: async () => null,

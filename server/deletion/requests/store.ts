@@ -1,5 +1,5 @@
 // Writes deletion requests. Four methods change a stored request: `move` changes its state, `countAttempt`
-// begins an attempt or moves the request because a second person has to approve it first, `saveProgress`
+// begins an attempt or moves the request because a rule has changed before the first one, `saveProgress`
 // changes the attempt in progress, and `countLateRows` a counter. Nothing else updates the table
 // (request-table.ts), and an update that changes no row returns null or throws. A move is one transaction:
 // the new state by compare-and-set, its entries in ledger and audit log (record-move.ts), and the change of
@@ -72,6 +72,8 @@ interface RequestStoreDeps {
    * it can't be told; then the request stays as it is, and hidden.
    */
   readonly secondPersonRetest: (request: StoredDeletion, at: ClockReading) => Promise<CauseIn>
+  /** Returns what tells why a request of retention, the only ones of the system, must not begin. */
+  readonly retentionRetest: (request: StoredDeletion) => Promise<CauseIn>
 }
 
 type CauseIn = (trx: ControlTransaction) => Promise<string | null>
@@ -89,21 +91,14 @@ export type ChangesAt = (nowMs: number) => MoveChanges
 type Announce = (after: StoredDeletion) => Promise<void>
 
 export class RequestStore {
+  readonly #deps: RequestStoreDeps
   readonly #control: Control
   readonly #clock: Clock
-  readonly #visibility: Visibility
-  readonly #findRelated: FindRelated
-  readonly #secondPersonTest: RequestStoreDeps['secondPersonTest']
-  readonly #secondPersonRetest: RequestStoreDeps['secondPersonRetest']
 
   constructor(deps: RequestStoreDeps) {
-    const { clock, control, findRelated, secondPersonRetest, secondPersonTest, visibility } = deps
-    this.#control = control
-    this.#clock = clock
-    this.#visibility = visibility
-    this.#findRelated = findRelated
-    this.#secondPersonTest = secondPersonTest
-    this.#secondPersonRetest = secondPersonRetest
+    this.#deps = deps
+    this.#control = deps.control
+    this.#clock = deps.clock
   }
 
   /**
@@ -129,14 +124,14 @@ export class RequestStore {
     const selectionHash = hashOf(draftText(draft))
     const asker = { tenantId, requester: by.requester }
     // Also for a client that disconnects: behind a proxy that gives up early no try would ever succeed.
-    const causeIn = await this.#secondPersonTest(asker, draft, readingOf(this.#clock))
+    const causeIn = await this.#deps.secondPersonTest(asker, draft, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {
       // Not the reading from before the look, which may have waited: nothing was hidden then.
       const nowMs = await lockForActNow(trx, { tenantId, actor: by.requester }, this.#clock)
       const existing = await findExisting(trx, tenantId, by, selectionHash)
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
-      await refuseTooManyDeletions(trx, this.#findRelated, asker)
+      await refuseTooManyDeletions(trx, this.#deps.findRelated, asker)
       if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
       await refuseDuringFullErasure(trx, tenantId, draft)
       const approvalCause = await causeIn(trx)
@@ -275,7 +270,7 @@ export class RequestStore {
    * rest stays in doubt.
    */
   async settleDoubts(): Promise<boolean> {
-    const doubts = this.#visibility.doubts()
+    const doubts = this.#deps.visibility.doubts()
     for (const { end, request } of doubts) {
       await this.#change(async (trx, announce) => {
         // The transaction in doubt has this lock until it has ended.
@@ -290,9 +285,9 @@ export class RequestStore {
 
   /**
    * Counts an attempt, before it acts, and how many are forgiven; not a move. Null as {@link move}. Before
-   * the first one the rule of a second person is applied again, because it may be stricter than at the
-   * creation. A request that needs approval then moves to `awaiting_approval`; null too. Throws where the
-   * rule can't be applied; then nothing has changed.
+   * the first one the rules are applied again, because they may have changed since the creation: a person's
+   * request may need approval then, and one of retention may be withdrawn; null too. Throws where a rule
+   * can't be applied; then nothing has changed.
    */
   async countAttempt(seen: StoredDeletion, attemptsForgiven = seen.attemptsForgiven) {
     const columns = {
@@ -301,14 +296,20 @@ export class RequestStore {
       retry_at_ms: null,
       blocked_reason: null,
     }
-    const isSettled = hasBegun(seen) || seen.approval !== null || seen.requestedBy.kind === 'system'
+    const isSettled = hasBegun(seen) || seen.approval !== null
     if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
-    const causeIn = await this.#secondPersonRetest(seen, readingOf(this.#clock))
+    const isOfRetention = seen.requestedBy.kind === 'system'
+    const causeIn = isOfRetention
+      ? await this.#deps.retentionRetest(seen)
+      : await this.#deps.secondPersonRetest(seen, readingOf(this.#clock))
     return this.#change(async (trx, announce) => {
       await lock(trx, seen)
       const cause = await causeIn(trx)
       if (cause === null) return updateSeen(trx, seen, columns)
-      await this.#askApproval(trx, announce, seen, cause)
+      if (isOfRetention) {
+        const by = { actor: seen.requestedBy, facts: { cause } }
+        await this.#moveIn(trx, announce, seen, { event: 'withdraw', by, changes: {} })
+      } else await this.#askApproval(trx, announce, seen, cause)
       return null
     })
   }
@@ -362,7 +363,7 @@ export class RequestStore {
   #change<T>(work: (trx: ControlTransaction, announce: Announce) => Promise<T>): Promise<T> {
     // Around all of it, so that what a try has announced ends with that try.
     return tryAgain(this.#control, () =>
-      this.#visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
+      this.#deps.visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
     )
   }
 }

@@ -9,12 +9,12 @@
 //   erased   see what arrived afterwards   add to it; with `refuse_late`,         unknown up to completion
 //                                          late rows are left out
 //
-//   from \ to   open      hidden      fenced                      erased
-//   (none)      create    create      create, take up             take up, where it was done
-//   open                  approve     reapply
-//   hidden      cancel                release, start, reapply     verified
-//   fenced      ask_approval  hold                                verified
-//   erased                            reapply
+//   from \ to   open                     hidden    fenced                    erased
+//   (none)      create                   create    create, take up           take up, where it was done
+//   open                                 approve   reapply
+//   hidden      cancel, withdraw                   release, start, reapply   verified
+//   fenced      ask_approval, withdraw   hold                                verified
+//   erased                                         reapply
 //
 // Invariant: no node is ever looser than the stored status. A stricter state is acknowledged by every node
 // (telemetry/fences.ts) before the transaction that stores it commits, a looser one is published after it has

@@ -7,7 +7,7 @@ import { type TimeRange, without } from '../../core/time-range.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
-import { selectionText } from '../requests/selection.ts'
+import { type DeletionSelection, selectionText } from '../requests/selection.ts'
 
 /** Days to keep per signal; a signal that is absent is kept without limit. */
 export type RetentionRule = ReadonlyMap<Signal, number>
@@ -24,8 +24,20 @@ export function cutOffMs(nowMs: number, days: number): number {
   return Math.floor(nowMs / msPerDay) * msPerDay - days * msPerDay
 }
 
-export function cutOffNs(nowMs: number, days: number): bigint {
+function cutOffNs(nowMs: number, days: number): bigint {
   return BigInt(cutOffMs(nowMs, days)) * nsPerMs
+}
+
+/** Whether the rule keeps a part of the selection at `nowMs`. */
+export function keepsPart(
+  rule: RetentionRule,
+  { range: { endNs }, signals: selected }: DeletionSelection,
+  nowMs: number,
+): boolean {
+  return selected.some((signal) => {
+    const days = rule.get(signal)
+    return days === undefined || endNs === null || endNs > cutOffNs(nowMs, days)
+  })
 }
 
 /** Returns what is to be erased at `nowMs`: one draft per range, with all signals that share it. */

@@ -16,6 +16,7 @@ import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import { readingOf } from '../../worker/clock-watch.ts'
 import { approvalRuleOf, ownRequest } from '../governance/policy.ts'
 import type { FindRelated } from '../requests/admission.ts'
+import type { StoredDeletion } from '../requests/request.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import {
   byChange,
@@ -27,7 +28,7 @@ import {
   readChanges,
   removeChanges,
 } from './changes.ts'
-import { isShorter, type RetentionRule } from './retention.ts'
+import { isShorter, keepsPart, type RetentionRule } from './retention.ts'
 
 export class RetentionStore {
   readonly #control: Control
@@ -243,6 +244,22 @@ export async function readRule(
   return ruleOf(
     await control.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId).execute(),
   )
+}
+
+/**
+ * Returns what tells why a request of retention must not begin; null where it may. It must not where the rule
+ * keeps a part of it by now, nor while the clock is in doubt: what the rule keeps is not known then. Reads in
+ * the transaction that counts the first attempt, so that a longer rule either was set too late or applies.
+ */
+export async function retentionRetest(
+  trustedNowMs: () => Promise<number | null>,
+  request: StoredDeletion,
+): Promise<(trx: ControlTransaction) => Promise<'clock_in_doubt' | 'retention_changed' | null>> {
+  const nowMs = await trustedNowMs()
+  return async (trx) => {
+    if (nowMs === null) return 'clock_in_doubt'
+    return keepsPart(await readRule(trx, request.tenantId), request, nowMs) ? 'retention_changed' : null
+  }
 }
 
 async function readRetention(

@@ -23,11 +23,10 @@ import {
 import { readHoldsSince } from '../governance/active-holds.ts'
 import { approvalRuleOf } from '../governance/policy.ts'
 import { FailingEngine } from '../governed-fixture.ts'
-import type { StoredDeletion } from '../requests/request.ts'
 import { openOfPersonMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
 import { retentionDrafts } from './retention.ts'
-import { RetentionStore } from './store.ts'
+import { RetentionStore, retentionRetest } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
 let stores: Stores
@@ -43,8 +42,7 @@ const signal = new AbortController().signal
 /** A scene whose day is three weeks after its first row, and retention over it. */
 async function retained(options: SceneOptions = {}) {
   const clock = new ManualClock(mondayMs + 21 * msPerDay + 3_600_000)
-  const mayBegin = (request: StoredDeletion): Promise<boolean> => retention.mayBegin(request)
-  const scene = await sceneOf(stores, { ...options, clock, mayBegin })
+  const scene = await sceneOf(stores, { ...options, clock })
   const engine = new FailingEngine(stores.engine)
   const errors: unknown[] = []
   const store = new RetentionStore(stores.control, clock, findRelated)
@@ -263,14 +261,31 @@ describe('retention that waits its day', () => {
   })
 
   test('does not begin where the rule keeps it, also when it is due before it is cancelled', async () => {
-    const { clock, retention, scene, statuses, store, tenantId } = await waiting()
+    const { clock, scene, statuses, store, tenantId } = await waiting()
     await store.set(tenantId, { logs_days: null }, tokenNamed('admin'))
     await clock.advance(msPerDay)
     await scene.round()
-    assert.deepEqual(await statuses(), ['logs 01-12 scheduled', 'traces 01-11 completed'])
-    assert.equal(await scene.count(scene.own, 'otel_logs'), times.length)
-    await retention.round(signal)
+    assert.deepEqual(await statuses(), ['logs 01-12 cancelled', 'traces 01-11 completed'])
     assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+  })
+
+  test('does not begin where the rule keeps it when the hold that had stopped it is released', async () => {
+    const { clock, scene, statuses, store, tenantId } = await waiting()
+    const { hold_id } = await scene.holds.place(tenantId, { case_ref: 'case 7' }, tokenNamed('owner'))
+    await clock.advance(msPerDay)
+    await scene.round()
+    assert.deepEqual(await statuses(), ['logs 01-12 held', 'traces 01-11 held'])
+    await store.set(tenantId, { logs_days: null }, tokenNamed('admin'))
+    await scene.holds.release(tenantId, hold_id, tokenNamed('owner'))
+    await scene.round()
+    assert.deepEqual(await statuses(), ['logs 01-12 cancelled', 'traces 01-11 completed'])
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+    assert.equal(await scene.count(scene.own, 'otel_traces'), times.length / 2 + 24)
+    assert.equal(await scene.count(scene.neighbour, 'otel_traces'), times.length)
+    assert.ok(
+      scene.journal.every(({ signals }) => !signals.includes('logs')),
+      'a restore must not erase it',
+    )
   })
 
   test('continues where it has begun, and on later days of the same rule', async () => {
@@ -287,6 +302,47 @@ describe('retention that waits its day', () => {
     await retention.round(signal)
     assert.ok((await statuses()).every((one) => one.endsWith('scheduled')))
     assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length / 2 - 24, 'and another day of it')
+  })
+})
+
+describe('retention that waits for its turn', () => {
+  async function waiting() {
+    const scene = await retained({ tables: ['otel_logs'] })
+    const { tenantId } = scene.scene.own
+    await scene.store.set(tenantId, { logs_days: 14 }, tokenNamed('owner'))
+    await scene.retention.round(signal)
+    const status = async () => (await requestsOf(scene.scene))[0]?.status
+    assert.equal(await status(), 'running')
+    assert.equal(await scene.scene.visible(scene.scene.own, 'otel_logs'), times.length / 2)
+    return { ...scene, status, tenantId }
+  }
+
+  test('does not begin where the rule keeps it by then', async () => {
+    const { scene, status, store, tenantId } = await waiting()
+    await store.set(tenantId, { logs_days: 20 }, tokenNamed('admin'))
+    await scene.round()
+    assert.equal(await status(), 'cancelled')
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+    assert.deepEqual(scene.journal, [])
+  })
+
+  test('is cancelled before its turn where the rule keeps it', async () => {
+    const { retention, scene, status, store, tenantId } = await waiting()
+    await store.set(tenantId, { logs_days: null }, tokenNamed('admin'))
+    await retention.round(signal)
+    assert.equal(await status(), 'cancelled')
+    assert.equal(await scene.visible(scene.own, 'otel_logs'), times.length)
+  })
+
+  test('does not begin while the clock is in doubt', async () => {
+    const { clock, scene } = await waiting()
+    const [request] = await scene.requests.inStatus(['running'], scene.own.tenantId)
+    assert.ok(request)
+    const causeAt = async (nowMs: number | null) => {
+      const causeIn = await retentionRetest(async () => nowMs, request)
+      return stores.control.transaction().execute(causeIn)
+    }
+    assert.deepEqual([await causeAt(clock.nowMs()), await causeAt(null)], [null, 'clock_in_doubt'])
   })
 })
 

@@ -16,11 +16,10 @@ import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import type { RequestQueries } from '../requests/queries.ts'
 import type { StoredDeletion } from '../requests/request.ts'
-import type { DeletionSelection } from '../requests/selection.ts'
 import { hasBegun, openOfPersonMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
-import { cutOffMs, cutOffNs, type RetentionRule, retentionDrafts, retentionKey } from './retention.ts'
+import { cutOffMs, keepsPart, retentionDrafts, retentionKey } from './retention.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
@@ -98,12 +97,13 @@ export class RetentionWorker {
 
   /**
    * Cancels requests that have not begun and would erase what the rule keeps by now; then their telemetry is
-   * visible again, and what is still too old is requested anew. It is tried again in the next round.
+   * visible again, and what is still too old is requested anew. It is tried again in the next round. One
+   * whose turn comes before is withdrawn by the transaction that counts its first attempt.
    */
   async #cancelKept(): Promise<void> {
     const { logger, requests, trustedNowMs } = this.#deps
     try {
-      const waiting = (await requests.inStatus(['scheduled', 'held'])).filter(isWaiting)
+      const waiting = (await requests.inStatus(['scheduled', 'held', 'running'])).filter(isWaiting)
       if (waiting.length === 0) return
       const nowMs = await trustedNowMs()
       for (const [tenantId, own] of Map.groupBy(waiting, (request) => request.tenantId)) {
@@ -125,21 +125,11 @@ export class RetentionWorker {
     const rule = await store.rule(tenantId)
     // At an unknown time only what has no limit is known to be kept.
     const isKept = (request: StoredDeletion) =>
-      nowMs === null ? request.signals.some((signal) => !rule.has(signal)) : !isTooOld(rule, request, nowMs)
+      nowMs === null ? request.signals.some((signal) => !rule.has(signal)) : keepsPart(rule, request, nowMs)
     for (const request of waiting.filter(isKept)) {
       const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
-      await requestStore.move(request, 'cancel', by)
+      await requestStore.move(request, 'withdraw', by)
     }
-  }
-
-  /**
-   * Whether a scheduled request may begin: of retention only where the rule keeps nothing of it by now. One
-   * that the rule keeps is cancelled in a round, which may be later than the moment at which it is due.
-   */
-  async mayBegin(request: StoredDeletion): Promise<boolean> {
-    if (!isWaiting(request)) return true
-    const nowMs = await this.#deps.trustedNowMs()
-    return nowMs !== null && isTooOld(await this.#deps.store.rule(request.tenantId), request, nowMs)
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
@@ -195,18 +185,6 @@ async function requireRule(
   draft: DeletionDraft,
   nowMs: number,
 ): Promise<void> {
-  if (isTooOld(await readRule(trx, tenantId), draft, nowMs)) return
+  if (!keepsPart(await readRule(trx, tenantId), draft, nowMs)) return
   throw new Error('The retention rule was changed while it was carried out.')
-}
-
-/** Whether the rule keeps nothing of the selection at `nowMs`. */
-function isTooOld(
-  rule: RetentionRule,
-  { range: { endNs }, signals }: DeletionSelection,
-  nowMs: number,
-): boolean {
-  return signals.every((signal) => {
-    const days = rule.get(signal)
-    return days !== undefined && endNs !== null && endNs <= cutOffNs(nowMs, days)
-  })
 }
