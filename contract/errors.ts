@@ -88,7 +88,7 @@ export const errorCatalogue = {
   },
   too_many_holds: {
     status: 409,
-    sentence: 'Your organisation has the maximum number of legal holds in force; release one first.',
+    sentence: 'As many legal holds are in force as you or your organisation may have; release one first.',
   },
   too_many_tokens: {
     status: 409,

@@ -90,7 +90,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
   const { clock, control } = needs
   const secondPerson = secondPersonOf(needs)
   const backups = new BackupRegister(control, clock)
-  const holds = new LegalHolds(control, clock, forgetReleasedVersions)
+  const holds = new LegalHolds(control, clock, findRelated, forgetReleasedVersions)
   const visibility = new Visibility(needs.fences, clock)
   const requestStore = new RequestStore({
     control,

@@ -6,6 +6,7 @@ import { type Config, ConfigError } from '../config.ts'
 import { systemClock } from '../core/clock.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { operator, requireOrganisation, withControl } from './open-control.ts'
 import { type JsonOption, print, printJson } from './print.ts'
@@ -74,7 +75,7 @@ async function withHolds(
 ): Promise<void> {
   await withControl(config, async (control) => {
     await requireOrganisation(new TenancyStore(control, systemClock), tenantId)
-    await work(new LegalHolds(control, systemClock, forgetReleasedVersions))
+    await work(new LegalHolds(control, systemClock, findRelated, forgetReleasedVersions))
   })
 }
 

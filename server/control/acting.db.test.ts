@@ -10,6 +10,7 @@ import { type Actor, operatorActor, systemActor } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { LegalHolds } from '../deletion/governance/holds.ts'
 import { DeletionPolicies } from '../deletion/governance/policy.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import { TenancyStore } from '../tenancy/store.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 import { lockForAct } from './acting.ts'
@@ -32,7 +33,7 @@ const auditOf = async (tenantId: string) =>
 
 test('the operator acts in an organisation that exists, and writes nothing of one that was removed', async () => {
   const { control } = plane
-  const holds = new LegalHolds(control, clock)
+  const holds = new LegalHolds(control, clock, findRelated)
   const policies = new DeletionPolicies(control, clock)
   const acts = (tenantId: string) => [
     () => holds.place(tenantId, { case_ref: 'x' }, operator),

@@ -102,7 +102,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
   await fill()
   await new CompletionMarks(stores.engine).prepare()
   const requests = new RequestQueries(stores.control, async () => ({ all: [], fromBefore: () => [] }))
-  const holds = new LegalHolds(stores.control, clock)
+  const holds = new LegalHolds(stores.control, clock, findRelated)
   const faults = new Faults()
   const journal: RecordedErasure[] = []
   const founded: { hash: string | null } = { hash: 'first entry' }

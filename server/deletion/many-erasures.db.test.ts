@@ -72,7 +72,7 @@ test('a new request reads the requests that are not finished', { skip: isOnPostg
   assert.deepEqual(await within((trx) => refuseTooManyDeletions(trx, findRelated, asker)), [byStatus])
   const draft = between(null, 5n)
   assert.deepEqual(await within((trx) => refuseDuringFullErasure(trx, 'acme', draft)), [byStatus])
-  assert.deepEqual(await within((trx) => refuseTooManyRefusing(trx, 'acme')), [
+  assert.deepEqual(await within((trx) => refuseTooManyRefusing(trx, findRelated, asker)), [
     'deletion_requests_refusing (tenant_id=?)',
   ])
 })
@@ -148,7 +148,7 @@ test('legal holds in force, and those that were released lately, are found witho
   const inForce = 'legal_holds_by_release (tenant_id=? AND released_at_ms=?)'
   const ways = (work: (observed: Control) => Promise<unknown>) => waysOf(work, 'legal_holds')
   assert.deepEqual(await ways((observed) => readActiveHolds(observed, 'acme')), [inForce])
-  const holdsOn = (observed: Control) => new LegalHolds(observed, new ManualClock(nowMs))
+  const holdsOn = (observed: Control) => new LegalHolds(observed, new ManualClock(nowMs), findRelated)
   const page = { limit: 10, beforeId: null, isActive: true }
   assert.deepEqual(await ways((observed) => holdsOn(observed).list('acme', page)), [inForce])
   const since = await ways((observed) => readHoldsSince(observed, 'acme', nowMs))

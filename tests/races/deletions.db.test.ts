@@ -16,13 +16,19 @@ import { instantText } from '../../server/core/clock.ts'
 import { StepStore } from '../../server/deletion/attempt/step-store.ts'
 import { CertificateStore } from '../../server/deletion/certificate/store.ts'
 import { all, storeShowing } from '../../server/deletion/deletion-fixture.ts'
-import { activeHoldsMax } from '../../server/deletion/governance/active-holds.ts'
+import { activeHoldsOfPersonMax } from '../../server/deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../server/deletion/governance/holds.ts'
 import { DeletionPolicies } from '../../server/deletion/governance/policy.ts'
 import type { DeletionDraft } from '../../server/deletion/requests/draft.ts'
 import { RequestQueries } from '../../server/deletion/requests/queries.ts'
-import { noProgress, type RequestRow, type StoredDeletion } from '../../server/deletion/requests/request.ts'
+import {
+  noProgress,
+  type RequestRow,
+  type StoredDeletion,
+  toStored,
+} from '../../server/deletion/requests/request.ts'
 import { openOfPersonMax } from '../../server/deletion/requests/states.ts'
+import { retentionRequester } from '../../server/deletion/requests/system-actors.ts'
 import { Visibility } from '../../server/deletion/requests/visibility.ts'
 import { RetentionStore } from '../../server/deletion/retention/store.ts'
 import { ProcessFences } from '../../server/telemetry/fences.ts'
@@ -201,7 +207,7 @@ async function withStep(scene: RaceScene) {
   return {
     begin: (control: Control) => steps(control).begin(request, new Map([[step, 1]]), []),
     place: (control: Control) =>
-      new LegalHolds(control, scene.clock).place(scene.tenantId, { case_ref: 'case' }, owner),
+      new LegalHolds(control, scene.clock, findRelated).place(scene.tenantId, { case_ref: 'case' }, owner),
   }
 }
 
@@ -223,12 +229,12 @@ testRace('a step does not begin on what a hold covers', async (scene) => {
   }
 })
 
-testRace('an organisation has no more holds than it may have', async (scene) => {
+testRace('a person has no more holds than one may have', async (scene) => {
   await sql`insert into legal_holds (hold_id, tenant_id, signals, case_ref, placed_at_ms, placed_by_kind, placed_by_id, placed_by_name)
-    select ${scene.tenantId} || n, ${scene.tenantId}, '["logs"]', 'case', 0, 'operator', 'test', 'test'
-    from generate_series(2, ${activeHoldsMax}::int) n`.execute(scene.control)
+    select ${scene.tenantId} || n, ${scene.tenantId}, '["logs"]', 'case', 0, 'token', 'test', 'test'
+    from generate_series(2, ${activeHoldsOfPersonMax}::int) n`.execute(scene.control)
   const place = (control: Control) =>
-    new LegalHolds(control, scene.clock).place(scene.tenantId, { case_ref: 'case' }, owner)
+    new LegalHolds(control, scene.clock, findRelated).place(scene.tenantId, { case_ref: 'case' }, owner)
   return {
     first: place,
     second: place,
@@ -239,7 +245,7 @@ testRace('an organisation has no more holds than it may have', async (scene) => 
 testRace('what two holds kept together is let go when both are released', async (scene) => {
   const standing: number[] = []
   const holds = (control: Control) =>
-    new LegalHolds(control, scene.clock, async (own, tenantId, readHolds) => {
+    new LegalHolds(control, scene.clock, findRelated, async (own, tenantId, readHolds) => {
       standing.push((await readHolds(own, tenantId)).length)
     })
   const place = () => holds(scene.control).place(scene.tenantId, { case_ref: 'case' }, owner)
@@ -289,6 +295,23 @@ testRace('an erasure that begins while a rule is set waits for a second person',
       assert.equal(resultOf(results.second), null)
       const [request] = await requestsOf(scene)
       assert.deepEqual([request?.status, request?.attempts], ['awaiting_approval', 0])
+    },
+  }
+})
+
+testRace('retention that begins while its limit is removed is withdrawn', async (scene) => {
+  const rules = (control: Control) => new RetentionStore(control, scene.clock, findRelated)
+  await rules(scene.control).set(scene.tenantId, { logs_days: 7 }, owner)
+  const draft: DeletionDraft = { ...all, ...rangeOf(20, 10), signals: ['logs'] }
+  const retention = { requester: retentionRequester, idempotencyKey: null }
+  const { row } = await storeOf(scene.control, scene).create(scene.tenantId, draft, retention)
+  return {
+    first: (control) => rules(control).set(scene.tenantId, { logs_days: null }, owner),
+    second: (control) => storeOf(control, scene).countAttempt(toStored(row)),
+    check: async (results) => {
+      assert.equal(resultOf(results.second), null)
+      const [request] = await requestsOf(scene)
+      assert.deepEqual([request?.status, request?.attempts], ['cancelled', 0])
     },
   }
 })

@@ -26,6 +26,7 @@ import {
 } from '../../server/detection/detection-fixture.ts'
 import { DetectionStore } from '../../server/detection/detectors/store.ts'
 import { TelemetryGate } from '../../server/telemetry/gate.ts'
+import { findRelated } from '../../server/tenancy/lineage.ts'
 import { SessionStore } from '../../server/tenancy/sessions.ts'
 import { TenancyStore } from '../../server/tenancy/store.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
@@ -274,7 +275,11 @@ const judging = (scene: RaceScene, anomalyId: string) => (control: Control) =>
 
 testRace('each of two verdicts on a held anomaly keeps a version of it', async (scene) => {
   const { anomalyId } = await withAnomaly(scene)
-  await new LegalHolds(scene.control, scene.clock).place(scene.tenantId, { case_ref: 'case' }, operator)
+  await new LegalHolds(scene.control, scene.clock, findRelated).place(
+    scene.tenantId,
+    { case_ref: 'case' },
+    operator,
+  )
   const judge = judging(scene, anomalyId)
   return {
     first: judge,
@@ -294,7 +299,7 @@ testRace('a verdict on an anomaly while a hold is placed keeps a version of it',
   const { anomalyId } = await withAnomaly(scene)
   return {
     first: (control) =>
-      new LegalHolds(control, scene.clock).place(scene.tenantId, { case_ref: 'case' }, operator),
+      new LegalHolds(control, scene.clock, findRelated).place(scene.tenantId, { case_ref: 'case' }, operator),
     second: judging(scene, anomalyId),
     check: async () => {
       const versions = await detectionOf(scene.control, scene).listVersions(scene.tenantId, anomalyId)

@@ -27,6 +27,7 @@ import type { LocalEngine } from '../../server/telemetry/engine-files.ts'
 import { type Signal, signals, tables } from '../../server/telemetry/schema/tables.ts'
 import { raw, sql } from '../../server/telemetry/sql.ts'
 import { rangeCondition } from '../../server/telemetry/tenant-reader.ts'
+import { findRelated } from '../../server/tenancy/lineage.ts'
 import { newTokenSecret } from '../../server/tenancy/tenancy.ts'
 import { openSecondHandle } from '../control-planes.ts'
 import { batchOf, insertRows, silent, temporaryFolder } from '../fixtures.ts'
@@ -181,7 +182,7 @@ class Organisation {
     await one.send('POST', '/v1/logs', { json: sampleExport('logs', [systemClock.nowNs() - hourNs / 60n]) })
     await one.send('POST', `/anomalies/detectors/${detectorId}/run`)
     for (const [i, anomaly] of world.anomalies.entries()) await one.#insertAnomaly(detectorId, i, anomaly)
-    const hold = await new LegalHolds(control, systemClock).place(
+    const hold = await new LegalHolds(control, systemClock, findRelated).place(
       tenantId,
       {
         case_ref: 'case 7',
@@ -597,7 +598,7 @@ for (const moment of moments) {
       if (name !== moment || wasReached) return
       wasReached = true
       try {
-        await new LegalHolds(control, systemClock).place(
+        await new LegalHolds(control, systemClock, findRelated).place(
           org.place.tenantId,
           { case_ref: 'late' },
           operatorActor('legal'),

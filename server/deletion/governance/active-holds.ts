@@ -2,9 +2,12 @@
 // changes telemetry reads them.
 
 import type { Selectable } from 'kysely'
+import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, Database } from '../../control/database.ts'
+import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import type { FindRelated } from '../requests/admission.ts'
 import { readRange, readSignals } from '../requests/request.ts'
 
 /** Returns the holds in force, ordered by id. */
@@ -37,21 +40,52 @@ function toHold(row: Selectable<Database['legal_holds']>): ActiveHold {
 }
 
 /**
- * The most holds that an organisation may have in force. They are read before every step of an erasure, and
- * again where something is counted; each is a case that a person follows.
+ * The most holds that people of an organisation may have in force. They are read before every step of an
+ * erasure, and again where something is counted; each is a case that a person follows.
  */
 export const activeHoldsMax = 200
 
-/** Throws `too_many_holds` where the organisation has as many holds as it may have. */
-export async function refuseTooManyHolds(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { active } = await trx
+/**
+ * The most of one person. A hold stays until it is released, so one person could otherwise keep all others
+ * from placing one while an erasure takes what they want to keep.
+ */
+export const activeHoldsOfPersonMax = activeHoldsMax / 2
+
+/** The most of the operator, who must be able to place one whatever the organisation has. */
+export const operatorHoldsMax = 200
+
+/** Throws `too_many_holds` where the actor, or people of the organisation, have as many as they may have. */
+export async function refuseTooManyHolds(
+  trx: ControlTransaction,
+  findRelated: FindRelated,
+  { actor, tenantId }: { readonly tenantId: string; readonly actor: Actor },
+): Promise<void> {
+  const rows = await trx
     .selectFrom('legal_holds')
-    .select(({ fn }) => fn.countAll<number>().as('active'))
+    .select(['placed_by_kind', 'placed_by_id', 'placed_by_name'])
     .where('tenant_id', '=', tenantId)
     .where('released_at_ms', 'is', null)
-    .executeTakeFirstOrThrow()
-  if (Number(active) < activeHoldsMax) return
-  throw new AppError('too_many_holds', {
-    sentence: `Your organisation has ${active} legal holds in force, and ${activeHoldsMax} is the most; release one, or place one that covers several.`,
+    .execute()
+  const isByOperator = actor.kind === 'operator'
+  const placers = rows
+    .map((row) => readActor('placed_by', row))
+    .filter(({ kind }) => (kind === 'operator') === isByOperator)
+  if (isByOperator) {
+    if (placers.length < operatorHoldsMax) return
+    throw tooManyHolds(`The operator has ${placers.length} legal holds in force on this organisation`)
+  }
+  if (placers.length >= activeHoldsMax) {
+    throw tooManyHolds(`Your organisation has ${placers.length} legal holds in force`)
+  }
+  if (placers.length < activeHoldsOfPersonMax) return
+  const own = placers.filter(await findRelated(trx, tenantId, actor, placers)).length
+  if (own >= activeHoldsOfPersonMax) {
+    throw tooManyHolds(`${own} legal holds in force were placed by you, or with tokens of your line`)
+  }
+}
+
+function tooManyHolds(whose: string): AppError {
+  return new AppError('too_many_holds', {
+    sentence: `${whose}, which is the most; release one, or place one that covers several.`,
   })
 }

@@ -17,6 +17,7 @@ import { newId } from '../../core/ids.ts'
 import type { TimeRange } from '../../core/time-range.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { signals as allSignals } from '../../telemetry/schema/tables.ts'
+import type { FindRelated } from '../requests/admission.ts'
 import { readRange, readSignals } from '../requests/request.ts'
 import { wireBounds } from '../requests/selection.ts'
 import { readActiveHolds, refuseTooManyHolds } from './active-holds.ts'
@@ -31,17 +32,24 @@ type HoldReleased = (control: Control, tenantId: string, readHolds: typeof readA
 export class LegalHolds {
   readonly #control: Control
   readonly #clock: Clock
+  readonly #findRelated: FindRelated
   readonly #released: HoldReleased
 
-  constructor(control: Control, clock: Clock, released: HoldReleased = async () => {}) {
+  constructor(
+    control: Control,
+    clock: Clock,
+    findRelated: FindRelated,
+    released: HoldReleased = async () => {},
+  ) {
     this.#control = control
     this.#clock = clock
+    this.#findRelated = findRelated
     this.#released = released
   }
 
   /**
-   * Places a hold. Throws `too_many_holds` where the organisation has as many as it may have, and `erasing`
-   * while a step erases a part of what the hold covers. The service calls this while nothing is erased from
+   * Places a hold. Throws `too_many_holds` above the limits of holds in force, and `erasing` while a step
+   * erases a part of what the hold covers. The service calls this while nothing is erased from
    * the organisation's placement; then only a promised swap can be in the way.
    */
   async place(tenantId: string, body: PlaceHold, actor: Actor): Promise<LegalHold> {
@@ -51,8 +59,7 @@ export class LegalHolds {
     const signals = allSignals.filter((signal) => body.signals === undefined || body.signals.includes(signal))
     await transact(this.#control, async (trx) => {
       await lockForAct(trx, { tenantId, actor }, nowMs)
-      // The operator must be able to place one, whatever the organisation has.
-      if (actor.kind !== 'operator') await refuseTooManyHolds(trx, tenantId)
+      await refuseTooManyHolds(trx, this.#findRelated, { tenantId, actor })
       await refuseDuringStep(trx, tenantId, { signals, range })
       await trx
         .insertInto('legal_holds')

@@ -2,21 +2,24 @@
 // organisation is limited.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
-import { operatorActor } from '../../core/actor.ts'
-import { tokenNamed } from '../../core/actor-fixture.ts'
+import { actorValues } from '../../control/actor-columns.ts'
+import { type Actor, operatorActor, tokenActor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import type { TimeRange } from '../../core/time-range.ts'
 import { seededUniform } from '../../detection/scoring/seeded-random.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
+import { findRelated } from '../../tenancy/lineage.ts'
+import { TenancyStore } from '../../tenancy/store.ts'
+import { newTokenSecret } from '../../tenancy/tenancy.ts'
 import { planErasure } from '../attempt/planner.ts'
 import { readBack, readBackOutsideHolds } from '../attempt/verifier.ts'
 import { monday } from '../deletion-fixture.ts'
 import { enrol } from '../governed-fixture.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
-import { activeHoldsMax } from './active-holds.ts'
+import { activeHoldsMax, activeHoldsOfPersonMax, operatorHoldsMax } from './active-holds.ts'
 import { LegalHolds } from './holds.ts'
 
 let stores: Stores
@@ -90,20 +93,66 @@ test('erasures beside three thousand holds, as an older data folder may have, ar
   assert.deepEqual([await selected(target), await left(target)], [rows / 2, rows / 2])
 })
 
-test('the number of holds in force of an organisation is limited, except for the operator, and a release allows another', async () => {
-  const holds = new LegalHolds(stores.control, new ManualClock(Number(monday / 1_000_000n)))
-  const placeOne = (tenantId: string) => holds.place(tenantId, { case_ref: 'c' }, tokenNamed('owner'))
-  let last = ''
-  for (let i = 0; i < activeHoldsMax; i++) last = (await placeOne('many')).id
+describe('the number of holds in force', () => {
+  const clock = new ManualClock(Number(monday / 1_000_000n))
+  const operator = operatorActor('legal')
+  let organisations = 0
+
+  /** An organisation without holds, whose people each have a token that the operator made. */
+  async function organisation() {
+    const tenantId = `many-${++organisations}`
+    const tenancy = new TenancyStore(stores.control, clock)
+    await enrol(stores.control, tenantId)
+    const holds = new LegalHolds(stores.control, clock, findRelated)
+    const place = (actor: Actor) => holds.place(tenantId, { case_ref: 'c' }, actor)
+    const signals = JSON.stringify(['logs'])
+    return {
+      place,
+      release: (holdId: string, actor: Actor) => holds.release(tenantId, holdId, actor),
+      async person(madeBy: Actor = operator): Promise<Actor> {
+        const secret = newTokenSecret('admin')
+        const token = { tenantId, name: 'x', role: 'admin', secret, expiresAtMs: null } as const
+        return tokenActor((await tenancy.createToken({ ...token, actor: madeBy })).id, 'x')
+      },
+      /** Stores so many holds of the actor. */
+      async fill(actor: Actor, count: number): Promise<void> {
+        const ids = Array.from({ length: count }, (_, i) => `${tenantId}-${actor.id}-${i}`)
+        const rows = ids.map((hold_id) => ({
+          ...{ hold_id, tenant_id: tenantId, signals, case_ref: 'c', placed_at_ms: 0, released_at_ms: null },
+          ...{ range_start_ns: null, range_end_ns: null, review_at_ms: null },
+          ...actorValues('placed_by', actor),
+        }))
+        await stores.control.insertInto('legal_holds').values(rows).execute()
+      },
+    }
+  }
+
   const isTooMany = (error: unknown) =>
     error instanceof AppError && error.code === 'too_many_holds' && error.status === 409
-  await assert.rejects(placeOne('many'), isTooMany)
-  await placeOne('other')
-  await enrol(stores.control, 'many')
-  await holds.place('many', { case_ref: 'c' }, operatorActor('legal'))
-  await holds.release('many', last, tokenNamed('owner'))
-  await assert.rejects(placeOne('many'), isTooMany, 'those of the operator count too')
-  const [another] = await holds.active('many')
-  await holds.release('many', another?.holdId ?? '', tokenNamed('owner'))
-  await placeOne('many')
+
+  test('of one person is limited to half, with any of their tokens, and a release allows another', async () => {
+    const { fill, person, place, release } = await organisation()
+    const [ada, ben] = [await person(), await person()]
+    const child = await person(ada)
+    await fill(ada, activeHoldsOfPersonMax - 1)
+    const last = await place(child)
+    await assert.rejects(place(ada), isTooMany)
+    await assert.rejects(place(child), isTooMany)
+    await place(ben)
+    await release(last.id, ben)
+    await place(ada)
+  })
+
+  test('of an organisation is limited, and those of the operator have a limit of their own', async () => {
+    const { fill, person, place } = await organisation()
+    const people = [await person(), await person(), await person()] as const
+    await fill(operator, operatorHoldsMax - 1)
+    await fill(people[0], activeHoldsOfPersonMax)
+    await fill(people[1], activeHoldsMax - activeHoldsOfPersonMax - 1)
+    await place(people[2])
+    await assert.rejects(place(people[2]), isTooMany)
+    await place(operator)
+    await assert.rejects(place(operator), isTooMany)
+    await (await organisation()).place(operator)
+  })
 })

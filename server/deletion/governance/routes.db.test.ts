@@ -9,13 +9,14 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { byAccessToken } from '../../http/authentication.ts'
 import { createHttp } from '../../http/server.ts'
+import { findRelated } from '../../tenancy/lineage.ts'
 import { LegalHolds } from './holds.ts'
 import { DeletionPolicies } from './policy.ts'
 import { addGovernanceRoutes } from './routes.ts'
 
 const { control, close } = await openControlPlane()
 const clock = new ManualClock(1_763_717_400_000)
-const holds = new LegalHolds(control, clock)
+const holds = new LegalHolds(control, clock, findRelated)
 let nudges = 0
 const http = createHttp({
   clock,

@@ -142,26 +142,49 @@ export async function nextSeq(trx: ControlTransaction): Promise<number> {
  */
 const refusingMax = 5000
 
+/** The most of one person. They never end, so one person could otherwise use up those of all others. */
+const refusingOfPersonMax = refusingMax / 2
+
 /**
- * Throws InvalidInput where the organisation has as many deletions that refuse late telemetry as it may have.
+ * Throws InvalidInput where the organisation, or this person, has as many deletions that refuse late
+ * telemetry as they may have.
  */
-export async function refuseTooManyRefusing(trx: ControlTransaction, tenantId: string): Promise<void> {
-  const { refusing } = await trx
+export async function refuseTooManyRefusing(
+  trx: ControlTransaction,
+  findRelated: FindRelated,
+  { requester, tenantId }: { readonly tenantId: string; readonly requester: Actor },
+): Promise<void> {
+  const requesterColumns = ['requested_by_kind', 'requested_by_id', 'requested_by_name'] as const
+  const rows = await trx
     .selectFrom('deletion_requests')
+    .select(requesterColumns)
     .select((select) => select.fn.countAll<number>().as('refusing'))
     .where('tenant_id', '=', tenantId)
     // Not bound, so that the index of these requests serves.
     .where('refuse_late', '=', sql.lit(1))
     .where('status', 'not in', ['rejected', 'expired', 'cancelled'])
-    .executeTakeFirstOrThrow()
-  if (Number(refusing) < refusingMax) return
-  throw new InvalidInput([
+    .groupBy(requesterColumns)
+    .execute()
+  const refusing = rows.map((row) => ({ by: readActor('requested_by', row), count: Number(row.refusing) }))
+  const sum = (counted: typeof refusing) => counted.reduce((total, { count }) => total + count, 0)
+  if (sum(refusing) >= refusingMax) throw tooManyRefusing(refusingMax, 'of your organisation')
+  if (sum(refusing) < refusingOfPersonMax) return
+  const others = refusing.map(({ by }) => by)
+  const isRelated = await findRelated(trx, tenantId, requester, others)
+  const own = refusing.filter(({ by }) => isRelated(by))
+  if (sum(own) >= refusingOfPersonMax) {
+    throw tooManyRefusing(refusingOfPersonMax, 'that you, or tokens of your line, have requested')
+  }
+}
+
+function tooManyRefusing(limit: number, whose: string): InvalidInput {
+  return new InvalidInput([
     problem(
       ['body', 'refuse_late'],
       'value_error',
-      `Late telemetry is refused for ${refusingMax} deletions of your organisation, which is the most; leave this field out`,
+      `Late telemetry is refused for ${limit} deletions ${whose}, which is the most; leave this field out`,
       true,
-      { limit: refusingMax },
+      { limit },
     ),
   ])
 }

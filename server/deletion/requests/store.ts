@@ -132,7 +132,7 @@ export class RequestStore {
       if (existing !== null) return { row: existing, isNew: false }
       await by.precondition?.(trx)
       await refuseTooManyDeletions(trx, this.#deps.findRelated, asker)
-      if (draft.refuseLate) await refuseTooManyRefusing(trx, tenantId)
+      if (draft.refuseLate) await refuseTooManyRefusing(trx, this.#deps.findRelated, asker)
       await refuseDuringFullErasure(trx, tenantId, draft)
       const approvalCause = await causeIn(trx)
       const waits = approvalCause !== null

@@ -49,7 +49,7 @@ const isWaiting = (request: StoredDeletion) =>
 
 /**
  * How many ranges of an organisation are looked at in a round. Each is a statement of some milliseconds, and
- * 200 holds leave up to 600 ranges for three signals; the other organisations would wait for all of them.
+ * 400 holds leave some 1,200 ranges for three signals; the other organisations would wait for all of them.
  */
 const rangesInRound = 20
 

@@ -12,6 +12,7 @@ import type { TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../deletion/governance/holds.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { findRelated } from '../../tenancy/lineage.ts'
 import {
   acme,
   atNs,
@@ -47,7 +48,7 @@ beforeEach(async () => {
   await removeDetectors(fixture)
   clock = new ManualClock(noonMs)
   store = new DetectionStore(control, clock, new TelemetryGate(), readActiveHolds)
-  holds = new LegalHolds(control, clock, forgetReleasedVersions)
+  holds = new LegalHolds(control, clock, findRelated, forgetReleasedVersions)
 })
 
 const create = (place = acme) => createErrorsDetector(store, place)
@@ -316,7 +317,7 @@ const keptOf = async () =>
 test('a release whose removal of versions was interrupted removes them when it is repeated', async () => {
   const { own } = await keepForBoth()
   let isBroken = true
-  const interrupted = new LegalHolds(fixture.control, clock, async (...asked) => {
+  const interrupted = new LegalHolds(fixture.control, clock, findRelated, async (...asked) => {
     if (isBroken) throw new Error('interrupted')
     await forgetReleasedVersions(...asked)
   })

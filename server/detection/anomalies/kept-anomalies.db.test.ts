@@ -10,6 +10,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
 import { LegalHolds } from '../../deletion/governance/holds.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
+import { findRelated } from '../../tenancy/lineage.ts'
 import {
   atNs,
   type ControlFixture,
@@ -41,7 +42,7 @@ beforeEach(async () => {
   await removeDetectors(fixture)
   clock = new ManualClock(noonMs)
   store = new DetectionStore(fixture.control, clock, new TelemetryGate(), readActiveHolds)
-  holds = new LegalHolds(fixture.control, clock, forgetReleasedVersions)
+  holds = new LegalHolds(fixture.control, clock, findRelated, forgetReleasedVersions)
 })
 
 /** An episode of half a minute, some minutes after noon. */
