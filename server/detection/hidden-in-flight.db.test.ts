@@ -16,6 +16,7 @@ import { createHttp } from '../http/server.ts'
 import { insertFixture } from '../telemetry/row-fixture.ts'
 import { raw } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
+import { findRelated } from '../tenancy/lineage.ts'
 import { forgetReleasedVersions } from './anomalies/held-anomalies.ts'
 import {
   acme,
@@ -199,7 +200,7 @@ test('a suggestion is refused where what it was made from is hidden between two 
 })
 
 test('no response is sent of which something is hidden after its reads, while it is written', async () => {
-  const holds = new LegalHolds(fixture.control, clock, forgetReleasedVersions)
+  const holds = new LegalHolds(fixture.control, clock, findRelated, forgetReleasedVersions)
   for (const place of [acme, globex]) {
     const { tenantId } = place
     const point = { TimeUnix: atNs(0), MetricName: 'queue.size' }
