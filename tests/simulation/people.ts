@@ -134,13 +134,32 @@ export async function ask(world: World): Promise<void> {
   )
   assert.equal(row.hidden_at_ms === null, request.status === 'awaiting_approval')
   const rule = world.rules.get(tenantId)
-  const waits = needsSecondPerson(rule?.(world.subject.nowMs()) ?? 'none', wanted.range)
-  assert.equal(
-    request.status,
-    waits ? 'awaiting_approval' : wanted.delayMinutes > 0 ? 'scheduled' : 'running',
-  )
+  const ruleNow = rule?.(world.subject.nowMs()) ?? 'none'
+  const mustWait = needsSecondPerson(ruleNow, wanted.range)
+  const isLimited = request.status === 'awaiting_approval' && !mustWait
+  if (isLimited) {
+    assert.equal(ruleNow, 'all', 'only this rule looks beyond the range')
+    assert.match(await causeOf(world, request), /^(?:ranges_together|nothing_left)$/)
+  } else {
+    const begins = wanted.delayMinutes > 0 ? 'scheduled' : 'running'
+    assert.equal(request.status, mustWait ? 'awaiting_approval' : begins)
+  }
   world.model.requests.set(request.id, request)
   world.acceptedUnder.set(request.id, rule)
+}
+
+/** Why the request that was just created waits for approval. What others have erased is not in the model. */
+async function causeOf(world: World, { id, tenantId }: Request): Promise<string> {
+  const { entry } = await world.subject.control
+    .selectFrom('ledger_entries')
+    .select('entry')
+    .where('tenant_id', '=', tenantId)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  const { facts, request_id } = JSON.parse(entry)
+  assert.equal(request_id, id)
+  return facts.approval_cause
 }
 
 const verbs = ['cancel', 'approve', 'reject', 'retry'] as const
