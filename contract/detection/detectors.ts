@@ -81,7 +81,7 @@ export const DetectorScope = z
       .union([groupKey, z.array(groupKey).min(1).max(groupKeysMax)])
       .optional()
       .describe(
-        '`service` or an attribute key: each value is a series of its own, at most the 50 busiest. With a list of keys, each combination of values is a series. Methods that compare series need it.',
+        '`service` or an attribute key: each value is a series of its own, at most the 50 busiest. With a list of keys, each combination of values is a series. A series whose values take more than 4,096 bytes is not judged. Methods that compare series need it.',
       ),
     aggregation: Aggregation.optional().describe(
       'How the points in a bucket are combined. Default: by the kind of metric. Built-in metrics have their own.',

@@ -11,7 +11,9 @@ export const Deploy = z
     environment: z
       .string()
       .nullable()
-      .describe('`deployment.environment.name` of its telemetry; null where it has none.'),
+      .describe(
+        '`deployment.environment.name` of its telemetry, at most 200 characters of it; null where it has none.',
+      ),
     version: z
       .string()
       .nullable()

@@ -164,6 +164,24 @@ test('a service that names a version for each request has no deploys, and does n
   assert.deepEqual(restless, ['restless'])
 })
 
+test('a service with a name that no query may name has no deploys, and a long environment is cut', async () => {
+  const [named, unnamed] = ['n'.repeat(1024), 'u'.repeat(1025)]
+  for (const ServiceName of [named, unnamed]) {
+    const of = (version: string) => ({
+      ServiceName,
+      ResourceAttributes: { 'service.version': version, 'deployment.environment.name': 'e'.repeat(300) },
+    })
+    await run('otel_traces', [0, 60], '', of('2.3.0'))
+    await run('otel_traces', [60, 90], '', of('2.3.1'))
+    await run('otel_logs', [200, 201], '', { EventName: 'deployment', ...of('2.4') })
+  }
+  const short = ([deploy]: readonly string[]) => deploy?.replace(named, 'named')
+  const environment = 'e'.repeat(200)
+  assert.equal(short(await found([0, 100])), `named in ${environment} 2.3.0 > 2.3.1 at 60`)
+  assert.equal(short(await found([100, 300])), `named in ${environment} 2.3.1 > 2.4 at 200`)
+  assert.equal((await found()).length, 2)
+})
+
 test('a text that looks like a part of a set of attributes is not a version', async () => {
   const trap = {
     ResourceAttributes: { 'my.service.version': '9', note: 'service.version', 'service.versions': '8' },

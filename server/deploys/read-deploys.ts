@@ -3,8 +3,9 @@
 //
 // The cost is limited: the engine counts versions by bucket of time, and at most 200 versions of each service
 // in a window are read. A service with more, such as one that names each request as a version, has no
-// deploys.
+// deploys, nor has one whose name is longer than a query may name.
 
+import { longestName } from '../../contract/telemetry/queries.ts'
 import { type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { pairIn } from '../telemetry/attribute.ts'
@@ -119,8 +120,11 @@ function environmentOf(column: string): Sql {
 
 const versionOf = (column: string): Sql => pairIn(column, 'service.version')
 
-/** Longer versions are cut, because they are returned and drawn. */
-const shortVersion = (version: Sql): Sql => sql`substringUTF8(${version}, 1, 200)`
+/** Longer versions and environments are cut, because they are returned and drawn. */
+const shortened = (text: Sql): Sql => sql`substringUTF8(${text}, 1, 200)`
+
+/** A service with a longer name cannot be asked for, and its name would be in each of its deploys. */
+const hasName = (service: string): Sql => sql`lengthUTF8(${raw(service)}) <= ${uint(longestName)}`
 
 /**
  * A row for each version that a service showed in a window. The tables hand out their rows and what is
@@ -128,8 +132,8 @@ const shortVersion = (version: Sql): Sql => sql`substringUTF8(${version}, 1, 200
  */
 function versionsStatement(from: From, frame: Frame, services: readonly string[] | undefined): Sql {
   const rows = tables.map((table) => sightingsIn(from, table, frame, services))
-  const buckets = sql`SELECT ${partOf('time', frame)} AS part, service, ${environmentOf('resource')} AS environment,
-  ${shortVersion(versionOf('resource'))} AS version, intDiv(toUnixTimestamp64Nano(time), ${uint(frame.bucketNs)}) AS bucket,
+  const buckets = sql`SELECT ${partOf('time', frame)} AS part, service, ${shortened(environmentOf('resource'))} AS environment,
+  ${shortened(versionOf('resource'))} AS version, intDiv(toUnixTimestamp64Nano(time), ${uint(frame.bucketNs)}) AS bucket,
   toUnixTimestamp64Nano(min(time)) AS first_ns, toUnixTimestamp64Nano(max(time)) AS last_ns
 FROM (${join(rows, ' UNION ALL ')}) WHERE version != '' GROUP BY part, service, environment, version, bucket`
   const seen = sql`SELECT part, service, environment, version, arraySort(groupArray((first_ns, last_ns))) AS seen
@@ -152,6 +156,7 @@ function sightingsIn(
     columns: sql`ServiceName AS service, ResourceAttributesPairs AS resource, ${raw(timeColumn)} AS time`,
     conditions: [
       ...withinWindows(timeColumn, frame),
+      hasName('ServiceName'),
       ...(services === undefined ? [] : [sql`has(${strings(services)}, ServiceName)`]),
     ],
   })
@@ -194,8 +199,8 @@ function eventsStatement(from: From, frame: Frame, services: readonly string[] |
   const events = from.select('otel_logs', {
     columns: sql`${partOf('Timestamp', frame)} AS part, toString(toUnixTimestamp64Nano(Timestamp)) AS time_ns,
   if(${named} != '', ${named}, toString(ServiceName)) AS service,
-  ${of('deployment.environment.name', environmentOf('ResourceAttributesPairs'))} AS environment,
-  ${shortVersion(of('service.version', versionOf('ResourceAttributesPairs')))} AS version`,
+  ${shortened(of('deployment.environment.name', environmentOf('ResourceAttributesPairs')))} AS environment,
+  ${shortened(of('service.version', versionOf('ResourceAttributesPairs')))} AS version`,
     conditions: [
       ...withinWindows('Timestamp', frame),
       raw(`EventName = 'deployment'`),
@@ -203,7 +208,7 @@ function eventsStatement(from: From, frame: Frame, services: readonly string[] |
     ],
   })
   const wanted = services === undefined ? raw('1') : sql`has(${strings(services)}, service)`
-  return sql`SELECT * FROM (${events}) WHERE service != '' AND ${wanted} ORDER BY toUInt64(time_ns) DESC LIMIT ${uint(eventsMax)}`
+  return sql`SELECT * FROM (${events}) WHERE service != '' AND ${hasName('service')} AND ${wanted} ORDER BY toUInt64(time_ns) DESC LIMIT ${uint(eventsMax)}`
 }
 
 function seenOf({ stretches, ...row }: VersionRow): SeenVersion {

@@ -10,6 +10,7 @@ import type { Clock } from '../core/clock.ts'
 import { eventSeriesOf } from '../series/event-series.ts'
 import { readSeries, type SeriesSet } from '../series/series.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
+import { groupBytesMax } from './anomalies/findings.ts'
 import { type DetectorDefinition, readDraft } from './detectors/detector.ts'
 import { backtest } from './runs/backtest.ts'
 import { densestWidth, fewestEvents } from './runs/bucket-width.ts'
@@ -69,6 +70,7 @@ export async function suggest(
       endNs,
       stepSeconds: 60,
       maxGroups: 1,
+      groupBytesMax,
     },
     limits,
   )

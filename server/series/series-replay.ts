@@ -26,7 +26,14 @@ import {
   type SeriesSet,
   setOf,
 } from './series.ts'
-import { groupsOf, type PackedGroup, type SeriesFrame, type SeriesRow, stepNs } from './series-statement.ts'
+import {
+  groupsOf,
+  hasLongName,
+  type PackedGroup,
+  type SeriesFrame,
+  type SeriesRow,
+  stepNs,
+} from './series-statement.ts'
 
 export interface SeriesReplay {
   /** Rows of telemetry in the range, each counted once. */
@@ -200,7 +207,10 @@ function cutReplay(
     const inside = groups.map((group) => cut(group, first, first + count))
     const present = isGrouped ? inside.filter(({ steps }) => steps.length > 0) : inside
     const busiest = present.toSorted(
-      (a, b) => volumeOf(b) - volumeOf(a) || (String(a.grp) < String(b.grp) ? -1 : 1),
+      (a, b) =>
+        Number(hasLongName(whole, a)) - Number(hasLongName(whole, b)) ||
+        volumeOf(b) - volumeOf(a) ||
+        (String(a.grp) < String(b.grp) ? -1 : 1),
     )
     const kept = busiest
       .slice(0, maxGroups ?? request.maxGroups)

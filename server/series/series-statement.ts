@@ -25,6 +25,8 @@ export interface SeriesFrame {
   readonly attributes: readonly (readonly [key: string, value: string])[]
   readonly groupBy: GroupBy | undefined
   readonly maxGroups: number
+  /** The most UTF-8 bytes of the JSON text of a group; no limit where absent. See {@link hasLongName}. */
+  readonly groupBytesMax?: number | undefined
   /** How the last values of several underlying series are combined; `avg` where absent. */
   readonly across?: Across | undefined
   /**
@@ -153,6 +155,22 @@ export function labelsOf(groupBy: GroupBy | undefined, group: string | null): [k
   return groupBy.map((key, i) => [key, String(values[i])])
 }
 
+/** How the engine names a group whose own name is too long, before a hash that tells it from others. */
+const longName = '\0'
+
+/** Whether a group has a longer name than the frame allows. Such groups come last, without their names. */
+export function hasLongName({ groupBytesMax }: SeriesFrame, { grp }: Pick<PackedGroup, 'grp'>): boolean {
+  return groupBytesMax !== undefined && String(grp).startsWith(longName)
+}
+
+/** The name of a group from the column with its whole name. */
+function nameWithin({ groupBy, groupBytesMax }: SeriesFrame, column: string): Sql {
+  if (groupBytesMax === undefined) return raw(column)
+  const json = raw(typeof groupBy === 'string' ? `toJSONString(${column})` : column)
+  const hashed = sql`concat(${longName}, toString(cityHash64(${raw(column)})))`
+  return sql`if(length(${json}) > ${uint(groupBytesMax)}, ${hashed}, ${raw(column)})`
+}
+
 /** The member of a row, as in {@link PackedGroup}. */
 function memberOf([first]: readonly SeriesMember[]): Sql {
   const metric = raw(first?.metric === undefined ? `''` : 'toString(MetricName)')
@@ -211,8 +229,10 @@ export function packed(frame: SeriesFrame, rows: Sql, counting: Sql, more: Sql =
   const columns = sql`groupArray(step) AS steps, groupArray(ifNull(reading, nan)) AS readings, groupArray(toFloat64(amount)) AS amounts, ${counting} AS counting${more}`
   if (frame.members !== undefined)
     return sql`SELECT grp, ${columns}, 1 AS groups FROM (${rows}) GROUP BY grp LIMIT ${uint(frame.members.length)}`
-  return sql`SELECT grp, ${columns}, count() OVER () AS groups FROM (${rows})
-GROUP BY grp ORDER BY sum(amount) DESC, grp LIMIT ${uint(frame.maxGroups)}`
+  const name = nameWithin(frame, 'found.grp')
+  const longLast = frame.groupBytesMax === undefined ? raw('') : sql`startsWith(${name}, ${longName}), `
+  return sql`SELECT ${name} AS grp, ${columns}, count() OVER () AS groups FROM (${rows}) AS found
+GROUP BY found.grp ORDER BY ${longLast}sum(amount) DESC, found.grp LIMIT ${uint(frame.maxGroups)}`
 }
 
 /**

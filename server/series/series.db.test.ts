@@ -613,6 +613,42 @@ test('groups are the busiest first, found by the record and then by its resource
   )
 })
 
+for (const groupBy of ['zone', ['zone', 'zone']]) {
+  const keys = typeof groupBy === 'string' ? 'one key' : 'several keys'
+  test(`groups of ${keys} with long names are left out and counted, after all others`, async () => {
+    const zones = { a: 1, b: 2, ['ü'.repeat(100)]: 5, ['\u0001'.repeat(40)]: 4, ['x'.repeat(90)]: 3 }
+    const rows = Object.entries(zones).flatMap(([zone, count]) =>
+      Array.from({ length: count }, (_, i) => ({
+        Timestamp: at(60 * (i % 2) + i),
+        ServiceName: 'shop',
+        LogAttributes: { zone },
+      })),
+    )
+    const reader = await organisation({ otel_logs: rows })
+    const ask = { metricKey: 'logs.rate', groupBy, startNs: at(0), endNs: at(240), stepSeconds: 60 }
+    const request = { ...ask, maxGroups: 9, groupBytesMax: groupBy === 'zone' ? 100 : 200 }
+    const replay = await replaySeries(reader, request)
+    const window = { startNs: at(0), endNs: at(240), knownUntilNs: at(240) }
+    const seen = async (maxGroups: number) => {
+      const set = await readSeries(reader, { ...request, maxGroups })
+      const again = await replay.window({ ...window, maxGroups })
+      assert.deepEqual({ ...again, counted: null }, { ...set, counted: null }, 'a replay reads the same')
+      const names = set.groups.map(({ group }) =>
+        JSON.stringify(group)
+          .replaceAll(/[^abxü]/g, '')
+          .slice(0, 2),
+      )
+      return [names.map(([name]) => name), set.longGroups, set.truncatedGroups]
+    }
+    assert.deepEqual(await seen(9), [['x', 'b', 'a'], 2, 0])
+    assert.deepEqual(await seen(4), [['x', 'b', 'a'], 2, 0], 'also where not all of them fit')
+    assert.deepEqual(await seen(3), [['x', 'b', 'a'], 0, 2], 'they take no place of others')
+    assert.deepEqual(await seen(2), [['x', 'b'], 0, 3])
+    const whole = await read(reader, { ...ask, maxGroups: 9 })
+    assert.deepEqual([whole.groups.length, whole.longGroups], [5, 0], 'without a limit all are there')
+  })
+}
+
 test('erased and hidden time is unknown, also for a counter with points before and after it', async () => {
   const reader = await organisation({
     otel_logs: [{ Timestamp: at(-900) }, ...[5, 65, 125, 185].map((seconds) => ({ Timestamp: at(seconds) }))],

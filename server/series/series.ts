@@ -25,6 +25,7 @@ import {
   countedRange,
   type GroupBy,
   groupsOf,
+  hasLongName,
   type PackedGroup,
   type SeriesFrame,
   type SeriesRow,
@@ -56,6 +57,8 @@ export interface SeriesRequest {
   readonly nowNs?: Ns | undefined
   /** The most groups; those with the largest volume are kept. */
   readonly maxGroups: number
+  /** Groups whose name as JSON text has more UTF-8 bytes are left out and counted; no limit where absent. */
+  readonly groupBytesMax?: number | undefined
   /** For `last`; `avg` where absent. */
   readonly across?: Across | undefined
   /**
@@ -92,6 +95,8 @@ export interface SeriesSet {
   readonly steps: number
   /** Number of groups above `maxGroups`. */
   readonly truncatedGroups: number
+  /** Number of groups that there was room for, but whose names are longer than `groupBytesMax`. */
+  readonly longGroups: number
   /** Whether a step without rows is zero. */
   readonly counting: boolean
   /** For each step, 1 where it overlaps erased or hidden time; the values of all groups are NaN there. */
@@ -142,6 +147,7 @@ export function frameOf(request: SeriesRequest): SeriesFrame {
     attributes: Array.isArray(given) ? given : Object.entries(given),
     groupBy: request.groupBy,
     maxGroups: request.maxGroups,
+    groupBytesMax: request.groupBytesMax,
     across: request.across,
     untilNs: request.nowNs,
   }
@@ -225,7 +231,11 @@ export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesR
   const steps = Number((frame.endNs - frame.startNs) / stepNs(frame))
   const unknown = unknownSteps(reader, frame, signalsOf(metricKey), steps)
   const livedBefore = reading.livedBefore === true
-  const living = rows.filter((row) => row.steps.length > 0 || livedBefore)
+  const named = rows.filter((row) => !hasLongName(frame, row))
+  const leftOut = Math.max(0, Number(rows[0]?.groups ?? 0) - named.length)
+  // Long names come last: where one was read, no other group was left out.
+  const isOfLong = named.length < rows.length
+  const living = named.filter((row) => row.steps.length > 0 || livedBefore)
   return {
     metricKey,
     unit,
@@ -235,7 +245,8 @@ export function setOf(reader: TenantReader, frame: SeriesFrame, reading: SeriesR
     startNs: frame.startNs,
     counted: countedRange(frame),
     steps,
-    truncatedGroups: Math.max(0, Number(rows[0]?.groups ?? 0) - rows.length),
+    truncatedGroups: isOfLong ? 0 : leftOut,
+    longGroups: isOfLong ? leftOut : 0,
     counting: eventSeriesOf(metricKey)?.counting ?? rows.some((row) => row.counting === 1),
     unknown,
     groups: living.map((row) => ({

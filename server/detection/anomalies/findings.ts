@@ -17,6 +17,13 @@ import { type ConfirmedAnomaly, mergedTime, noWidening, type Widening } from './
 import { type EndedBuckets, type MutedSpans, neverMuted } from './muted-time.ts'
 import { type ReasonSubject, reasonFor } from './reason.ts'
 
+/**
+ * The most bytes that the values of the labels of a series may take as JSON; a URL or a statement of 2 kB
+ * fits. They are in each of the thousand anomalies of a detector and in every list of them, so a series with
+ * more is not judged.
+ */
+export const groupBytesMax = 4096
+
 export interface Finding {
   /** JSON of the labels of `group_by`: `{"service":"checkout"}`, or `{}`. */
   readonly groupKey: string

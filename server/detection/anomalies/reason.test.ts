@@ -39,6 +39,11 @@ test('an open episode says what, where, how far and since when', () => {
   )
 })
 
+test('a long scope is shortened', () => {
+  const reason = reasonFor(episode, { ...checkout, scope: 'x'.repeat(4000) }, series)
+  assert.match(reason, /^requests\/s of x{200}… \(3800 more characters\) 12\.0, expected/)
+})
+
 test('the reason of a series compared with peers gives their values in the same bucket', () => {
   const hosts = (values: readonly number[]) =>
     values.map((value) => ({ ...series, values: new Float64Array(10).fill(value) }))

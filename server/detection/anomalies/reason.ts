@@ -4,6 +4,7 @@
 // there, and the time from the first violating bucket to the last; for a standstill, the value. Guesses at
 // causes do not belong here.
 
+import { shortText } from '../../core/shortened.ts'
 import type { Episode } from '../alarms/episode.ts'
 import { summarisePeers } from '../scoring/peers.ts'
 import type { Series } from '../scoring/series.ts'
@@ -38,9 +39,13 @@ export interface ReasonSubject {
   readonly edgeFactor?: number
 }
 
+/** Characters of a scope: a reason is read as one sentence, and the anomaly has its labels beside it. */
+const scopeMax = 200
+
 /** The sentence, in English, without a full stop so that it can be used as a title. Times are UTC. */
 export function reasonFor(episode: Episode, subject: ReasonSubject, series: Series): string {
-  const name = subject.scope === '' ? subject.metricName : `${subject.metricName} of ${subject.scope}`
+  const scope = shortText(subject.scope, scopeMax)
+  const name = scope === '' ? subject.metricName : `${subject.metricName} of ${scope}`
   const lasted = formatMinutes((episode.lastIndex - episode.startIndex + 1) * series.stepMinutes)
   const span = spanOf(episode, series)
   const season = seasonAt(episode, subject, series)

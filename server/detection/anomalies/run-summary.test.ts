@@ -28,6 +28,13 @@ test('a detector that left out series says how many, and is degraded unless a se
   })
 })
 
+test('a detector whose series have too long labels says so, also where no other series is left', () => {
+  assert.deepEqual(summariseRun([], 0, 5, { longGroups: 2 }), {
+    status: 'degraded',
+    note: 'Only 0 of 2 series were evaluated. The labels of 2 series are longer than 4096 bytes; group by others.',
+  })
+})
+
 test('a series without data does not hide that others are watched', () => {
   assert.deepEqual(summariseRun([{ status: 'no_data' }, ok, learning], 0, 5), {
     status: 'ok',

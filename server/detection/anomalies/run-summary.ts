@@ -4,6 +4,7 @@
 
 import type { DetectorStatus } from '../../../contract/detection/detectors.ts'
 import type { DetectorState } from '../alarms/alarm.ts'
+import { groupBytesMax } from './findings.ts'
 import { formatMinutes } from './format.ts'
 
 /**
@@ -44,8 +45,10 @@ export interface RunSummary {
   readonly note: string | null
 }
 
-/** What a run does not record of what it found. */
+/** What a run does not judge, or not record of what it found. */
 interface Unrecorded {
+  /** How many series were not evaluated because their labels are too long. */
+  readonly longGroups?: number
   /** How many episodes were not reported. */
   readonly leftOut?: number
   /** Whether its anomalies are without what was learnt (read-time.ts). */
@@ -53,20 +56,25 @@ interface Unrecorded {
 }
 
 /**
- * `truncated`: how many series were not evaluated. Without any series the status is `no_data`.
+ * `truncated`: how many series were not evaluated because there are too many. Without any series the status
+ * is `no_data`.
  */
 export function summariseRun(
   states: readonly SeriesState[],
   truncated: number,
   stepMinutes: number,
-  { isTooDivided = false, leftOut = 0 }: Unrecorded = {},
+  { isTooDivided = false, leftOut = 0, longGroups = 0 }: Unrecorded = {},
 ): RunSummary {
   const present = new Set<DetectorStatus>(states.map((state) => state.status))
-  if (truncated > 0) present.add('degraded')
+  const unevaluated = truncated + longGroups
+  if (unevaluated > 0) present.add('degraded')
   const status = order.find((candidate) => present.has(candidate)) ?? 'no_data'
   const notes = [
-    ...(truncated > 0
-      ? [`Only ${states.length} of ${states.length + truncated} series were evaluated.`]
+    ...(unevaluated > 0
+      ? [`Only ${states.length} of ${states.length + unevaluated} series were evaluated.`]
+      : []),
+    ...(longGroups > 0
+      ? [`The labels of ${longGroups} series are longer than ${groupBytesMax} bytes; group by others.`]
       : []),
     ...(leftOut > 0
       ? [`It found more anomalies than are kept: the oldest ${leftOut} of its window are left out.`]

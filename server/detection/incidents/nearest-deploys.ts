@@ -6,7 +6,7 @@ import type { KnownDeploy } from '../../deploys/deploys.ts'
 
 /** More than a service has in some hours where people or a pipeline deploy it, in all its environments. */
 const ofServiceMax = 50
-/** As many as take up to some two megabytes with the longest names and versions. */
+/** As many as take up to some ten megabytes with the longest names and versions. */
 const ofAllMax = 2000
 
 /**

@@ -213,6 +213,21 @@ test('a proxy that calls none of its callees any more is what fails itself', asy
   )
 })
 
+test('a service with a name that no query may name is not shown, and its callers are', async () => {
+  const calling = (name: string) => server('checkout', 30, { calls: [client('checkout', server(name, 20))] })
+  await insert(calling('n'.repeat(1024)), 0, 20)
+  await insert(calling('u'.repeat(1025)), 1, 19)
+  const { calls, services } = await evidence()
+  assert.deepEqual(services.map(({ service }) => service).sort(), ['checkout', 'n'.repeat(1024)])
+  assert.deepEqual(
+    calls.map(({ callee, caller }) => [caller, callee]),
+    [
+      ['checkout', 'n'.repeat(1024)],
+      ['checkout', null],
+    ],
+  )
+})
+
 test('unchanged traffic gives no clue, and time outside the window is not read', async () => {
   await insert(shop(), -40, 40)
   await insert(shop(true), -200, -100)

@@ -4,6 +4,7 @@
 // The work is limited: a fixed share of many traces is read, chosen by a hash of their id, so that each trace
 // is complete and the choice is the same each time.
 
+import { longestName } from '../../../contract/telemetry/queries.ts'
 import { type Ns, nsPerMinute } from '../../../contract/values/instant.ts'
 import { pairIn } from '../../telemetry/attribute.ts'
 import { isTooExpensive, type StatementLimits } from '../../telemetry/engine.ts'
@@ -127,8 +128,9 @@ function bothSides(rows: readonly SideRow[]) {
   return { before: side(0), during: side(1) }
 }
 
+/** Without services whose names are longer than a query may name: names are in each call and sentence. */
 function inWindow({ before, during }: EvidenceWindow): Sql {
-  return sql`(${rangeCondition('Timestamp', before)} OR ${rangeCondition('Timestamp', during)})`
+  return sql`(${rangeCondition('Timestamp', before)} OR ${rangeCondition('Timestamp', during)}) AND lengthUTF8(ServiceName) <= ${uint(longestName)}`
 }
 
 /** Attributes by which a caller names what it calls (OpenTelemetry semantic conventions, old and new). */

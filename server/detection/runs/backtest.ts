@@ -18,6 +18,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { replaySeries, type SeriesReplay } from '../../series/series-replay.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
+import { groupBytesMax } from '../anomalies/findings.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
 import { at, bucketStartNs } from '../scoring/series.ts'
@@ -235,7 +236,8 @@ class Preview {
     this.#signals = judged.set.signals
     this.#summary = summary
     this.#runCount++
-    this.#groupsCut = Math.max(this.#groupsCut, judged.set.truncatedGroups)
+    const { longGroups, truncatedGroups } = judged.set
+    this.#groupsCut = Math.max(this.#groupsCut, truncatedGroups + longGroups)
     this.#hasErased ||= isErased
     if (endNs > this.#judgedUntilNs) this.#judgedUntilNs = endNs
   }
@@ -344,7 +346,7 @@ class Preview {
       [
         this.#groupsCut > 0 || this.#past.isCut,
         'groups_cut',
-        `Only the busiest series are judged. At least one run left out ${Math.max(1, this.#groupsCut)} or more, as scheduled runs do.`,
+        `Only the busiest series are judged, and none with labels of more than ${groupBytesMax} bytes. At least one run left out ${Math.max(1, this.#groupsCut)} or more, as scheduled runs do.`,
       ],
       [
         series.shown < series.all,

@@ -18,6 +18,7 @@ const groupsLooked = 20
 interface ChosenWidth {
   readonly tenantId: string
   readonly version: string
+  readonly chosenMs: number
   /** The day that it was chosen for, and the hour where the series began on that day. */
   readonly day: number
   readonly hour: number | null
@@ -26,6 +27,11 @@ interface ChosenWidth {
 
 export class BucketWidths {
   readonly #chosen = new Map<string, ChosenWidth>()
+
+  /** How many detectors it keeps the width of. */
+  get size(): number {
+    return this.#chosen.size
+  }
 
   /** The width of the buckets of a run, in minutes. */
   async widthFor(run: CourseRun): Promise<StepMinutes> {
@@ -44,7 +50,7 @@ export class BucketWidths {
     const { share, version } = run
     this.#chosen.set(run.detectorId, {
       tenantId: share.tenantId,
-      ...{ version, day },
+      ...{ version, chosenMs: run.nowMs, day },
       hour: ofDays === null ? hour : null,
       stepMinutes: chosen,
     })
@@ -53,6 +59,11 @@ export class BucketWidths {
 
   forgetDetector(detectorId: string): void {
     this.#chosen.delete(detectorId)
+  }
+
+  /** Drops the widths of other days, which no run uses: their detectors may be deleted. */
+  forgetUnused(nowMs: number): void {
+    for (const [id, { chosenMs }] of this.#chosen) if (nowMs - chosenMs > dayMs) this.#chosen.delete(id)
   }
 
   /** Drops the widths of an organisation, because they are computed from telemetry. */

@@ -2,6 +2,7 @@
 // each of them, and which part is settled. The course itself is changed only once the whole run has
 // succeeded.
 
+import { createHash } from 'node:crypto'
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import { type Ns, nsPerMinute, nsPerSecond } from '../../../contract/values/instant.ts'
@@ -33,7 +34,7 @@ export interface Course {
   readonly begunMs: number
   /** Time before this is evaluated. */
   settledNs: Ns
-  /** Keys of the series that have begun; the others have had no value. */
+  /** Names of the series that have begun; the others have had no value. */
   begun: ReadonlySet<string>
   /** Whether a step without events is zero once there was one. */
   isCounting: boolean
@@ -46,8 +47,17 @@ export interface Course {
 }
 
 interface Member {
+  /** What is kept of `groupKey`: it names the series in this and the next runs. */
+  readonly name: string
   readonly groupKey: string
   readonly group: string | null
+}
+
+/** A longer key is kept as its hash, because every detector keeps those of fifty series. */
+const keptKeyMax = 100
+
+function nameOf(groupKey: string): string {
+  return groupKey.length <= keptKeyMax ? groupKey : createHash('sha256').update(groupKey).digest('base64url')
 }
 
 /** A course was not kept by the thread that had it. */
@@ -98,26 +108,26 @@ export class CourseInProgress {
   membersOf({ groups }: SeriesSet): Member[] {
     const { definition, choice } = this.#run
     const groupBy = definition.scope.group_by
-    const members = (groupBy === undefined ? [null] : groups.map(({ group }) => group)).map((group) => ({
-      group,
-      groupKey: groupKeyOf(groupBy, group),
-    }))
-    const keys = new Set(members.map(({ groupKey }) => groupKey))
-    const isSame = keys.size === this.#begun.size && [...keys].every((key) => this.#begun.has(key))
-    for (const key of this.#begun) {
-      if (!keys.has(key) || (comparesPeers(choice.method_key) && !isSame)) this.#begun.delete(key)
+    const members = (groupBy === undefined ? [null] : groups.map(({ group }) => group)).map((group) => {
+      const groupKey = groupKeyOf(groupBy, group)
+      return { group, groupKey, name: nameOf(groupKey) }
+    })
+    const names = new Set(members.map(({ name }) => name))
+    const isSame = names.size === this.#begun.size && [...names].every((name) => this.#begun.has(name))
+    for (const name of this.#begun) {
+      if (!names.has(name) || (comparesPeers(choice.method_key) && !isSame)) this.#begun.delete(name)
     }
     const { settledNs, values } = this.#course
-    for (const { groupKey } of members) {
+    for (const { name } of members) {
       // Where nothing had a value, there is nothing to read again.
-      if (this.#begun.has(groupKey) || values === 0) this.#reached.set(groupKey, settledNs)
+      if (this.#begun.has(name) || values === 0) this.#reached.set(name, settledNs)
     }
     return members
   }
 
   /** The first time that is new to some of these series. */
   nextNs(members: readonly Member[]): Ns {
-    const isKnown = members.every(({ groupKey }) => this.#reached.has(groupKey))
+    const isKnown = members.every(({ name }) => this.#reached.has(name))
     return isKnown ? this.#course.settledNs : this.#course.startNs
   }
 
@@ -135,8 +145,8 @@ export class CourseInProgress {
       piece: this.#pieceOf(set, member, found.get(member.group)),
     }))
     await yieldToOthers()
-    const starting = this.#trimmed(pieces.filter(({ member }) => !this.#begun.has(member.groupKey)))
-    const going = pieces.filter(({ member }) => this.#begun.has(member.groupKey))
+    const starting = this.#trimmed(pieces.filter(({ member }) => !this.#begun.has(member.name)))
+    const going = pieces.filter(({ member }) => this.#begun.has(member.name))
     const windows = new Map<string, JudgedWindow>()
     for (const [some, isStart] of [
       [starting, true],
@@ -144,15 +154,15 @@ export class CourseInProgress {
     ] as const) {
       await this.#evaluate(some, { isStart, isLast, settledNs, windows })
     }
-    for (const { member } of starting) this.#begun.add(member.groupKey)
+    for (const { member } of starting) this.#begun.add(member.name)
     for (const { member, piece } of pieces) {
       this.#values += countValues(piece, settledNs)
-      this.#reached.set(member.groupKey, settledNs)
+      this.#reached.set(member.name, settledNs)
     }
     this.#learn(set, endOf(set))
-    return members.flatMap((member) => {
-      const judged = windows.get(member.groupKey)
-      return judged === undefined ? [] : [{ ...member, ...judged }]
+    return members.flatMap(({ group, groupKey, name }) => {
+      const judged = windows.get(name)
+      return judged === undefined ? [] : [{ group, groupKey, ...judged }]
     })
   }
 
@@ -192,8 +202,8 @@ export class CourseInProgress {
       reportBuckets: how.isLast ? keptBuckets : 0,
       keptBuckets,
       spanBuckets: bucketsIn(endNs - startNs),
-      members: some.map(({ member: { groupKey }, piece }) => ({
-        ...{ groupKey, piece },
+      members: some.map(({ member: { groupKey, name }, piece }) => ({
+        ...{ groupKey: name, piece },
         feedback: feedback.get(groupKey),
       })),
     }
@@ -217,7 +227,7 @@ export class CourseInProgress {
 
   /** The part of a read that is new to a series. */
   #pieceOf(set: SeriesSet, member: Member, group: SeriesGroup | undefined): Series {
-    const reachedNs = this.#reached.get(member.groupKey) ?? this.#course.startNs
+    const reachedNs = this.#reached.get(member.name) ?? this.#course.startNs
     const stepNs = BigInt(set.stepSeconds) * nsPerSecond
     const first = reachedNs > set.startNs ? Number((reachedNs - set.startNs) / stepNs) : 0
     const from = Math.min(first, set.steps)
@@ -228,7 +238,7 @@ export class CourseInProgress {
     }
     // A read counts nothing before the first event that it has, but this series was counted before.
     const isCut = group === undefined && set.truncatedGroups > 0
-    if (this.#isCounting && this.#begun.has(member.groupKey) && !isCut) {
+    if (this.#isCounting && this.#begun.has(member.name) && !isCut) {
       for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i]) && unknown[i] === 0) values[i] = 0
     }
     const volumes = group?.volume.slice(from) ?? new Float64Array(values.length)

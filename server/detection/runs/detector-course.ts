@@ -20,7 +20,7 @@ export interface JudgedRun {
   readonly plan: RunPlan
   readonly groups: readonly JudgedGroup[]
   /** Of the last read. */
-  readonly set: Pick<SeriesSet, 'signals' | 'unit' | 'truncatedGroups'>
+  readonly set: Pick<SeriesSet, 'signals' | 'unit' | 'truncatedGroups' | 'longGroups'>
   /** The known time that was learnt from, in order. */
   readonly learntFrom: readonly LearntSpan[]
 }
@@ -62,6 +62,11 @@ export class DetectorCourses {
     this.#widths = new BucketWidths()
   }
 
+  /** Courses and widths that it keeps. */
+  get size(): number {
+    return this.#courses.size + this.#widths.size
+  }
+
   /** Drops all of an organisation. */
   forget(tenantId: string): void {
     for (const [id, course] of this.#courses) if (course.tenantId === tenantId) this.#courses.delete(id)
@@ -69,11 +74,15 @@ export class DetectorCourses {
     this.#evaluations.forget(tenantId)
   }
 
-  /** Drops the courses of detectors that have not run for some of their schedules: they may be deleted. */
+  /**
+   * Drops the courses and widths of detectors that have not run for some of their schedules: they may be
+   * deleted.
+   */
   forgetUnused(nowMs: number): void {
     for (const [id, { everyMs, usedMs }] of this.#courses) {
       if (nowMs - usedMs > keptSchedules * everyMs + keptMs) this.end(id)
     }
+    this.#widths.forgetUnused(nowMs)
   }
 
   /** Drops the course of a detector. */
@@ -195,8 +204,8 @@ export class DetectorCourses {
     }
     const groups = await going.go(last, members, true)
     this.#keep(run, plan, going)
-    const { signals, truncatedGroups, unit } = last
-    return { plan, groups, set: { signals, truncatedGroups, unit }, learntFrom: going.learntFrom }
+    const { longGroups, signals, truncatedGroups, unit } = last
+    return { plan, groups, set: { signals, truncatedGroups, longGroups, unit }, learntFrom: going.learntFrom }
   }
 
   /** State that was learnt before something was hidden is not kept. */

@@ -55,7 +55,7 @@ function judgedOf(
   return {
     plan: { stepMinutes: 1, startNs, windowStartNs: startNs, settledNs: atNs(-60), endNs: atNs(0) },
     groups,
-    set: { signals: ['metrics'], unit: '', truncatedGroups: 0 },
+    set: { signals: ['metrics'], unit: '', truncatedGroups: 0, longGroups: 0 },
     learntFrom: [],
   }
 }

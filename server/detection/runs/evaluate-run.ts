@@ -16,6 +16,7 @@ import {
   endedBucketsOf,
   type Finding,
   findingsOf,
+  groupBytesMax,
   isBandLearnt,
   knownEpisodesOf,
 } from '../anomalies/findings.ts'
@@ -96,6 +97,7 @@ export function requestOf(
     groupBy: scope.group_by,
     aggregation: scope.aggregation,
     stepSeconds: stepMinutes * 60,
+    groupBytesMax,
     ...{ endNs, isBorn, maxGroups, startNs },
   }
 }
@@ -147,6 +149,7 @@ export async function evaluateRun(
   return {
     summary: summariseRun(states, set.truncatedGroups, plan.stepMinutes, {
       leftOut,
+      longGroups: set.longGroups,
       isTooDivided: isLearnt && isTooDivided(learntFrom),
     }),
     found: {

@@ -124,6 +124,7 @@ export class FilePoints {
       counted: { startNs, endNs },
       steps,
       truncatedGroups: 0,
+      longGroups: 0,
       counting: false,
       unknown: new Uint8Array(steps),
       groups: [{ group: null, values, volume }],

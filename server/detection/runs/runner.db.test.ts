@@ -16,6 +16,7 @@ import { Leases } from '../../worker/lease.ts'
 import { countAnomaliesIn } from '../anomalies/anomaly-erasure.ts'
 import {
   acme,
+  atNs,
   createErrorsDetector,
   eraseAnomalies,
   globex,
@@ -30,6 +31,7 @@ import { readDraft, type StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { createSystemDetectors } from '../detectors/system-detectors.ts'
 import { readMetricNames } from '../metric-names.ts'
+import { backtest } from './backtest.ts'
 import { type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
 import type { EvaluationTask } from './evaluation-store.ts'
 import { DetectorRunner } from './runner.ts'
@@ -288,6 +290,52 @@ test('more groups than are evaluated make the detector degraded, with a note', a
   assert.equal(after.lastStatus, 'degraded')
   assert.match(after.lastNote ?? '', /Only 50 of 53 series/)
   assert.doesNotMatch(after.lastNote ?? '', /service-/)
+})
+
+test('a series with labels of more than 4 kB is left out with a note, and one with less is judged and kept by its hash', async () => {
+  const [long, tooLong] = ['ü'.repeat(2000), 'ü'.repeat(2048)]
+  const detector = await createDetector()
+  const failing = (service: string) => [...traffic(-120, -4, 0, service), ...traffic(-4, 3, 6, service)]
+  await insertSpans(engine, acme, [...failing(long), ...failing(tooLong), ...failing('checkout')])
+  const here = new EvaluationsHere()
+  const keys = new Set<string>()
+  const evaluations: Evaluations = {
+    evaluate: async (task, share) => {
+      for (const { groupKey } of task.members) keys.add(groupKey)
+      return here.evaluate(task, share)
+    },
+    forget: (tenantId) => here.forget(tenantId),
+    end: (course) => here.end(course),
+  }
+  runner = new DetectorRunner({ store, engine, gate, clock, logger, evaluations })
+  await run(detector)
+  const opened = await anomalies()
+  assert.deepEqual(opened.map(({ group }) => group.service).sort(), ['checkout', long])
+  const reason = opened.find(({ group }) => group.service === long)?.reason ?? ''
+  assert.match(reason, /^error ratio of ü{200}… \(1800 more characters\) 0\.600 /)
+  assert.deepEqual([...keys].map(({ length }) => length).sort(), ['{"service":"checkout"}'.length, 43])
+
+  await clock.advance(3 * minuteMs)
+  const { lastNote } = await run(detector)
+  const note =
+    'Only 2 of 3 series were evaluated. The labels of 1 series are longer than 4096 bytes; group by others.'
+  assert.equal(lastNote, `${note} Series: 2 anomalous.`)
+  const continued = await anomalies()
+  assert.deepEqual(
+    continued.map(({ id, seen_until }) => [id, minute(seen_until)]),
+    opened.map(({ id }) => [id, 3]),
+  )
+  assert.equal(here.size, 2)
+
+  const range = { startNs: atNs(-4), endNs: atNs(3) }
+  const reader = new TenantReader(engine, acme, gate)
+  const preview = await backtest(reader, detector.definition, range, { clock })
+  assert.deepEqual(preview.series.map(({ group }) => group.service).sort(), ['checkout', long])
+  assert.equal(preview.last_note?.startsWith(note), true)
+  assert.deepEqual(
+    preview.warnings.map(({ code }) => code),
+    ['groups_cut'],
+  )
 })
 
 const brokenEngine: TelemetryEngine = {
