@@ -68,6 +68,7 @@ export const previewWarnings = [
   'learning',
   'groups_cut',
   'points_cut',
+  'anomalies_cut',
   'time_cut',
   'erased_time',
 ] as const
@@ -93,7 +94,9 @@ export const DetectorPreview = z
           .describe('Each bucket as the first run that judged it saw it, with the edges at that time.'),
       }),
     ),
-    anomalies: z.array(PreviewAnomaly).describe('In the order in which they would have been recorded.'),
+    anomalies: z
+      .array(PreviewAnomaly)
+      .describe('The newest 1,000, in the order in which they would have been recorded.'),
     deploys: z
       .array(Deploy)
       .describe('The newest 100 deploys of its services in the range, oldest first, to draw.'),

@@ -17,6 +17,7 @@ import { raw } from '../../telemetry/sql.ts'
 import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,
+  alarmAtOnce,
   atNs,
   definitionOf,
   errorsDraft,
@@ -311,4 +312,25 @@ test('a range that cannot be previewed is refused, and a preview with limits has
   const queue = { metric_key: 'queue', method_key: 'robust_band' }
   assert.deepEqual(await codes({ ...queue, params: { warmup_points: 5000 } }), ['learning'])
   assert.deepEqual(await codes({ schedule_minutes: 10_080 }), [])
+})
+
+test('a preview counts all anomalies and returns the newest thousand', async () => {
+  const minutes = 121
+  const rows = Array.from({ length: 20 * minutes }, (_, i): Row => {
+    const minute = Math.floor(i / 20)
+    const metric = { MetricName: 'swing', ServiceName: 'checkout', TimeUnix: atNs(minute) }
+    const row = { ...metric, Attributes: { host: `h${i % 20}` }, Value: minute % 2 === 0 ? 1 : 20 }
+    return { table: 'otel_metrics_gauge', atNs: atNs(minute), row }
+  })
+  await insert(rows)
+  const params = { upper: 10, ...alarmAtOnce }
+  const swing = { metric_key: 'swing', method_key: 'threshold', params, scope: { group_by: 'host' } }
+  const seen = await preview(tried(swing), 0, minutes)
+  assert.deepEqual([seen.alarms, seen.anomalies.length], [20 * 59, 1000])
+  const starts = seen.anomalies.map(({ started_at }) => started_at).sort()
+  assert.equal(starts[0], formatInstant(atNs(19)), 'without the oldest 180')
+  assert.deepEqual(
+    seen.warnings.map(({ code }) => code),
+    ['anomalies_cut'],
+  )
 })

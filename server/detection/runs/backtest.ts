@@ -18,6 +18,7 @@ import { type Clock, instantText } from '../../core/clock.ts'
 import { replaySeries, type SeriesReplay } from '../../series/series-replay.ts'
 import type { Signal } from '../../telemetry/schema/tables.ts'
 import type { TenantReader } from '../../telemetry/tenant-reader.ts'
+import { reportedMax } from '../alarms/newest-episodes.ts'
 import { groupBytesMax } from '../anomalies/findings.ts'
 import type { RunSummary } from '../anomalies/run-summary.ts'
 import type { DetectorDefinition } from '../detectors/detector.ts'
@@ -53,6 +54,8 @@ const stepsMax = 45_000
  * series are included first.
  */
 const pointsMax = 50_000
+/** Anomalies in the response: as many as are kept of a detector. There may be tens of thousands. */
+const anomaliesMax = reportedMax
 /** The longest duration, because a person waits for the response. */
 const longestMs = 20_000
 const readLimits = { maxSeconds: 10, maxMemoryBytes: 1024 * 1024 * 1024 }
@@ -295,9 +298,9 @@ class Preview {
       alarms_per_week: rounded(perWeek),
       alarms_per_series_and_week: rounded(perWeek / Math.max(1, all.length)),
       series: shown.map(([key, points]) => ({ group: JSON.parse(key), points })),
-      anomalies: anomalies.map((anomaly) => this.#onWire(anomaly)),
+      anomalies: newestOf(anomalies).map((anomaly) => this.#onWire(anomaly)),
       cost: { duration_ms: durationMs, rows_read: this.#past.rows, points_judged: this.#pointsJudged },
-      warnings: this.#warnings(runsDue, { shown: shown.length, all: all.length }),
+      warnings: this.#warnings(runsDue, { shown: shown.length, all: all.length }, anomalies.length),
       start,
       end,
     }
@@ -327,7 +330,7 @@ class Preview {
     }
   }
 
-  #warnings(runsDue: number, series: { shown: number; all: number }): Warning[] {
+  #warnings(runsDue: number, series: { shown: number; all: number }, alarms: number): Warning[] {
     const status = this.#summary?.status
     const until = formatInstant(this.#judgedUntilNs)
     const warnings: [boolean, (typeof previewWarnings)[number], string][] = [
@@ -354,6 +357,11 @@ class Preview {
         `Points of ${series.shown} of ${series.all} series are included; all series were judged. Request a shorter range to see more.`,
       ],
       [
+        alarms > anomaliesMax,
+        'anomalies_cut',
+        `The newest ${anomaliesMax} of ${alarms} anomalies are included; all are counted.`,
+      ],
+      [
         this.#runCount < runsDue,
         'time_cut',
         `The time limit was reached after ${this.#runCount} of ${runsDue} runs: the preview ends at ${until}.`,
@@ -366,6 +374,15 @@ class Preview {
     ]
     return warnings.filter(([is]) => is).map(([, code, message]) => ({ code, message }))
   }
+}
+
+/** Those that began last, in the order of the list. */
+function newestOf(all: readonly ReplayedAnomaly[]): readonly ReplayedAnomaly[] {
+  if (all.length <= anomaliesMax) return all
+  const begun = all.map((anomaly) => ({ anomaly, at: Number(anomaly.startedNs) }))
+  begun.sort((a, b) => b.at - a.at)
+  const newest = new Set(begun.slice(0, anomaliesMax).map(({ anomaly }) => anomaly))
+  return all.filter((anomaly) => newest.has(anomaly))
 }
 
 function rounded(rate: number): number {

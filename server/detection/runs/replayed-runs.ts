@@ -45,6 +45,8 @@ export class ReplayedRuns {
   readonly #anomalies = new Map<string, ReplayedAnomaly>()
   /** Those that a later run may still change, by id. */
   readonly #open = new Map<string, ReplayedAnomaly>()
+  /** Each once: every run writes the key of each series anew, and one may have 4 kB. */
+  readonly #keys = new Map<string, string>()
   #detector: StoredDetector
 
   constructor(options: ReplayOptions) {
@@ -93,18 +95,30 @@ export class ReplayedRuns {
       open.set(anomaly.id, anomaly)
       this.#anomalies.set(anomaly.id, anomaly)
     }
-    for (const finding of changes.create) {
+    for (const created of changes.create) {
+      const finding = this.#withKnownKey(created)
       keep({ ...finding, id: String(this.#anomalies.size), finding, ranAtMs })
     }
     for (const { id, finding } of changes.update) {
       const anomaly = open.get(id)
       if (anomaly === undefined) continue
-      keep({ ...anomaly, finding, seenUntilNs: finding.seenUntilNs, isOpen: finding.isOpen })
+      keep({
+        ...anomaly,
+        finding: this.#withKnownKey(finding),
+        seenUntilNs: finding.seenUntilNs,
+        isOpen: finding.isOpen,
+      })
     }
     for (const id of changes.close) {
       const anomaly = open.get(id)
       if (anomaly !== undefined) keep({ ...anomaly, isOpen: false })
     }
+  }
+
+  #withKnownKey(finding: Finding): Finding {
+    const groupKey = this.#keys.get(finding.groupKey) ?? finding.groupKey
+    this.#keys.set(groupKey, groupKey)
+    return { ...finding, groupKey }
   }
 }
 
