@@ -77,8 +77,9 @@ function statementKey(request: SeriesRequest): string {
 }
 
 function axisOf(request: SeriesRequest): unknown[] {
-  const { startNs, endNs, attributes, groupBy, maxGroups } = frameOf(request)
-  return [String(startNs), String(endNs), request.stepSeconds, attributes, groupBy ?? null, maxGroups]
+  const { startNs, endNs, attributes, groupBy, groupBytesMax, maxGroups } = frameOf(request)
+  const groups = [groupBy ?? null, maxGroups, groupBytesMax ?? null]
+  return [String(startNs), String(endNs), request.stepSeconds, attributes, ...groups]
 }
 
 async function readAlike(together: Together): Promise<SeriesSet[]> {
