@@ -9,7 +9,7 @@ import { AppError } from '../../core/app-error.ts'
 import { alarmAtOnce } from '../detection-fixture.ts'
 import { seededNormal } from '../scoring/seeded-noise.ts'
 import { minuteOf, type Series } from '../scoring/series.ts'
-import { EvaluationError, EvaluationPool, type EvaluationShare } from './evaluation-pool.ts'
+import { EvaluationError, EvaluationPool, type EvaluationShare, tookTooLong } from './evaluation-pool.ts'
 import { EvaluationStore, type EvaluationTask, tasksOf } from './evaluation-store.ts'
 
 const pools: EvaluationPool[] = []
@@ -56,9 +56,9 @@ function taskOf(key: (typeof methodKeys)[number], series: readonly Series[]): Ev
   }
 }
 
-/** A thread that runs the given text for each task. */
+/** A thread that runs the given text for each `request`. */
 function threadOf(text: string): URL {
-  const program = `import { parentPort } from 'node:worker_threads';parentPort.on('message', () => {${text}})`
+  const program = `import { parentPort } from 'node:worker_threads';parentPort.on('message', (request) => {${text}})`
   return new URL(`data:text/javascript,${encodeURIComponent(program)}`)
 }
 
@@ -146,6 +146,38 @@ describe('the evaluation pool', () => {
     const task = taskOf('threshold', [seriesOf(600, 1)])
     await assert.rejects(pool.evaluate(task, share), tooLong)
     await assert.rejects(pool.evaluate(task, share), tooLong)
+  })
+
+  test('an organisation whose task took too long ends the thread of the others no second time', async () => {
+    const [mine, foreign] = ['acme', 'globex'].map((tenantId) => {
+      return { share: { ...share, tenantId }, task: { ...taskOf('threshold', [seriesOf(600, 1)]), tenantId } }
+    })
+    assert(mine !== undefined && foreign !== undefined)
+    let isLate = false
+    const untilEnded = (signal?: AbortSignal) =>
+      new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+    const clock = {
+      sleep: async (_: number, signal?: AbortSignal) => (isLate ? undefined : untilEnded(signal)),
+    }
+    const stuckForAcme = `
+      if (request.task?.tenantId === 'acme') for (;;);
+      if (request.task) {
+        globalThis.tasks = (globalThis.tasks ?? 0) + 1
+        parentPort.postMessage({ result: [globalThis.tasks] })
+      }`
+    const pool = poolOf({ entry: threadOf(stuckForAcme), clock })
+    const stop = async () => {
+      isLate = true
+      await assert.rejects(pool.evaluate(mine.task, mine.share), tookTooLong)
+      isLate = false
+    }
+    const evaluated = () => pool.evaluate(foreign.task, foreign.share)
+    assert.deepEqual(await evaluated(), [1])
+    await stop()
+    assert.deepEqual(await evaluated(), [1], 'its thread was ended once')
+    await stop()
+    await stop()
+    assert.deepEqual(await evaluated(), [2])
   })
 
   test('stops running tasks when it is closed, and starts no others', async () => {

@@ -2,7 +2,8 @@
 // seconds. Threads start when they are first needed, take one task at a time, in turns of organisations, and
 // keep the courses of series between tasks (evaluation-store.ts). So all tasks of a detector go to the same
 // thread. A thread that crashes or does not end is an error of the run whose task it had; the next task
-// starts another thread, whose series begin again.
+// starts another thread, whose series begin again. This costs all whose series it kept, so from then on the
+// organisation of that task is evaluated in a thread apart: it can end the thread of the others only once.
 
 import assert from 'node:assert/strict'
 import { Worker } from 'node:worker_threads'
@@ -68,6 +69,14 @@ export class EvaluationError extends Error {
   }
 }
 
+/** A task took too long, and its thread was ended. */
+class TaskTooLong extends EvaluationError {}
+
+/** Whether an evaluation was ended because one of its tasks took too long. */
+export function tookTooLong(error: unknown): boolean {
+  return error instanceof AppError && error.cause instanceof TaskTooLong
+}
+
 interface EvaluationPoolOptions {
   /** Measures the time limit of a task. Default: the system clock, whatever clock the service uses. */
   readonly clock?: Pick<Clock, 'sleep'>
@@ -79,7 +88,7 @@ interface EvaluationPoolOptions {
   readonly entry?: URL
 }
 
-/** The most expensive window of the most expensive method takes about a second on an idle core. */
+/** The most expensive task of the most expensive method takes about half a second on an idle core. */
 const usualLimitMs = 60_000
 
 /** A window and its scores take some megabytes. Beyond this limit the thread ends instead of the process. */
@@ -112,6 +121,9 @@ class ThreadSlot {
 export class EvaluationPool implements Evaluations {
   readonly #options: EvaluationPoolOptions
   readonly #slots: readonly ThreadSlot[]
+  /** For organisations with a task that ended its thread. */
+  readonly #slotApart = new ThreadSlot()
+  readonly #tenantsApart = new Set<string>()
   #closed = false
 
   constructor(options: EvaluationPoolOptions = {}) {
@@ -128,8 +140,8 @@ export class EvaluationPool implements Evaluations {
     task: EvaluationTask,
     { isCurrent, kind, signal, tenantId }: EvaluationShare,
   ): Promise<EvaluationResult> {
-    return this.#slotOf(task.course).turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
-      if (isCurrent?.() === false) return null
+    return this.#slotOf(task).turns.lend({ owner: tenantId, kind, signal }, async (slot) => {
+      if (isCurrent?.() === false || this.#slotOf(task) !== slot) return null
       const result = await this.#runTask(slot, task)
       if ('error' in result) throw new EvaluationError(result.error)
       return result.result
@@ -138,18 +150,28 @@ export class EvaluationPool implements Evaluations {
 
   /** The result of a task that was sent before is dropped too, because a thread works in order. */
   forget(tenantId: string): void {
-    for (const slot of this.#slots) this.#post(slot, { forget: tenantId })
+    for (const slot of [...this.#slots, this.#slotApart]) this.#post(slot, { forget: tenantId })
   }
 
   end(course: string): void {
-    this.#post(this.#slotOf(course), { end: course })
+    for (const slot of [this.#usualSlotOf(course), this.#slotApart]) this.#post(slot, { end: course })
   }
 
   #post({ worker }: ThreadSlot, request: ThreadRequest): void {
     worker?.postMessage(request)
   }
 
-  #slotOf(course: string): ThreadSlot {
+  #slotOf({ course, tenantId }: EvaluationTask): ThreadSlot {
+    return this.#tenantsApart.has(tenantId) ? this.#slotApart : this.#usualSlotOf(course)
+  }
+
+  /** From now on its tasks go to the thread apart, where its series begin again. */
+  #setApart(tenantId: string): void {
+    this.#tenantsApart.add(tenantId)
+    for (const slot of this.#slots) this.#post(slot, { forget: tenantId })
+  }
+
+  #usualSlotOf(course: string): ThreadSlot {
     let hash = 0
     for (let i = 0; i < course.length; i++) hash = (Math.imul(hash, 31) + course.charCodeAt(i)) >>> 0
     const slot = this.#slots[hash % this.#slots.length]
@@ -160,7 +182,7 @@ export class EvaluationPool implements Evaluations {
   /** Ends the threads; running tasks fail. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all(this.#slots.map(({ worker }) => worker?.terminate()))
+    await Promise.all([...this.#slots, this.#slotApart].map(({ worker }) => worker?.terminate()))
   }
 
   async #runTask(slot: ThreadSlot, task: EvaluationTask): Promise<ThreadResult> {
@@ -170,6 +192,9 @@ export class EvaluationPool implements Evaluations {
     worker.ref()
     try {
       return await Promise.race([resultOf(worker, task, ended.signal), this.#stopLate(slot, ended.signal)])
+    } catch (error) {
+      if (!this.#closed) this.#setApart(task.tenantId)
+      throw error
     } finally {
       ended.abort()
       // An idle thread must not keep the process running.
@@ -198,7 +223,9 @@ export class EvaluationPool implements Evaluations {
     slot.worker = null
     worker?.terminate().catch(() => undefined)
     throw new AppError('query_too_expensive', {
-      sentence: 'Evaluating this series takes longer than is allowed; make the window shorter.',
+      cause: new TaskTooLong('The task was stopped'),
+      sentence:
+        'Evaluating this series takes longer than is allowed; use smaller parameters or a shorter window.',
     })
   }
 }

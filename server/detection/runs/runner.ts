@@ -35,7 +35,7 @@ import type { DetectionStore } from '../detectors/store.ts'
 import type { SeriesSource } from './course-run.ts'
 import { DetectorCourses, type PreparedRun } from './detector-course.ts'
 import { courseRunOf, evaluateRun, type Run, requestOf, unknownFor } from './evaluate-run.ts'
-import { EvaluationError, type Evaluations, EvaluationsHere } from './evaluation-pool.ts'
+import { EvaluationError, type Evaluations, EvaluationsHere, tookTooLong } from './evaluation-pool.ts'
 import { nextRunMs } from './run-plan.ts'
 
 interface RunnerOptions {
@@ -193,8 +193,9 @@ export class DetectorRunner {
         batch.failures.set(detector.id, result)
         return
       }
-      const { found, summary } = result
-      const nextRunAtMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
+      const { found, restMs = 0, summary } = result
+      const scheduledMs = nextRunMs(detector.definition.schedule_minutes, batch.ranAtMs)
+      const nextRunAtMs = Math.max(scheduledMs, batch.ranAtMs + restMs)
       const tuning = ready?.run.tuning ?? null
       records.push({ detector, ranAtMs: batch.ranAtMs, nextRunAtMs, summary, found, tuning })
     })
@@ -235,12 +236,7 @@ export class DetectorRunner {
   }
 
   /** Returns the refusal where nothing was learnt about the detector. */
-  async #evaluate({
-    error,
-    prepared,
-    run,
-    set,
-  }: ReadyRun): Promise<{ summary: RunSummary; found: RunFound | null } | AppError> {
+  async #evaluate({ error, prepared, run, set }: ReadyRun): Promise<RunResult | AppError> {
     try {
       if (prepared === null) throw error
       return await evaluateRun(run, await this.#courses.judge(prepared, set))
@@ -248,6 +244,7 @@ export class DetectorRunner {
       if (isNoFault(err)) return err
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
       const isKnown = err instanceof AppError && err.code !== 'internal'
+      if (isKnown && tookTooLong(err)) return { ...failed(err.message), restMs: restAfterLongMs }
       if (isKnown) return failed(err.message)
       const what =
         err instanceof EvaluationError
@@ -261,6 +258,19 @@ export class DetectorRunner {
 /** Whether an error says nothing about the detector: others read, or its organisation erases meanwhile. */
 function isNoFault(error: unknown): error is AppError {
   return isBecauseOfOthers(error) || (error instanceof AppError && error.code === 'erasing')
+}
+
+/**
+ * A detector with a task that took too long is not run again on schedule for this long, unless it is changed:
+ * the task would keep a core busy, and end a thread, each time.
+ */
+const restAfterLongMs = 3_600_000
+
+interface RunResult {
+  readonly summary: RunSummary
+  readonly found: RunFound | null
+  /** How long the detector is at least not run again, from the beginning of this run. Default: 0. */
+  readonly restMs?: number
 }
 
 /** A run whose width of buckets is known, or why it is not. */
@@ -323,6 +333,6 @@ async function forEachSeparately(
   }
 }
 
-function failed(note: string): { summary: RunSummary; found: null } {
+function failed(note: string): RunResult {
   return { summary: { status: 'error', note }, found: null }
 }
