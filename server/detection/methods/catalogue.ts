@@ -7,7 +7,7 @@ import { absence } from './absence.ts'
 import { auto } from './auto.ts'
 import type { ConfirmedStarts } from './confirmed.ts'
 import { levelShift } from './level-shift.ts'
-import type { Method, Scored, Scorer } from './method.ts'
+import type { Method, PieceCost, Scored, Scorer } from './method.ts'
 import { peerOutlier } from './peer-outlier.ts'
 import { rateTest } from './rate-test.ts'
 import { rcf } from './rcf.ts'
@@ -56,4 +56,15 @@ export function startScorer<K extends MethodKey>(
   confirmed: ConfirmedStarts = [],
 ): Scorer {
   return methods[key].start(params, stepMinutes, confirmed)
+}
+
+const usualCost: PieceCost = { perBucket: 1, again: 0 }
+
+/** What a piece of a series costs with a method. */
+export function costOf({ method_key, params }: MethodChoice): PieceCost {
+  return costWith(method_key, params)
+}
+
+function costWith<K extends MethodKey>(key: K, params: MethodParams<K>): PieceCost {
+  return methods[key].cost?.(params) ?? usualCost
 }

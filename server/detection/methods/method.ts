@@ -72,8 +72,17 @@ export interface Scorer {
   pointsNeeded?(): number
 }
 
+/** What a piece costs at most, in the time that `auto` needs for a bucket, about 12 microseconds. */
+export interface PieceCost {
+  readonly perBucket: number
+  /** Buckets that are scored again in each task, whole numbers: 0 where a scorer only scores what is new. */
+  readonly again: number
+}
+
 export interface Method<K extends MethodKey> {
   readonly key: K
+  /** Absent: at most one for each bucket. */
+  cost?(params: MethodParams<K>): PieceCost
   /**
    * A scorer that has learnt nothing yet. All pieces of its series have this step. `confirmed` is for methods
    * that learn their edge themselves.

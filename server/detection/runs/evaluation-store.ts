@@ -7,8 +7,9 @@
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import { newestCounts } from '../alarms/newest-episodes.ts'
-import type { MethodChoice } from '../methods/catalogue.ts'
+import { costOf, type MethodChoice } from '../methods/catalogue.ts'
 import { copyState } from '../methods/copy-state.ts'
+import type { PieceCost } from '../methods/method.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
 import { peersOf } from './evaluate.ts'
 import { KeptCourses } from './kept-courses.ts'
@@ -183,45 +184,47 @@ function partOf(piece: Series, from: number, to: number): Series {
 }
 
 /**
- * Points of one task: many small series make few tasks, and a long piece is divided. `auto` needs about 30 ms
- * for this many and `rcf` 200 ms; another organisation waits that long for its turn.
+ * What one task may cost, in buckets of `auto`: about 30 ms, which another organisation waits for its turn.
+ * Many small series make few tasks, and a long piece is divided.
  */
-const taskPoints = 2048
+const taskCost = 2048
 
-/** A task of series that are compared has at least this many buckets of each. */
-const leastBuckets = 256
+/** Each task has its own cost, so none is divided below this. */
+const leastCost = 256
 
 /**
- * Divides a task into tasks of bounded size, to be evaluated in this order. Series that their method compares
+ * Divides a task into tasks of bounded cost, to be evaluated in this order. Series that their method compares
  * stay together.
  */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
-  if (comparesPeers(task.choice.method_key)) return dividedInTime(task)
+  const cost = costOf(task.choice)
+  if (comparesPeers(task.choice.method_key)) return dividedInTime(task, cost)
   const tasks: { members: EvaluationMember[] }[] = []
   let room = 0
   for (const member of task.members) {
-    const points = member.piece.values.length
+    const own = cost.perBucket * (member.piece.values.length + cost.again)
     const last = tasks.at(-1)
-    if (last === undefined || room < points) {
+    if (last === undefined || room < own) {
       tasks.push({ members: [member] })
-      room = taskPoints - points
+      room = taskCost - own
     } else {
       last.members.push(member)
-      room -= points
+      room -= own
     }
   }
-  return tasks.flatMap(({ members }) => dividedInTime({ ...task, members }))
+  return tasks.flatMap(({ members }) => dividedInTime({ ...task, members }, cost))
 }
 
 /** Only the last part has buckets that may still change, and reports. */
-function dividedInTime(task: EvaluationTask): EvaluationTask[] {
+function dividedInTime(task: EvaluationTask, { again, perBucket }: PieceCost): EvaluationTask[] {
   const [first] = task.members
   if (first === undefined) return []
   const { startNs, values } = first.piece
   const isAligned = task.members.every(
     ({ piece }) => piece.startNs === startNs && piece.values.length === values.length,
   )
-  const longest = Math.max(leastBuckets, Math.floor(taskPoints / task.members.length))
+  const affordable = Math.floor(taskCost / task.members.length / perBucket - again)
+  const longest = Math.max(Math.ceil(leastCost / perBucket), again, affordable)
   const settled = firstBuckets(first.piece, task.settledUntilNs).values.length
   if (!isAligned || settled <= longest) return [task]
   const parts = Math.ceil(settled / longest)
