@@ -9,35 +9,65 @@
 // length and value of history, about 20 microseconds at 4,096 values and three lengths.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { denseValuesOf, toSparse } from '../scoring/dense-values.ts'
-import { leftProfile } from '../scoring/left-profile.ts'
+import { DenseReader, toSparse } from '../scoring/dense-values.ts'
+import { LeftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
-import { at } from '../scoring/series.ts'
-import { combinedSurprise, surprisesOf } from '../scoring/surprise.ts'
-import type { Method, Scores } from './method.ts'
+import { combinedSurprise, Surprises } from '../scoring/surprise.ts'
+import type { Method, Scorer, Scores } from './method.ts'
 import { blankScores } from './method.ts'
-import { TailScorer } from './tail-scorer.ts'
+import { RestartedScorer } from './restarted-scorer.ts'
 
 /** A mean surprise of this scores 1. */
 const edgeSurprise = 2
+/** Additions, per lag and length, that cost as much as a bucket of `auto`. */
+const costlyOperations = 12_288
+
+type Params = MethodParams<'shape_discord'>
 
 export const shapeDiscord: Method<'shape_discord'> = {
   key: 'shape_discord',
-  start: (params) => new TailScorer((series) => shapeDiscord.score(series, params), params.history_points),
-  score(series: Series, params: MethodParams<'shape_discord'>): Scores {
-    const length = series.values.length
-    const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
+  cost: ({ history_points, lengths }) => ({
+    perBucket: (2 * history_points * lengths.length) / costlyOperations,
+    // Each part compares the squares of the longest stretch before it again.
+    again: Math.max(...lengths),
+  }),
+  start: (params) => {
+    const block = params.history_points
+    return new RestartedScorer(() => new DiscordScorer(params, 2 * block), block)
+  },
+  score: (series, params) => new DiscordScorer(params, series.values.length).score(series),
+}
+
+class DiscordScorer implements Scorer {
+  private readonly params: Params
+  private readonly dense = new DenseReader()
+  private readonly profile: LeftProfile
+  /** One per length. */
+  private readonly surprises: readonly Surprises[]
+  private values = 0
+
+  constructor(params: Params, bucketsMax: number) {
+    this.params = params
     const lengths = params.lengths.toSorted((a, b) => a - b)
-    const { distances, expected } = leftProfile(dense, lengths, params.history_points)
-    const surprise = combinedSurprise(distances.map(surprisesOf))
-    for (let i = 0; i < surprise.length; i++) {
-      surprise[i] = i < params.warmup_points ? Number.NaN : at(surprise, i) / edgeSurprise
-    }
+    this.profile = new LeftProfile(lengths, params.history_points)
+    this.surprises = lengths.map(() => new Surprises(bucketsMax))
+  }
+
+  score(piece: Series): Scores {
+    const length = piece.values.length
+    const dense = this.dense.read(piece.values, clockChanges(piece, this.params.timezone))
+    const { distances, expected } = this.profile.add(dense)
+    const first = this.values
+    this.values += dense.values.length
+    const none = new Float64Array(0)
+    const score = combinedSurprise(this.surprises.map((each, i) => each.of(distances[i] ?? none))).map(
+      (surprise, i) => (first + i < this.params.warmup_points ? Number.NaN : surprise / edgeSurprise),
+    )
     return {
       ...blankScores(length),
-      score: toSparse(dense, surprise, length),
+      score: toSparse(dense, score, length),
       expected: toSparse(dense, expected, length),
     }
-  },
+  }
 }

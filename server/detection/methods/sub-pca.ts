@@ -11,14 +11,15 @@
 // a rhythm; on pure noise it is a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
+import { DenseReader, toSparse } from '../scoring/dense-values.ts'
+import { joinedValues } from '../scoring/joined-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import { surprisesOf } from '../scoring/surprise.ts'
-import type { Method, Scores } from './method.ts'
+import { Surprises } from '../scoring/surprise.ts'
+import type { Method, Scorer, Scores } from './method.ts'
 import { blankScores } from './method.ts'
-import { TailScorer } from './tail-scorer.ts'
+import { RestartedScorer } from './restarted-scorer.ts'
 
 const refitEvery = 256
 const edgeSurprise = 2
@@ -26,107 +27,154 @@ const edgeSurprise = 2
 const ridge = 1e-3
 /** In units of the spread, as in left-profile.ts. */
 const cutOff = 1e3
+/** Squares of lengths, of values and of fits, that cost as much as a bucket of `auto`. */
+const costlyOperations = 8000
+
+type Params = MethodParams<'sub_pca'>
 
 export const subPca: Method<'sub_pca'> = {
   key: 'sub_pca',
-  start: (params) => new TailScorer((series) => subPca.score(series, params), params.history_points),
-  score(series: Series, params: MethodParams<'sub_pca'>): Scores {
-    const length = series.values.length
-    const dense = denseValuesOf(series.values, clockChanges(series, params.timezone))
-    const score = surprisesOf(distancesOf(dense, params)).map((surprise, i) =>
-      i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
-    )
-    return { ...blankScores(length), score: toSparse(dense, score, length) }
+  cost: ({ history_points, length }) => ({
+    perBucket: (length * length * (1 + history_points / refitEvery)) / costlyOperations,
+    again: 0,
+  }),
+  start: (params) => {
+    const block = params.history_points
+    return new RestartedScorer(() => new SubPcaScorer(params, 2 * block), block)
   },
+  score: (series, params) => new SubPcaScorer(params, series.values.length).score(series),
 }
 
-function distancesOf(dense: DenseValues, params: MethodParams<'sub_pca'>): Float64Array {
-  let model: StretchModel | null = null
-  let nextFit = 4 * params.length
-  return dense.values.map((_, i) => {
-    if (i >= nextFit) {
-      model = new StretchModel(dense, i, params.length, params.history_points)
-      // At first the model is fitted more often, because each value still changes it much.
-      nextFit = i + Math.min(refitEvery, Math.ceil(i / 2))
-    }
-    return model && (dense.runs[i] ?? 0) >= params.length ? model.distanceAt(dense.values, i) : Number.NaN
-  })
+class SubPcaScorer implements Scorer {
+  private readonly params: Params
+  private readonly dense = new DenseReader()
+  private readonly surprises: Surprises
+  private model: StretchModel | null = null
+  private nextFit: number
+  /** As many as a model is fitted to, with the stretch before them, and their positions in their runs. */
+  private recent = new Float64Array(0)
+  private recentRuns = new Int32Array(0)
+  private values = 0
+
+  constructor(params: Params, bucketsMax: number) {
+    this.params = params
+    this.surprises = new Surprises(bucketsMax)
+    this.nextFit = 4 * params.length
+  }
+
+  score(piece: Series): Scores {
+    const { history_points, length, timezone, warmup_points } = this.params
+    const dense = this.dense.read(piece.values, clockChanges(piece, timezone))
+    const before = this.recent.length
+    const values = joinedValues(this.recent, dense.values)
+    const runs = joinedValues(this.recentRuns, dense.runs)
+    const first = this.values
+    const distances = dense.values.map((_, i) => {
+      const own = before + i
+      this.fitBefore(first + i, { values, runs, end: own })
+      return this.model && (runs[own] ?? 0) >= length ? this.model.distanceAt(values, own) : Number.NaN
+    })
+    this.values += dense.values.length
+    const from = Math.max(0, values.length - history_points - length)
+    this.recent = values.slice(from)
+    this.recentRuns = runs.slice(from)
+    const score = this.surprises
+      .of(distances)
+      .map((surprise, i) => (first + i < warmup_points ? Number.NaN : surprise / edgeSurprise))
+    const rows = piece.values.length
+    return { ...blankScores(rows), score: toSparse(dense, score, rows) }
+  }
+
+  /** Fits the model where it is time, to the values before `end`, which is value i of the series. */
+  private fitBefore(i: number, { end, runs, values }: Stretches): void {
+    if (i < this.nextFit) return
+    const { history_points, length } = this.params
+    this.model = new StretchModel({ values, runs, end }, length, history_points)
+    // At first the model is fitted more often, because each value still changes it much.
+    this.nextFit = i + Math.min(refitEvery, Math.ceil(i / 2))
+  }
+}
+
+interface Stretches {
+  readonly values: Float64Array
+  readonly runs: Int32Array
+  readonly end: number
 }
 
 /** Mean and covariance of the stretches that end before `end`. */
 class StretchModel {
-  readonly #length: number
-  readonly #mean: Float64Array
+  private readonly length: number
+  private readonly mean: Float64Array
   /** Lower triangle of the Cholesky factor, row by row. */
-  readonly #factor: Float64Array
-  readonly #solved: Float64Array
-  #centre = 0
-  #spread = 1
+  private readonly factor: Float64Array
+  private readonly solved: Float64Array
+  private centre = 0
+  private spread = 1
 
-  constructor(dense: DenseValues, end: number, length: number, history: number) {
-    this.#length = length
-    this.#mean = new Float64Array(length)
-    this.#factor = new Float64Array(length * length)
-    this.#solved = new Float64Array(length)
+  constructor({ end, runs, values }: Stretches, length: number, history: number) {
+    this.length = length
+    this.mean = new Float64Array(length)
+    this.factor = new Float64Array(length * length)
+    this.solved = new Float64Array(length)
     const from = Math.max(0, end - history)
-    this.#measure(dense.values.slice(from, end).sort())
+    this.measure(values.slice(from, end).sort())
     const ends = Array.from({ length: end - from }, (_, i) => from + i).filter(
-      (i) => (dense.runs[i] ?? 0) >= length,
+      (i) => (runs[i] ?? 0) >= length,
     )
-    this.#addUp(dense.values, ends)
-    this.#factorise()
+    this.addUp(values, ends)
+    this.factorise()
   }
 
   distanceAt(values: Float64Array, i: number): number {
-    const length = this.#length
+    const length = this.length
     let squared = 0
     for (let row = 0; row < length; row++) {
-      let rest = this.#unit(values, i - length + 1 + row) - at(this.#mean, row)
+      let rest = this.unit(values, i - length + 1 + row) - at(this.mean, row)
       for (let column = 0; column < row; column++) {
-        rest -= at(this.#factor, row * length + column) * at(this.#solved, column)
+        rest -= at(this.factor, row * length + column) * at(this.solved, column)
       }
-      const solved = rest / at(this.#factor, row * length + row)
-      this.#solved[row] = solved
+      const solved = rest / at(this.factor, row * length + row)
+      this.solved[row] = solved
       squared += solved * solved
     }
     return Math.sqrt(squared / length)
   }
 
-  #measure(sorted: Float64Array): void {
+  private measure(sorted: Float64Array): void {
     const quantile = (share: number) => at(sorted, Math.floor(share * (sorted.length - 1)))
-    this.#centre = quantile(0.5)
-    this.#spread = quantile(0.95) - quantile(0.05) || quantile(1) - quantile(0) || 1
+    this.centre = quantile(0.5)
+    this.spread = quantile(0.95) - quantile(0.05) || quantile(1) - quantile(0) || 1
   }
 
-  #unit(values: Float64Array, i: number): number {
-    return Math.max(-cutOff, Math.min(cutOff, (at(values, i) - this.#centre) / this.#spread))
+  private unit(values: Float64Array, i: number): number {
+    return Math.max(-cutOff, Math.min(cutOff, (at(values, i) - this.centre) / this.spread))
   }
 
-  #addUp(values: Float64Array, ends: readonly number[]): void {
-    const length = this.#length
+  private addUp(values: Float64Array, ends: readonly number[]): void {
+    const length = this.length
     const stretch = new Float64Array(length)
     for (const end of ends) {
       for (let row = 0; row < length; row++) {
-        stretch[row] = this.#unit(values, end - length + 1 + row)
-        this.#mean[row] = at(this.#mean, row) + at(stretch, row) / ends.length
+        stretch[row] = this.unit(values, end - length + 1 + row)
+        this.mean[row] = at(this.mean, row) + at(stretch, row) / ends.length
         for (let column = 0; column <= row; column++) {
           const entry = row * length + column
           const product = (at(stretch, row) * at(stretch, column)) / ends.length
-          this.#factor[entry] = at(this.#factor, entry) + product
+          this.factor[entry] = at(this.factor, entry) + product
         }
       }
     }
   }
 
   /** Converts mean products to the covariance and then to its Cholesky factor, in place. */
-  #factorise(): void {
-    const length = this.#length
-    const factor = this.#factor
+  private factorise(): void {
+    const length = this.length
+    const factor = this.factor
     let trace = 0
     for (let row = 0; row < length; row++) {
       for (let column = 0; column <= row; column++) {
         const entry = row * length + column
-        factor[entry] = at(factor, entry) - at(this.#mean, row) * at(this.#mean, column)
+        factor[entry] = at(factor, entry) - at(this.mean, row) * at(this.mean, column)
       }
       trace += Math.max(0, at(factor, row * length + row))
     }

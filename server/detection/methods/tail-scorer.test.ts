@@ -4,11 +4,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { methodParams } from '../../../contract/detection/methods.ts'
 import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { startScorer } from './catalogue.ts'
+import { stateBytes } from './copy-state.ts'
 import { blankScores, type Scores } from './method.ts'
 import { TailScorer } from './tail-scorer.ts'
 
 const tailBuckets = 8
+/** Of a value, and whether it is unknown. */
+const bytesPerBucket = 9
 
 /** Scores a bucket by the number of buckets that were known with it. */
 const lengthSoFar = (series: Series): Scores => ({
@@ -52,4 +57,15 @@ test('a bucket is scored with one to two tails before it, wherever pieces end', 
       }
     }),
   )
+})
+
+test('the tail of an expensive forest is short, whatever history it has', () => {
+  const expensive = { trees: 100, sample_points: 512, shingle_points: 32, history_points: 65_536 }
+  const keptBuckets = (params: Partial<typeof expensive>) => {
+    const scorer = startScorer('rcf', methodParams.rcf.parse(params), 5)
+    scorer.score(seriesOf(0, Array(6000).fill(Number.NaN)))
+    return stateBytes(scorer) / bytesPerBucket
+  }
+  assert.ok(keptBuckets({ history_points: 65_536 }) > 5000)
+  assert.ok(keptBuckets(expensive) < 1500)
 })

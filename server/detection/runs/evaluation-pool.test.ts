@@ -235,10 +235,24 @@ describe('a task', () => {
     for (const part of tasks.flatMap(tasksOf)) assert.ok(pointsOf(part) <= 2100, `${pointsOf(part)} points`)
   })
 
+  test('is bounded by what its method costs, also where pieces are short', () => {
+    const group = Array.from({ length: 10 }, (_, i) => seriesOf(600, i))
+    const membersOf = (task: EvaluationTask) => tasksOf(task).map(({ members }) => members.length)
+    const short = group.map((series) => ({ ...series, values: series.values.slice(0, 61) }))
+    assert.deepEqual(membersOf(taskOf('threshold', short)), [10])
+    assert.deepEqual(membersOf(taskOf('rcf', short)), Array(10).fill(1), 'each builds a forest')
+    const params = methodParams.spectral_residual.parse({ window_points: 4096 })
+    const choice = { method_key: 'spectral_residual' as const, params }
+    const wide = tasksOf({ ...taskOf('spectral_residual', group.slice(0, 1)), choice })
+    assert.ok(wide.length > 50)
+    for (const part of wide.slice(0, -1)) assert.ok(pointsOf(part) <= 10, `${pointsOf(part)} points`)
+  })
+
   test('has the same result when it is divided', () => {
     const peers = [1, 2, 3].map((seed) => seriesOf(800, seed))
-    for (const key of ['auto', 'robust_band', 'threshold', 'peer_outlier'] as const) {
-      const group = key === 'peer_outlier' ? peers : [seriesOf(2500, 1)]
+    const keys = ['auto', 'robust_band', 'threshold', 'peer_outlier', 'shape_discord', 'sub_pca'] as const
+    for (const key of keys) {
+      const group = key === 'peer_outlier' ? peers : [seriesOf(3500, 1)]
       const task = { ...taskOf(key, group), reportBuckets: 600 }
       const store = new EvaluationStore()
       const parts = tasksOf(task)

@@ -17,23 +17,45 @@ export interface DenseValues {
   readonly runs: Int32Array
 }
 
-/** `seams`: buckets at which a new run begins in any case, in ascending order. */
-export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
-  const count = sparse.reduce((sum, value) => (Number.isNaN(value) ? sum : sum + 1), 0)
-  const values = new Float64Array(count)
-  const buckets = new Int32Array(count)
-  const runs = new Int32Array(count)
-  let next = 0
-  for (let bucket = 0; bucket < sparse.length; bucket++) {
-    const value = at(sparse, bucket)
-    if (Number.isNaN(value)) continue
-    const before = next > 0 ? (buckets[next - 1] ?? 0) : Number.NEGATIVE_INFINITY
-    const isCut = bucket - before - 1 > longestBridge || seams.some((seam) => before < seam && seam <= bucket)
-    runs[next] = isCut ? 1 : (runs[next - 1] ?? 0) + 1
-    values[next] = value
-    buckets[next++] = bucket
+/** Reads the values of a series piece by piece. */
+export class DenseReader {
+  /** Buckets before the next piece. */
+  private buckets = 0
+  private lastBucket = Number.NEGATIVE_INFINITY
+  private lastRun = 0
+  private hasSeam = false
+
+  /**
+   * The values of the next piece. Their buckets are those of the piece. `seams`: buckets of the piece at which
+   * a new run begins in any case.
+   */
+  read(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
+    const count = sparse.reduce((sum, value) => (Number.isNaN(value) ? sum : sum + 1), 0)
+    const values = new Float64Array(count)
+    const buckets = new Int32Array(count)
+    const runs = new Int32Array(count)
+    let next = 0
+    for (let row = 0; row < sparse.length; row++) {
+      this.hasSeam ||= seams.includes(row)
+      const value = at(sparse, row)
+      if (Number.isNaN(value)) continue
+      const bucket = this.buckets + row
+      const isCut = this.hasSeam || bucket - this.lastBucket - 1 > longestBridge
+      this.lastRun = isCut ? 1 : this.lastRun + 1
+      this.lastBucket = bucket
+      this.hasSeam = false
+      runs[next] = this.lastRun
+      values[next] = value
+      buckets[next++] = row
+    }
+    this.buckets += sparse.length
+    return { values, buckets, runs }
   }
-  return { values, buckets, runs }
+}
+
+/** The values of a whole series. */
+export function denseValuesOf(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
+  return new DenseReader().read(sparse, seams)
 }
 
 /** Writes a column of dense values back to their buckets; NaN elsewhere. */

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { denseValuesOf } from './dense-values.ts'
-import { leftProfile } from './left-profile.ts'
+import { LeftProfile } from './left-profile.ts'
 import { seededNormal } from './seeded-noise.ts'
 
 const profileOf = (values: readonly number[], lengths: readonly number[], history = 4096) =>
-  leftProfile(denseValuesOf(Float64Array.from(values)), lengths, history)
+  new LeftProfile(lengths, history).add(denseValuesOf(Float64Array.from(values)))
 
 /** Distance per value from the stretch ending at i to the nearest earlier one that does not overlap. */
 function plainDistance(values: readonly number[], i: number, length: number, history: number): number {
@@ -45,6 +45,24 @@ test('the sums do not drift over thousands of values, nor after a spike', () => 
   const next = seededNormal(5)
   const values = Array.from({ length: 2600 }, (_, i) => 1e6 + next() + (i === 300 ? 400 : 0))
   sameAsPlain(values, [12], 200, 1e-4)
+})
+
+test('the profile is the same wherever pieces end, also within and across blocks', () => {
+  const next = seededNormal(6)
+  const values = Array.from({ length: 2400 }, (_, i) => (i < 150 ? 5 : i % 700 === 0 ? Number.NaN : next()))
+  for (const lengths of [[12], [5, 9, 40], [4, 8, 16, 32]]) {
+    const dense = denseValuesOf(Float64Array.from(values))
+    const whole = new LeftProfile(lengths, 600).add(dense)
+    const profile = new LeftProfile(lengths, 600)
+    for (let from = 0, turn = 0; from < dense.values.length; turn++) {
+      const to = from + ([1, 60, 700, 1500][turn % 4] ?? 1)
+      const piece = profile.add({ values: dense.values.slice(from, to), runs: dense.runs.slice(from, to) })
+      assert.deepEqual(piece.expected, whole.expected.slice(from, to))
+      for (const [which, all] of whole.distances.entries())
+        assert.deepEqual(piece.distances[which], all.slice(from, to))
+      from = to
+    }
+  }
 })
 
 test('a rhythm is expected to continue, and its break is far from everything before', () => {

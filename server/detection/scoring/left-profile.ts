@@ -16,15 +16,19 @@
 // Sums that are only added to and subtracted from drift, and squares of 1e300 overflow. So values are
 // scaled by their own spread and limited far outside it, and the sums are rebuilt every thousand values:
 // the drift stays below 1e-10.
+//
+// Values may come piece by piece: the sums of all lags at the end of a piece are kept, so that each distance is
+// the same bit for bit, wherever pieces end.
 
 import type { DenseValues } from './dense-values.ts'
+import { joinedValues } from './joined-values.ts'
 import { at } from './series.ts'
 
 const rebuildEvery = 1024
 /** In units of the spread. Values farther out are set to this limit. */
 const cutOff = 1e3
 
-interface LeftProfile {
+interface PieceProfile {
   /**
    * Per length: the distance per value to the nearest earlier stretch that does not overlap;
    * NaN where there is none.
@@ -37,155 +41,230 @@ interface LeftProfile {
   readonly expected: Float64Array
 }
 
-/** `lengths` is ascending. Stretches begin at most `historyPoints` values earlier. */
-export function leftProfile(
-  dense: DenseValues,
-  lengths: readonly number[],
-  historyPoints: number,
-): LeftProfile {
-  const count = dense.values.length
-  const longest = lengths.at(-1) ?? 0
-  const scaled = new ScaledValues(dense.values)
-  const squares = new Float64Array(longest + rebuildEvery)
-  const searches = lengths.map((length) => new Search(length, longest, dense.runs))
-  const distances = lengths.map(() => new Float64Array(count).fill(Number.NaN))
-  const expected = new Float64Array(count).fill(Number.NaN)
-  for (let from = 0, to = 0; from < count; from = to) {
-    to = scaled.scaleBlock(from, historyPoints + longest)
-    for (const search of searches) search.begin(from, to)
-    for (let lag = 1; lag <= historyPoints && lag < to; lag++) {
-      squareDifferences(scaled.values.subarray(0, to), lag, squares, from - longest)
-      slideAll(searches, squares, lag)
-    }
-    for (const [which, search] of searches.entries()) {
-      search.writeDistances(distances[which] ?? expected, scaled.spread)
-      if (which === 0) search.writeFollowers(expected, dense.values)
-    }
-  }
-  return { distances, expected }
+/** Values with their positions in their runs, and the number of values before the first of them. */
+interface Known {
+  readonly values: Float64Array
+  readonly runs: Int32Array
+  readonly first: number
 }
 
-/** The values in units of their spread, which is measured again for each block. */
-class ScaledValues {
-  readonly values: Float64Array
-  spread = 0
-  readonly #raw: Float64Array
-  #centre = 0
+/** Part of a block, counted in values since the beginning. */
+interface BlockPart {
+  /** Where the block begins. */
+  readonly block: number
+  readonly from: number
+  readonly to: number
+}
 
-  constructor(raw: Float64Array) {
-    this.#raw = raw
-    this.values = new Float64Array(raw.length)
+/** The profile of a series that comes piece by piece. */
+export class LeftProfile {
+  private readonly lengths: readonly number[]
+  private readonly historyPoints: number
+  private readonly longest: number
+  /** Per length: the sum of each lag at the newest value. */
+  private readonly sums: readonly Float64Array[]
+  /** As many as a new value is compared with. */
+  private known: Known = { values: new Float64Array(0), runs: new Int32Array(0), first: 0 }
+  private count = 0
+  /** Where the newest block begins. */
+  private block = 0
+  private centre = 0
+  private spread = 0
+
+  /** `lengths` is ascending. Stretches begin at most `historyPoints` values earlier. */
+  constructor(lengths: readonly number[], historyPoints: number) {
+    this.lengths = lengths
+    this.historyPoints = historyPoints
+    this.longest = lengths.at(-1) ?? 0
+    this.sums = lengths.map(() => new Float64Array(historyPoints))
   }
 
-  /**
-   * Scales the values of the block that begins at `from`, and `reach` values before it.
-   * Returns the end of the block.
-   */
-  scaleBlock(from: number, reach: number): number {
-    const first = Math.max(0, from - reach)
-    this.#rescale(first, from)
-    let next = from + 1
-    // A series that was constant so far has no spread until it changes.
-    const mustRescale = () => this.spread === 0 && at(this.#raw, next) !== this.#centre
-    while (next < this.#raw.length && next % rebuildEvery !== 0 && !mustRescale()) next++
-    for (let i = first; i < next; i++) {
-      const distance = (at(this.#raw, i) - this.#centre) / (this.spread || 1)
-      this.values[i] = Math.max(-cutOff, Math.min(cutOff, distance))
+  /** The profile of the next values. */
+  add({ runs, values }: Pick<DenseValues, 'values' | 'runs'>): PieceProfile {
+    const begin = this.count
+    const end = begin + values.length
+    const { first } = this.known
+    const known: Known = {
+      values: joinedValues(this.known.values, values),
+      runs: joinedValues(this.known.runs, runs),
+      first,
     }
-    return next
+    const distances = this.lengths.map(() => new Float64Array(values.length).fill(Number.NaN))
+    const expected = new Float64Array(values.length).fill(Number.NaN)
+    while (this.count < end) {
+      const part = this.nextPart(known, end)
+      const searches = this.compare(known, part)
+      for (const [which, search] of searches.entries()) {
+        search.writeDistances(distances[which] ?? expected, this.spread, begin)
+        if (which === 0) search.writeFollowers(expected, begin)
+      }
+      this.count = part.to
+    }
+    const drop = Math.max(0, known.values.length - this.historyPoints - this.longest)
+    this.known = {
+      values: known.values.slice(drop),
+      runs: known.runs.slice(drop),
+      first: first + drop,
+    }
+    return { distances, expected }
   }
 
-  /** Measures centre and spread of the values from `first` up to `i`. */
-  #rescale(first: number, i: number): void {
-    const sorted = this.#raw.slice(first, i).sort()
+  /** The next values of one block. A new block begins with a new scale. */
+  private nextPart(known: Known, end: number): BlockPart {
+    const from = this.count
+    if (from === 0 || this.endsBefore(known, from)) {
+      this.block = from
+      this.rescale(known, from)
+    }
+    let to = from + 1
+    while (to < end && !this.endsBefore(known, to)) to++
+    return { block: this.block, from, to }
+  }
+
+  /** A series that was constant so far has no spread until it changes. */
+  private endsBefore({ first, values }: Known, i: number): boolean {
+    return i % rebuildEvery === 0 || (this.spread === 0 && at(values, i - first) !== this.centre)
+  }
+
+  /** Measures centre and spread of the values that value i is compared with. */
+  private rescale({ first, values }: Known, i: number): void {
+    const from = Math.max(0, i - this.historyPoints - this.longest)
+    const sorted = values.slice(from - first, i - first).sort()
+    const own = at(values, i - first)
     const quantile = (share: number) => at(sorted, Math.floor(share * (sorted.length - 1)))
-    this.#centre = i === 0 ? at(this.#raw, 0) : quantile(0.5)
+    this.centre = i === 0 ? own : quantile(0.5)
     const spread = i === 0 ? 0 : quantile(0.95) - quantile(0.05)
-    this.spread =
-      spread || (i === 0 ? 0 : quantile(1) - quantile(0)) || Math.abs(at(this.#raw, i) - this.#centre)
+    this.spread = spread || (i === 0 ? 0 : quantile(1) - quantile(0)) || Math.abs(own - this.centre)
+  }
+
+  private compare(known: Known, part: BlockPart): Search[] {
+    const { historyPoints, lengths, longest, sums } = this
+    const scaled = known.values.map((value) => {
+      const distance = (value - this.centre) / (this.spread || 1)
+      return Math.max(-cutOff, Math.min(cutOff, distance))
+    })
+    const squares = new Float64Array(longest + part.to - part.from)
+    const searches = lengths.map(
+      (length, i) => new Search({ length, lead: longest, sums: sums[i] ?? squares, known, part }),
+    )
+    for (let lag = 1; lag <= historyPoints && lag < part.to; lag++) {
+      squareDifferences({ ...known, values: scaled }, lag, squares, part)
+      slideAll(searches, squares, lag)
+    }
+    return searches
   }
 }
 
 /**
- * The squared difference of each value from `first` on to the value one lag earlier. It is 0 where there is
- * no earlier value, so that every difference can enter and leave a sum.
+ * The squared differences of the last values up to `to`, as many as there are `squares`, to the values one lag
+ * earlier. It is 0 where there is no earlier value, so that every difference can enter and leave a sum.
  */
-function squareDifferences(values: Float64Array, lag: number, squares: Float64Array, first: number): void {
-  const begin = Math.max(first, lag)
-  squares.fill(0, 0, begin - first)
-  for (let i = begin; i < values.length; i++) {
-    const difference = (values[i] ?? 0) - (values[i - lag] ?? 0)
-    squares[i - first] = difference * difference
+function squareDifferences(
+  { first, values }: Known,
+  lag: number,
+  squares: Float64Array,
+  { to }: BlockPart,
+): void {
+  const base = to - squares.length
+  const begin = Math.max(base, lag)
+  squares.fill(0, 0, begin - base)
+  for (let i = begin; i < to; i++) {
+    const difference = (values[i - first] ?? 0) - (values[i - first - lag] ?? 0)
+    squares[i - base] = difference * difference
   }
 }
 
-/** For one length: the nearest of the earlier stretches compared so far, for each value of a block. */
+interface SearchOptions {
+  readonly length: number
+  readonly lead: number
+  readonly sums: Float64Array
+  readonly known: Known
+  readonly part: BlockPart
+}
+
+/** For one length: the nearest of the earlier stretches compared so far, for each value of a part. */
 class Search {
   readonly length: number
-  from = 0
-  to = 0
-  /** Position of the block's first value in an array of squares. */
+  /** Position of the first value of the part in an array of squares. */
   readonly lead: number
+  readonly size: number
   /** Squared distance to the nearest stretch. */
-  readonly nearest = new Float64Array(rebuildEvery)
-  /** The same without the newest value, and the index of the value that followed the nearest stretch. */
-  readonly nearestPast = new Float64Array(rebuildEvery)
-  readonly followers = new Int32Array(rebuildEvery)
-  readonly #runs: Int32Array
+  readonly nearest: Float64Array
+  /** The same without the newest value, and the value that followed the nearest stretch. */
+  readonly nearestPast: Float64Array
+  readonly #followers: Float64Array
+  readonly #sums: Float64Array
+  readonly #known: Known
+  readonly #part: BlockPart
+  /** Position of the first value of the part among the known values. */
+  readonly #own: number
 
-  constructor(length: number, lead: number, runs: Int32Array) {
+  constructor({ known, lead, length, part, sums }: SearchOptions) {
     this.length = length
     this.lead = lead
-    this.#runs = runs
+    this.size = part.to - part.from
+    this.nearest = new Float64Array(this.size).fill(Number.POSITIVE_INFINITY)
+    this.nearestPast = new Float64Array(this.size).fill(Number.POSITIVE_INFINITY)
+    this.#followers = new Float64Array(this.size).fill(Number.NaN)
+    this.#sums = sums
+    this.#known = known
+    this.#part = part
+    this.#own = part.from - known.first
   }
 
-  begin(from: number, to: number): void {
-    this.from = from
-    this.to = to
-    this.nearest.fill(Number.POSITIVE_INFINITY)
-    this.nearestPast.fill(Number.POSITIVE_INFINITY)
+  /** The first value of the part that is compared with one a lag earlier. */
+  firstOf(lag: number): number {
+    return Math.max(0, lag - this.#part.from)
   }
 
-  /** The sum of the squares just before an offset of the block. */
-  sumBefore(squares: Float64Array, offset: number): number {
+  /** The sum of the squares just before the first value: that of the part before, or a new one. */
+  sumBefore(squares: Float64Array, lag: number): number {
+    const { block, from } = this.#part
+    if (Math.max(block, lag) < from) return at(this.#sums, lag - 1)
+    const end = this.lead + this.firstOf(lag)
     let sum = 0
-    for (let i = this.lead + offset - this.length; i < this.lead + offset; i++) sum += at(squares, i)
+    for (let i = end - this.length; i < end; i++) sum += at(squares, i)
     return sum
+  }
+
+  keepSum(lag: number, sum: number): void {
+    this.#sums[lag - 1] = sum
   }
 
   /** Whether the earlier stretch at that lag has no gap and does not overlap. */
   isStretch(offset: number, lag: number): boolean {
-    return lag >= this.length && (this.#runs[this.from + offset - lag] ?? 0) >= this.length
+    return lag >= this.length && (this.#known.runs[this.#own + offset - lag] ?? 0) >= this.length
   }
 
   follow(offset: number, lag: number, past: number): void {
     if (!this.isStretch(offset, lag)) return
     this.nearestPast[offset] = past
-    this.followers[offset] = this.from + offset - lag
+    this.#followers[offset] = at(this.#known.values, this.#own + offset - lag)
   }
 
-  writeDistances(into: Float64Array, spread: number): void {
-    for (let i = this.from; i < this.to; i++) {
-      const nearest = at(this.nearest, i - this.from)
+  /** `begin`: the value that the column begins with. */
+  writeDistances(into: Float64Array, spread: number, begin: number): void {
+    for (let i = 0; i < this.size; i++) {
       if (!this.#isKnown(i)) continue
-      into[i] = Math.min(Number.MAX_VALUE, Math.sqrt(Math.max(0, nearest) / this.length) * spread)
+      const distance = Math.sqrt(Math.max(0, at(this.nearest, i)) / this.length) * spread
+      into[this.#part.from + i - begin] = Math.min(Number.MAX_VALUE, distance)
     }
   }
 
-  writeFollowers(into: Float64Array, values: Float64Array): void {
-    for (let i = this.from; i < this.to; i++) {
-      if (this.#isKnown(i)) into[i] = at(values, this.followers[i - this.from] ?? -1)
+  writeFollowers(into: Float64Array, begin: number): void {
+    for (let i = 0; i < this.size; i++) {
+      if (this.#isKnown(i)) into[this.#part.from + i - begin] = at(this.#followers, i)
     }
   }
 
-  #isKnown(i: number): boolean {
-    const isFound = at(this.nearest, i - this.from) < Number.POSITIVE_INFINITY
-    return isFound && (this.#runs[i] ?? 0) >= this.length
+  #isKnown(offset: number): boolean {
+    const isFound = at(this.nearest, offset) < Number.POSITIVE_INFINITY
+    return isFound && (this.#known.runs[this.#own + offset] ?? 0) >= this.length
   }
 }
 
 /**
- * Compares the stretches of a block with those one lag earlier. Only the shortest length looks for
+ * Compares the stretches of a part with those one lag earlier. Only the shortest length looks for
  * the value that followed.
  */
 function slideAll(searches: readonly Search[], squares: Float64Array, lag: number): void {
@@ -199,27 +278,26 @@ function slideAll(searches: readonly Search[], squares: Float64Array, lag: numbe
 }
 
 function slideOne(search: Search, squares: Float64Array, lag: number): void {
-  const { from, lead, length, nearest, nearestPast, to } = search
-  const first = Math.max(0, lag - from)
-  let sum = search.sumBefore(squares, first)
-  for (let i = first; i < to - from; i++) {
+  const { lead, length, nearest, nearestPast, size } = search
+  let sum = search.sumBefore(squares, lag)
+  for (let i = search.firstOf(lag); i < size; i++) {
     const past = sum - (squares[lead + i - length] ?? 0)
     sum = past + (squares[lead + i] ?? 0)
     if (sum < (nearest[i] ?? 0) && search.isStretch(i, lag)) nearest[i] = sum
     if (past < (nearestPast[i] ?? 0)) search.follow(i, lag, past)
   }
+  search.keepSum(lag, sum)
 }
 
 function slideThree(a: Search, b: Search, c: Search, squares: Float64Array, lag: number): void {
-  const { from, lead, nearest: nearestA, nearestPast, to } = a
+  const { lead, nearest: nearestA, nearestPast, size } = a
   const { nearest: nearestB } = b
   const { nearest: nearestC } = c
   const [leadA, leadB, leadC] = [lead - a.length, lead - b.length, lead - c.length]
-  const first = Math.max(0, lag - from)
-  let sumA = a.sumBefore(squares, first)
-  let sumB = b.sumBefore(squares, first)
-  let sumC = c.sumBefore(squares, first)
-  for (let i = first; i < to - from; i++) {
+  let sumA = a.sumBefore(squares, lag)
+  let sumB = b.sumBefore(squares, lag)
+  let sumC = c.sumBefore(squares, lag)
+  for (let i = a.firstOf(lag); i < size; i++) {
     const enters = squares[lead + i] ?? 0
     const past = sumA - (squares[leadA + i] ?? 0)
     sumA = past + enters
@@ -230,4 +308,7 @@ function slideThree(a: Search, b: Search, c: Search, squares: Float64Array, lag:
     if (sumB < (nearestB[i] ?? 0) && b.isStretch(i, lag)) nearestB[i] = sumB
     if (sumC < (nearestC[i] ?? 0) && c.isStretch(i, lag)) nearestC[i] = sumC
   }
+  a.keepSum(lag, sumA)
+  b.keepSum(lag, sumB)
+  c.keepSum(lag, sumC)
 }

@@ -37,4 +37,8 @@ test('the buckets at which the offset to UTC changes are found, and there are no
   assert.deepEqual(instants('Europe/Berlin'), ['2026-03-29T01:30:00.000Z', '2026-10-25T01:30:00.000Z'])
   assert.deepEqual(instants('UTC'), [])
   assert.deepEqual(clockChanges({ ...year, values: new Float64Array(0) }, 'Europe/Berlin'), [])
+  const atChange = from('2026-03-29T01:00:00Z')
+  for (const hours of [1, 5]) {
+    assert.deepEqual(clockChanges({ ...atChange, values: new Float64Array(hours) }, 'Europe/Berlin'), [0])
+  }
 })

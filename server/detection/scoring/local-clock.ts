@@ -36,22 +36,23 @@ export function localClock(
 }
 
 /**
- * The buckets at which the offset to UTC changes, as it does where summer time begins or ends; oldest first.
- * A day with the same offset at both ends is not searched.
+ * The buckets of a piece at which the offset to UTC is not that of the bucket before, as where summer time
+ * begins or ends; oldest first. A day with the same offset at both ends is not searched.
  */
 export function clockChanges(
-  series: Pick<Series, 'startNs' | 'stepMinutes' | 'values'>,
+  piece: Pick<Series, 'startNs' | 'stepMinutes' | 'values'>,
   timezone: string,
 ): number[] {
   if (timezone === 'UTC') return []
-  const startMinute = Number(bucketStartNs(series, 0) / nsPerMinute)
+  const startMinute = Number(bucketStartNs(piece, 0) / nsPerMinute)
   const offsetAt = hourlyOffset(timezone)
-  const offsetOf = (i: number) => offsetAt(startMinute + i * series.stepMinutes)
-  const day = Math.max(1, Math.floor(minutesPerDay / series.stepMinutes))
+  const offsetOf = (i: number) => offsetAt(startMinute + i * piece.stepMinutes)
+  const day = Math.max(1, Math.floor(minutesPerDay / piece.stepMinutes))
+  const last = piece.values.length - 1
   const changes: number[] = []
-  for (let from = 0; from < series.values.length - 1; from += day) {
+  for (let from = -1; from < last; from += day) {
     let before = from
-    let after = Math.min(from + day, series.values.length - 1)
+    let after = Math.min(from + day, last)
     if (offsetOf(before) === offsetOf(after)) continue
     while (after - before > 1) {
       const middle = (before + after) >> 1

@@ -6,15 +6,20 @@
 
 import { at } from './series.ts'
 
+/** Numbers for which there is room at first. */
+const leastRoom = 256
+
 export class SortedWindow {
-  private readonly sorted: Float64Array
-  private readonly arrivals: Float64Array
+  private readonly capacity: number
+  private sorted: Float64Array
+  private arrivals: Float64Array
   private count = 0
   private oldest = 0
 
   constructor(capacity: number) {
-    this.sorted = new Float64Array(capacity)
-    this.arrivals = new Float64Array(capacity)
+    this.capacity = capacity
+    this.sorted = new Float64Array(Math.min(capacity, leastRoom))
+    this.arrivals = new Float64Array(this.sorted.length)
   }
 
   get size(): number {
@@ -23,10 +28,11 @@ export class SortedWindow {
 
   /** Adds a number, which must not be NaN. A full window drops its oldest number. */
   push(value: number): void {
-    const capacity = this.sorted.length
+    const { capacity } = this
     if (this.count < capacity) {
+      if (this.count === this.sorted.length) this.grow()
       this.insert(value)
-      this.arrivals[(this.oldest + this.count - 1) % capacity] = value
+      this.arrivals[this.count - 1] = value
     } else {
       this.replace(at(this.arrivals, this.oldest), value)
       this.arrivals[this.oldest] = value
@@ -78,6 +84,15 @@ export class SortedWindow {
     const distanceAbove = above < this.count ? at(this.sorted, above) - centre : Number.POSITIVE_INFINITY
     const nearest = Math.min(distanceBelow, distanceAbove)
     return nearest === Number.POSITIVE_INFINITY ? 0 : nearest
+  }
+
+  private grow(): void {
+    const room = Math.min(this.capacity, 2 * this.count)
+    const [sorted, arrivals] = [this.sorted, this.arrivals]
+    this.sorted = new Float64Array(room)
+    this.arrivals = new Float64Array(room)
+    this.sorted.set(sorted)
+    this.arrivals.set(arrivals)
   }
 
   private insert(value: number): void {

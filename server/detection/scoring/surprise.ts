@@ -19,15 +19,30 @@ const fewestNumbers = 64
 /** Rarity needs a long memory: with 2,048 numbers, every series has a one-in-2,000 event once a week. */
 const capacity = 16_384
 
-/** Surprise of each number given the numbers before it; 0 until enough were seen, and for NaN. */
+/** The surprises of numbers that come piece by piece. */
+export class Surprises {
+  private readonly past: SortedWindow
+
+  /** `numbersMax`: at most this many numbers will come. */
+  constructor(numbersMax = Number.POSITIVE_INFINITY) {
+    this.past = new SortedWindow(Math.min(capacity, numbersMax))
+  }
+
+  /** Surprise of each number given the numbers before it; 0 until enough were seen, and for NaN. */
+  of(numbers: Float64Array): Float64Array {
+    const { past } = this
+    return numbers.map((number) => {
+      if (Number.isNaN(number)) return 0
+      const surprise = past.size < fewestNumbers ? 0 : upperSurprise(past, number)
+      past.push(number)
+      return surprise
+    })
+  }
+}
+
+/** The surprises of numbers that all come at once. */
 export function surprisesOf(numbers: Float64Array): Float64Array {
-  const past = new SortedWindow(Math.min(capacity, numbers.length))
-  return numbers.map((number) => {
-    if (Number.isNaN(number)) return 0
-    const surprise = past.size < fewestNumbers ? 0 : upperSurprise(past, number)
-    past.push(number)
-    return surprise
-  })
+  return new Surprises(numbers.length).of(numbers)
 }
 
 function upperSurprise(past: SortedWindow, number: number): number {
