@@ -43,7 +43,7 @@ export interface Excess {
  * A generalised Pareto distribution. Scale in units of the excesses; shape 0 is exponential, a
  * larger shape is heavier.
  */
-interface ParetoTail {
+export interface ParetoTail {
   readonly scale: number
   readonly shape: number
   /** Probability of this tail relative to the others; all weights add up to 1. */

@@ -295,3 +295,29 @@ test('an episode keeps the edge it began with, and only later episodes get an ed
   tail.learn(0, false, 'above')
   assert.ok(tail.above > (before[1] ?? 0), `${tail.above} after ${before[1]}`)
 })
+
+test('where openings follow each other for long, each counts against the budget at once, and the tail is fitted to them later', () => {
+  const [calm, restless] = [new TailCalibration(policy), new TailCalibration(policy)]
+  const learn = (score: number, opens = false) => {
+    for (const each of [calm, restless]) each.learn(score, opens)
+  }
+  for (const score of exponentialScores(1000, 5)) learn(score)
+  let before = 0
+  for (let openings = 0; openings < 60; openings++) {
+    before = calm.threshold
+    learn(9, true)
+    for (let i = 0; i < 3; i++) learn(0)
+  }
+  assert.ok(calm.threshold > before, `${calm.threshold} after ${before}`)
+  for (const score of [20, 0, 0, 0, 20]) {
+    calm.learn(0)
+    restless.learn(score)
+  }
+  before = calm.threshold
+  learn(9, true)
+  learn(0)
+  assert.equal(restless.threshold, calm.threshold, 'the newest scores are not in the tail')
+  assert.ok(calm.threshold > before, `${calm.threshold} after ${before}`)
+  for (let i = 0; i < 40; i++) learn(0)
+  assert.notEqual(restless.threshold, calm.threshold)
+})

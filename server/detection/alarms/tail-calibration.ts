@@ -33,18 +33,21 @@
 
 import { at } from '../scoring/series.ts'
 import { SortedWindow } from '../scoring/sorted-window.ts'
-import { type Excess, plausibleTails, returnLevel } from './pareto-tail.ts'
+import { type Excess, type ParetoTail, plausibleTails, returnLevel } from './pareto-tail.ts'
 
 const tailShare = 0.02
 /** A short history uses more of its scores as the tail, so that this many exceed the level. */
 const fewestExceedances = 32
 /** At most this share of the history is the tail, also for bursts, which merge into few peaks. */
 const thickestTailShare = 0.25
-/**
- * The fit is repeated when the history has grown by this factor, and after each episode, because that may
- * show that the threshold is too low.
- */
+/** The fit is repeated when the history has grown by this factor. */
 const refitGrowth = 1.25
+/**
+ * It is also repeated after an opening, which may show that the threshold is too low. A fit sorts the whole
+ * history, and openings may come every few buckets for weeks. So the fits after openings sort at most this
+ * many times as many scores as the history has. What an opening uses of the budget counts at once in any case.
+ */
+const openingFits = 32
 /** How much larger a score is that is ten times as rare (one digit of surprise), in units of the score. */
 const scorePerDigit = 0.5
 /** With fewer peaks than this no tail is fitted. */
@@ -140,6 +143,10 @@ class ScoreTail {
   private length = 0
   private nextFit = fewestScores
   private hasOpened = false
+  private isBudgetSpent = false
+  /** Scores in all fits after openings. */
+  private refitted = 0
+  private fitted: FittedTail | null = null
 
   constructor(policy: CalibrationPolicy) {
     this.policy = policy
@@ -153,13 +160,23 @@ class ScoreTail {
     this.isOpening[this.length] = opens ? 1 : 0
     this.history[this.length++] = Number.isNaN(opening) ? 0 : opening
     // An episode keeps the edge it began with; what it shows applies to later episodes.
-    if (opens) this.hasOpened = true
-    if (opens || this.length < (this.hasOpened ? fewestScores : this.nextFit)) return
+    if (opens) this.hasOpened = this.isBudgetSpent = true
+    if (opens || this.length < fewestScores) return
+    const mayRefit = this.hasOpened && this.refitted < (openingFits - 1) * this.length
+    if (mayRefit || this.length >= this.nextFit) this.fit(buckets)
+    else if (!this.isBudgetSpent) return
+    this.isBudgetSpent = false
+    this.threshold = thresholdOf(this.fitted, { ...this.policy, ...limits })
+  }
+
+  private fit(buckets: number): void {
+    const { length } = this
+    const scores = this.history.subarray(0, length)
+    const isOpening = this.isOpening.subarray(0, length)
+    this.fitted = fitTail({ scores, isOpening, buckets }, this.policy.clearN)
+    this.nextFit = Math.ceil(length * refitGrowth)
+    if (this.hasOpened) this.refitted += length
     this.hasOpened = false
-    const scores = this.history.subarray(0, this.length)
-    const isOpening = this.isOpening.subarray(0, this.length)
-    this.threshold = thresholdFor({ scores, isOpening, buckets }, { ...this.policy, ...limits })
-    this.nextFit = Math.ceil(this.length * refitGrowth)
   }
 
   private grow(): void {
@@ -180,20 +197,50 @@ interface ScoreHistory {
   readonly buckets: number
 }
 
+/** The tail of a history above a level. */
+interface FittedTail {
+  readonly level: number
+  readonly peaksPerBucket: number
+  /** Scale, shape and weight of each plausible tail: numbers in one array, because runs copy this state. */
+  readonly tails: Float64Array
+}
+
+type ThresholdPolicy = Omit<CalibrationPolicy, 'violateN' | 'windowM' | 'clearN'>
+
+/** The score that is exceeded as often as the budget allows; 1 without a tail. */
+function thresholdOf(fitted: FittedTail | null, policy: ThresholdPolicy): number {
+  if (fitted === null) return 1
+  const rarity = fitted.peaksPerBucket / policy.budgetPerBucket
+  const excess = returnLevel(rarity, unpacked(fitted.tails))
+  return Math.max(policy.leastThreshold, Math.min(policy.mostThreshold, fitted.level + excess))
+}
+
+/** Null where the history is too short to tell. */
+function fitTail(history: ScoreHistory, clearN: number): FittedTail | null {
+  if (history.scores.length < fewestScores) return null
+  const tail = tailOf(history, clearN)
+  if (tail === null) return null
+  const { level, peaks } = tail
+  return { level, peaksPerBucket: peaks.length / history.buckets, tails: packed(plausibleTails(peaks)) }
+}
+
+function packed(tails: readonly ParetoTail[]): Float64Array {
+  return Float64Array.from(tails.flatMap(({ scale, shape, weight }) => [scale, shape, weight]))
+}
+
+function unpacked(numbers: Float64Array): ParetoTail[] {
+  return Array.from({ length: numbers.length / 3 }, (_, i) => ({
+    scale: at(numbers, 3 * i),
+    shape: at(numbers, 3 * i + 1),
+    weight: at(numbers, 3 * i + 2),
+  }))
+}
+
 /**
  * The score that will be exceeded as often as the budget allows; 1 where the history is too short to tell.
  */
-export function thresholdFor(
-  history: ScoreHistory,
-  policy: Omit<CalibrationPolicy, 'violateN' | 'windowM'>,
-): number {
-  const { scores, buckets } = history
-  if (scores.length < fewestScores) return 1
-  const tail = tailOf(history, policy.clearN)
-  if (tail === null) return 1
-  const rarity = tail.peaks.length / buckets / policy.budgetPerBucket
-  const excess = rarity <= 1 ? 0 : returnLevel(rarity, plausibleTails(tail.peaks))
-  return Math.max(policy.leastThreshold, Math.min(policy.mostThreshold, tail.level + excess))
+export function thresholdFor(history: ScoreHistory, policy: ThresholdPolicy & { clearN: number }): number {
+  return thresholdOf(fitTail(history, policy.clearN), policy)
 }
 
 /**
