@@ -45,7 +45,7 @@ const refitGrowth = 1.25
 /**
  * It is also repeated after an opening, which may show that the threshold is too low. A fit sorts the whole
  * history, and openings may come every few buckets for weeks. So the fits after openings sort at most this
- * many times as many scores as the history has. What an opening uses of the budget counts at once in any case.
+ * many times as many scores as the history has. In any case an opening counts against the budget at once.
  */
 const openingFits = 32
 /** How much larger a score is that is ten times as rare (one digit of surprise), in units of the score. */

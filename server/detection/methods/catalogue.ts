@@ -61,7 +61,7 @@ export function startScorer<K extends MethodKey>(
 const usualCost: PieceCost = { perBucket: 1, again: 0 }
 
 /** What a piece of a series costs with a method. */
-export function costOf({ method_key, params }: MethodChoice): PieceCost {
+export function pieceCostOf({ method_key, params }: MethodChoice): PieceCost {
   return costWith(method_key, params)
 }
 

@@ -5,10 +5,10 @@
 //
 // No forest is stored, because it would take megabytes. It is built over a tail of the series for each piece,
 // with cuts from fixed seeds: the same series always gets the same scores, and erased values are in no tree.
-// The score is the surprise of the forest's score (surprise.ts) divided by 2; there is no band. Cost per value:
-// one descent of each tree, 10 to 25 microseconds with 30 trees of 256 points of 8 values. It is several times
-// that where values span many magnitudes, so that the trees become lists; a tree is never deeper than its
-// sample size.
+// The score is the surprise of the forest's score (surprise.ts) divided by 2; there is no band. Cost per
+// value: one descent of each tree, 10 to 25 microseconds with 30 trees of 256 points of 8 values. It is
+// several times that where values span many magnitudes, so that the trees become lists; a tree is never
+// deeper than its sample size.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { forestScores } from '../scoring/cut-forest.ts'
@@ -20,7 +20,7 @@ import { blankScores } from './method.ts'
 import { TailScorer } from './tail-scorer.ts'
 
 const edgeSurprise = 2
-/** Cost of the tail that is built again for each piece, in buckets of `auto`: two of it take a quarter of a second. */
+/** Cost of the tail that is built again for each piece, in buckets of `auto`: about 0.1 seconds. */
 const tailCost = 10_000
 
 type Params = MethodParams<'rcf'>

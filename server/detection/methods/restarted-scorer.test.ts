@@ -1,5 +1,5 @@
-// A scorer that begins again with each block: what it knows of the past is bounded, and independent of how the
-// series was divided into pieces.
+// A scorer that begins again with each block: what it knows of the past is bounded, and does not depend on
+// how the series was divided into pieces.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -9,9 +9,8 @@
 // (restarted-scorer.ts), about 40 microseconds at 256.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { DenseReader, toSparse } from '../scoring/dense-values.ts'
+import { DenseReader, joinedValues, toSparse } from '../scoring/dense-values.ts'
 import { Fourier } from '../scoring/fourier.ts'
-import { joinedValues } from '../scoring/joined-values.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
 import { Surprises } from '../scoring/surprise.ts'

@@ -11,8 +11,7 @@
 // a rhythm; on pure noise it is a slow z-score.
 
 import type { MethodParams } from '../../../contract/detection/methods.ts'
-import { DenseReader, toSparse } from '../scoring/dense-values.ts'
-import { joinedValues } from '../scoring/joined-values.ts'
+import { DenseReader, joinedValues, toSparse } from '../scoring/dense-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'

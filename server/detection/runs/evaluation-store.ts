@@ -7,7 +7,7 @@
 
 import { comparesPeers } from '../../../contract/detection/methods.ts'
 import { newestCounts } from '../alarms/newest-episodes.ts'
-import { costOf, type MethodChoice } from '../methods/catalogue.ts'
+import { type MethodChoice, pieceCostOf } from '../methods/catalogue.ts'
 import { copyState } from '../methods/copy-state.ts'
 import type { PieceCost } from '../methods/method.ts'
 import { bucketStartNs, type Series } from '../scoring/series.ts'
@@ -197,7 +197,7 @@ const leastCost = 256
  * stay together.
  */
 export function tasksOf(task: EvaluationTask): EvaluationTask[] {
-  const cost = costOf(task.choice)
+  const cost = pieceCostOf(task.choice)
   if (comparesPeers(task.choice.method_key)) return dividedInTime(task, cost)
   const tasks: { members: EvaluationMember[] }[] = []
   let room = 0

@@ -26,8 +26,8 @@ export class DenseReader {
   private hasSeam = false
 
   /**
-   * The values of the next piece. Their buckets are those of the piece. `seams`: buckets of the piece at which
-   * a new run begins in any case.
+   * The values of the next piece, with their buckets in it. `seams`: buckets of the piece at which a new run
+   * begins in any case.
    */
   read(sparse: Float64Array, seams: readonly number[] = []): DenseValues {
     const count = sparse.reduce((sum, value) => (Number.isNaN(value) ? sum : sum + 1), 0)
@@ -63,4 +63,12 @@ export function toSparse(dense: DenseValues, column: Float64Array, length: numbe
   const sparse = new Float64Array(length).fill(Number.NaN)
   for (let i = 0; i < column.length; i++) sparse[dense.buckets[i] ?? 0] = at(column, i)
   return sparse
+}
+
+/** One array after the other. */
+export function joinedValues<T extends Float64Array | Int32Array>(before: T, next: T): T {
+  const both = new (before.constructor as new (length: number) => T)(before.length + next.length)
+  both.set(before)
+  both.set(next, before.length)
+  return both
 }

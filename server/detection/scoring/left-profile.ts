@@ -17,11 +17,10 @@
 // scaled by their own spread and limited far outside it, and the sums are rebuilt every thousand values:
 // the drift stays below 1e-10.
 //
-// Values may come piece by piece: the sums of all lags at the end of a piece are kept, so that each distance is
-// the same bit for bit, wherever pieces end.
+// Values may come piece by piece: the sums of all lags at the end of a piece are kept, so that each distance
+// is the same bit for bit, wherever pieces end.
 
-import type { DenseValues } from './dense-values.ts'
-import { joinedValues } from './joined-values.ts'
+import { type DenseValues, joinedValues } from './dense-values.ts'
 import { at } from './series.ts'
 
 const rebuildEvery = 1024
@@ -139,7 +138,7 @@ export class LeftProfile {
 
   private compare(known: Known, part: BlockPart): Search[] {
     const { historyPoints, lengths, longest, sums } = this
-    const scaled = known.values.map((value) => {
+    const scaled = known.values.subarray(0, part.to - known.first).map((value) => {
       const distance = (value - this.centre) / (this.spread || 1)
       return Math.max(-cutOff, Math.min(cutOff, distance))
     })
@@ -148,7 +147,7 @@ export class LeftProfile {
       (length, i) => new Search({ length, lead: longest, sums: sums[i] ?? squares, known, part }),
     )
     for (let lag = 1; lag <= historyPoints && lag < part.to; lag++) {
-      squareDifferences({ ...known, values: scaled }, lag, squares, part)
+      squareDifferences(scaled, lag, squares, part.from - known.first - longest)
       slideAll(searches, squares, lag)
     }
     return searches
@@ -156,21 +155,15 @@ export class LeftProfile {
 }
 
 /**
- * The squared differences of the last values up to `to`, as many as there are `squares`, to the values one lag
- * earlier. It is 0 where there is no earlier value, so that every difference can enter and leave a sum.
+ * The squared difference of each value from `from` on, which may be negative, to the value one lag earlier.
+ * It is 0 where there is no earlier value, so that every difference can enter and leave a sum.
  */
-function squareDifferences(
-  { first, values }: Known,
-  lag: number,
-  squares: Float64Array,
-  { to }: BlockPart,
-): void {
-  const base = to - squares.length
-  const begin = Math.max(base, lag)
-  squares.fill(0, 0, begin - base)
-  for (let i = begin; i < to; i++) {
-    const difference = (values[i - first] ?? 0) - (values[i - first - lag] ?? 0)
-    squares[i - base] = difference * difference
+function squareDifferences(values: Float64Array, lag: number, squares: Float64Array, from: number): void {
+  const begin = Math.max(from, lag)
+  squares.fill(0, 0, begin - from)
+  for (let i = begin; i < values.length; i++) {
+    const difference = (values[i] ?? 0) - (values[i - lag] ?? 0)
+    squares[i - from] = difference * difference
   }
 }
 
@@ -190,11 +183,12 @@ class Search {
   readonly size: number
   /** Squared distance to the nearest stretch. */
   readonly nearest: Float64Array
-  /** The same without the newest value, and the value that followed the nearest stretch. */
+  /** The same without the newest value, and where the value is that followed the nearest stretch. */
   readonly nearestPast: Float64Array
-  readonly #followers: Float64Array
+  readonly #followers: Int32Array
   readonly #sums: Float64Array
-  readonly #known: Known
+  readonly #values: Float64Array
+  readonly #runs: Int32Array
   readonly #part: BlockPart
   /** Position of the first value of the part among the known values. */
   readonly #own: number
@@ -205,9 +199,10 @@ class Search {
     this.size = part.to - part.from
     this.nearest = new Float64Array(this.size).fill(Number.POSITIVE_INFINITY)
     this.nearestPast = new Float64Array(this.size).fill(Number.POSITIVE_INFINITY)
-    this.#followers = new Float64Array(this.size).fill(Number.NaN)
+    this.#followers = new Int32Array(this.size)
     this.#sums = sums
-    this.#known = known
+    this.#values = known.values
+    this.#runs = known.runs
     this.#part = part
     this.#own = part.from - known.first
   }
@@ -233,13 +228,14 @@ class Search {
 
   /** Whether the earlier stretch at that lag has no gap and does not overlap. */
   isStretch(offset: number, lag: number): boolean {
-    return lag >= this.length && (this.#known.runs[this.#own + offset - lag] ?? 0) >= this.length
+    return lag >= this.length && (this.#runs[this.#own + offset - lag] ?? 0) >= this.length
   }
 
+  /** Keeps an index and not a value, so that the compiler can place all of this in the loops. */
   follow(offset: number, lag: number, past: number): void {
     if (!this.isStretch(offset, lag)) return
     this.nearestPast[offset] = past
-    this.#followers[offset] = at(this.#known.values, this.#own + offset - lag)
+    this.#followers[offset] = this.#own + offset - lag
   }
 
   /** `begin`: the value that the column begins with. */
@@ -253,13 +249,13 @@ class Search {
 
   writeFollowers(into: Float64Array, begin: number): void {
     for (let i = 0; i < this.size; i++) {
-      if (this.#isKnown(i)) into[this.#part.from + i - begin] = at(this.#followers, i)
+      if (this.#isKnown(i)) into[this.#part.from + i - begin] = at(this.#values, this.#followers[i] ?? -1)
     }
   }
 
   #isKnown(offset: number): boolean {
     const isFound = at(this.nearest, offset) < Number.POSITIVE_INFINITY
-    return isFound && (this.#known.runs[this.#own + offset] ?? 0) >= this.length
+    return isFound && (this.#runs[this.#own + offset] ?? 0) >= this.length
   }
 }
 
