@@ -376,7 +376,7 @@ describe('a second person', () => {
       )
       return { authorization: `Bearer ${token}` }
     }
-    const second = await make('x (tok_fake)')
+    const second = await make('second')
     const third = await make('third', second)
     const sibling = await make('sibling')
     const { request_id } = requestIn(
