@@ -38,13 +38,13 @@ interface Point {
 export const protobuf = { 'content-type': 'application/x-protobuf' }
 
 /** One gauge of one service. */
-export function gaugeBody(service: string, metric: string, points: readonly Point[]): Body {
+export function gaugeBody(service: string, metric: string, points: readonly Point[], unit = 'ms'): Body {
   const dataPoints = points.map(({ atMs, value, attributes }) => ({
     timeUnixNano: nanoseconds(atMs),
     asDouble: value,
     attributes: Object.entries(attributes).map(([key, said]) => text(key, said)),
   }))
-  const metrics = [{ name: metric, unit: 'ms', gauge: { dataPoints } }]
+  const metrics = [{ name: metric, unit, gauge: { dataPoints } }]
   const resource = { attributes: [text('service.name', service)] }
   const message = { resourceMetrics: [{ resource, scopeMetrics: [{ metrics }] }] }
   return { signal: 'metrics', bytes: encodeProto('metrics', message) }

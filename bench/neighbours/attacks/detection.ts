@@ -19,7 +19,7 @@ function draft(name: string, method: string) {
   }
 }
 
-const dearMethods = ['shape_discord', 'rcf', 'sub_pca', 'auto']
+const dearMethods = ['shape_discord', 'rcf', 'sub_pca', 'spectral_residual', 'auto']
 
 /** A preview of the same over the last two weeks. */
 export function previewOf(method: string) {
@@ -90,6 +90,38 @@ async function watchFlapping(attacker: Attacker): Promise<void> {
   }
 }
 
+/** A gauge that flaps too, with the longest texts that are accepted: its unit, and labels of half its series. */
+const longMetric = 'attacker.long'
+const longMinutes = 60
+const longUnit = '{'.repeat(32_768)
+const longLabel = 'l'.repeat(30_000)
+
+async function sendLongTexts(attacker: Attacker): Promise<void> {
+  const untilMs = nowMs()
+  for (let ago = longMinutes; ago > 0; ago--) {
+    const points = Array.from({ length: 20 }, (_, at) => ({
+      atMs: untilMs - ago * minuteMs,
+      value: ago % 2 === 0 ? 1000 : 0,
+      attributes: { route: at < 10 ? `/r/${at}` : `${longLabel}${at}` },
+    }))
+    const { bytes } = gaugeBody('load', longMetric, points, longUnit)
+    await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers: protobuf })
+  }
+}
+
+async function watchLongTexts(attacker: Attacker): Promise<void> {
+  for (let at = 0; at < 8; at++) {
+    const json = {
+      ...draft(`long-${at}`, 'threshold'),
+      metric_key: longMetric,
+      params: alarmingAbove500,
+      window_minutes: longMinutes,
+      schedule_minutes: 1,
+    }
+    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
+  }
+}
+
 export const attacksByDetection: readonly Attack[] = [
   {
     name: 'previews',
@@ -122,6 +154,15 @@ export const attacksByDetection: readonly Attack[] = [
     prepare: async (attacker) => {
       await sendFlapping(attacker)
       await watchFlapping(attacker)
+    },
+    run: (attacker) => runInTurn(attacker, 8),
+  },
+  {
+    name: 'long-texts',
+    does: 'Eight connections run detectors of a gauge whose unit and labels have 30,000 characters.',
+    prepare: async (attacker) => {
+      await sendLongTexts(attacker)
+      await watchLongTexts(attacker)
     },
     run: (attacker) => runInTurn(attacker, 8),
   },
