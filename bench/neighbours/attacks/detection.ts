@@ -90,7 +90,7 @@ async function watchFlapping(attacker: Attacker): Promise<void> {
   }
 }
 
-/** A gauge that flaps too, with the longest texts that are accepted: its unit, and labels of half its series. */
+/** A flapping gauge with the longest texts that are accepted: its unit, and labels of half its series. */
 const longMetric = 'attacker.long'
 const longMinutes = 60
 const longUnit = '{'.repeat(32_768)
