@@ -23,9 +23,10 @@ const turnMs = 500
 
 /**
  * Whoever has used more than a turn lately gives way with its current piece to one that has used less than
- * this share of that.
+ * this share of that. Between some that all erase much, nobody does: their pieces in turn would let all
+ * attempts end late, and one that waits for an attempt to end would wait for all of them.
  */
-const littleShare = 0.5
+const littleShare = 0.1
 
 /** Runs a piece of work when it is its turn. Must not be awaited while a placement is locked. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>
