@@ -42,29 +42,6 @@ test('a turn ends after half a second, so many short pieces do not keep a neighb
   assert.deepEqual(ran.slice(0, 10), [...Array(5).fill('many'), ...Array(5).fill('other')])
 })
 
-test('who has erased for longer than a turn gives way after each piece to one who has erased little', async () => {
-  let nowMs = 0
-  const queue = new PartitionQueue(() => nowMs)
-  const ran: string[] = []
-  const attempt = (tenantId: string, pieces: number, during: (piece: number) => void = () => {}) =>
-    queue.during(requestOf(tenantId), async (inTurn: InTurn) => {
-      for (let at = 1; at <= pieces; at++) {
-        await inTurn(async () => {
-          ran.push(tenantId)
-          during(at)
-          await nextRound()
-          nowMs += 100
-        })
-      }
-    })
-  const small: Promise<void>[] = []
-  // The sixth piece of the busy one begins its second turn.
-  await attempt('busy', 9, (piece) => void (piece === 6 && small.push(attempt('small', 3))))
-  await Promise.all(small)
-  const [before, after] = [Array(6).fill('busy'), Array(3).fill('busy')]
-  assert.deepEqual(ran, [...before, 'small', 'small', 'small', ...after])
-})
-
 test('what a person requests gets four turns for one of another organisation’s retention', async () => {
   const ran = await orderOf({ retention: 500, person: 500 }, 10)
   assert.ok(ran.slice(0, 10).filter((one) => one === 'retention').length <= 3, ran.join(' '))
