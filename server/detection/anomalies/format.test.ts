@@ -16,6 +16,5 @@ test('a quantity has its unit without annotations', () => {
 test('a text that is too long for a unit is not shown, because a sender chooses it', () => {
   assert.equal(formatQuantity(3, 'u'.repeat(64)), `3.00 ${'u'.repeat(64)}`)
   assert.equal(formatQuantity(3, 'u'.repeat(65)), '3.00')
-  // As a pattern with braces inside it took half a second for each of these.
-  for (let times = 0; times < 1000; times++) assert.equal(formatQuantity(3, '{'.repeat(32_768)), '3.00')
+  assert.equal(formatQuantity(3, '{'.repeat(32_768)), '3.00')
 })

@@ -43,7 +43,7 @@ export function formatQuantity(value: number, unit: string): string {
     const prefix = Math.min(binaryPrefixes.length - 1, power)
     return `${formatNumber(value / 1024 ** prefix)} ${binaryPrefixes[prefix] ?? 'B'}`
   }
-  // UCUM annotations are not nested. A pattern that accepts braces inside takes quadratic time for `{{{{`.
+  // Annotations are not nested.
   const shown = unit.length > longestUnit ? '' : unit.replace(/\{[^{}]*\}/g, '')
   const isUnitless = shown === '' || shown === '1' || shown.startsWith('/')
   return isUnitless ? formatNumber(value) : `${formatNumber(value)} ${shown}`

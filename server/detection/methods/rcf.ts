@@ -14,12 +14,11 @@ import type { MethodParams } from '../../../contract/detection/methods.ts'
 import { forestScores } from '../scoring/cut-forest.ts'
 import { type DenseValues, denseValuesOf, toSparse } from '../scoring/dense-values.ts'
 import type { Series } from '../scoring/series.ts'
-import { surprisesOf } from '../scoring/surprise.ts'
+import { scoresOf, surprisesOf } from '../scoring/surprise.ts'
 import type { Method, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { TailScorer } from './tail-scorer.ts'
 
-const edgeSurprise = 2
 /** Cost of the tail that is built again for each piece, in buckets of `auto`: about 0.1 seconds. */
 const tailCost = 10_000
 
@@ -32,9 +31,7 @@ export const rcf: Method<'rcf'> = {
   score(series: Series, params: Params): Scores {
     const length = series.values.length
     const dense = denseValuesOf(series.values)
-    const score = forestSurprises(dense, params).map((surprise, i) =>
-      i < params.warmup_points ? Number.NaN : surprise / edgeSurprise,
-    )
+    const score = scoresOf(forestSurprises(dense, params), params.warmup_points)
     return { ...blankScores(length), score: toSparse(dense, score, length) }
   },
 }

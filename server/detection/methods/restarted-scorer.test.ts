@@ -4,10 +4,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { at, type Series, sliceOf } from '../scoring/series.ts'
 import { copyState } from './copy-state.ts'
 import { blankScores, type Scorer, type Scores } from './method.ts'
 import { RestartedScorer } from './restarted-scorer.ts'
+import { seriesFrom } from './scorer-fixture.ts'
 
 const blockBuckets = 8
 
@@ -20,28 +21,15 @@ class CountingScorer implements Scorer {
   }
 }
 
-const pieceOf = (firstBucket: number, values: readonly number[]): Series => ({
-  startNs: BigInt(firstBucket) * 300_000_000_000n,
-  stepMinutes: 5,
-  values: Float64Array.from(values),
-  unknown: new Uint8Array(values.length),
-  volumes: null,
-})
-
 test('a bucket is scored with one to two blocks before it, wherever pieces end', () => {
   const cut = fc.integer({ min: 1, max: 11 })
   fc.assert(
     fc.property(fc.nat(30), fc.nat(60), fc.array(cut, { minLength: 1 }), (first, length, cuts) => {
-      const series = pieceOf(first, Array(length).fill(0))
+      const series = seriesFrom(first, Array(length).fill(0))
       let scorer = new RestartedScorer(() => new CountingScorer(), blockBuckets)
       for (let from = 0, turn = 0; from < length; turn++) {
         const to = Math.min(length, from + (cuts[turn % cuts.length] ?? 1))
-        const piece = {
-          ...series,
-          startNs: bucketStartNs(series, from),
-          values: series.values.slice(from, to),
-          unknown: new Uint8Array(to - from),
-        }
+        const piece = sliceOf(series, from, to)
         const copy = copyState(scorer)
         const { score } = scorer.score(piece)
         if (turn % 2 === 0) {

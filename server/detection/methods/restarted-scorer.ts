@@ -4,10 +4,8 @@
 // bucket depend on one to two blocks before it and not on how the series was divided into pieces, and each
 // piece costs twice its own buckets.
 
-import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { blockParts, type Series, sliceOf } from '../scoring/series.ts'
 import { blankScores, type Scorer, type Scores } from './method.ts'
-
-const nsPerMinute = 60_000_000_000n
 
 export class RestartedScorer implements Scorer {
   private readonly begin: () => Scorer
@@ -26,16 +24,12 @@ export class RestartedScorer implements Scorer {
 
   score(piece: Series): Scores {
     const scores = blankScores(piece.values.length)
-    const firstBucket = Number(piece.startNs / (BigInt(piece.stepMinutes) * nsPerMinute))
-    for (let from = 0; from < piece.values.length; ) {
-      const block = Math.floor((firstBucket + from) / this.blockBuckets)
-      const to = Math.min(piece.values.length, (block + 1) * this.blockBuckets - firstBucket)
+    for (const { block, from, to } of blockParts(piece, this.blockBuckets)) {
       this.enter(block)
-      const part = partOf(piece, from, to)
+      const part = sliceOf(piece, from, to)
       const scored = this.current.score(part)
       for (const name of columns) scores[name].set(scored[name], from)
       this.next?.score(part)
-      from = to
     }
     return scores
   }
@@ -51,14 +45,3 @@ export class RestartedScorer implements Scorer {
 }
 
 const columns = ['score', 'expected', 'lower', 'upper'] as const
-
-function partOf(piece: Series, from: number, to: number): Series {
-  if (from === 0 && to === piece.values.length) return piece
-  return {
-    startNs: bucketStartNs(piece, from),
-    stepMinutes: piece.stepMinutes,
-    values: piece.values.slice(from, to),
-    unknown: piece.unknown.slice(from, to),
-    volumes: piece.volumes?.slice(from, to) ?? null,
-  }
-}

@@ -13,13 +13,11 @@ import { DenseReader, toSparse } from '../scoring/dense-values.ts'
 import { LeftProfile } from '../scoring/left-profile.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
-import { combinedSurprise, Surprises } from '../scoring/surprise.ts'
+import { combinedSurprise, Surprises, scoresOf } from '../scoring/surprise.ts'
 import type { Method, Scorer, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { RestartedScorer } from './restarted-scorer.ts'
 
-/** A mean surprise of this scores 1. */
-const edgeSurprise = 2
 /** Additions, per lag and length, that cost as much as a bucket of `auto`. */
 const costlyOperations = 12_288
 
@@ -58,12 +56,10 @@ class DiscordScorer implements Scorer {
     const length = piece.values.length
     const dense = this.dense.read(piece.values, clockChanges(piece, this.params.timezone))
     const { distances, expected } = this.profile.add(dense)
-    const first = this.values
-    this.values += dense.values.length
     const none = new Float64Array(0)
-    const score = combinedSurprise(this.surprises.map((each, i) => each.of(distances[i] ?? none))).map(
-      (surprise, i) => (first + i < this.params.warmup_points ? Number.NaN : surprise / edgeSurprise),
-    )
+    const surprises = combinedSurprise(this.surprises.map((each, i) => each.of(distances[i] ?? none)))
+    const score = scoresOf(surprises, this.params.warmup_points - this.values)
+    this.values += dense.values.length
     return {
       ...blankScores(length),
       score: toSparse(dense, score, length),

@@ -13,14 +13,13 @@ import { DenseReader, joinedValues, toSparse } from '../scoring/dense-values.ts'
 import { Fourier } from '../scoring/fourier.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import { Surprises } from '../scoring/surprise.ts'
+import { Surprises, scoresOf } from '../scoring/surprise.ts'
 import type { Method, Scorer, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { RestartedScorer } from './restarted-scorer.ts'
 
 const averagedBins = 3
 const extrapolatedPoints = 5
-const edgeSurprise = 2
 /** Size times logarithm of the size of transforms that cost as much as a bucket of `auto`. */
 const costlyOperations = 180
 
@@ -59,11 +58,8 @@ class SpectralScorer implements Scorer {
     const values = joinedValues(this.recent, dense.values)
     const salience = dense.values.map((_, i) => saliency.ofNewest(values, before + i, dense.runs[i] ?? 0))
     this.recent = values.slice(Math.max(0, values.length - saliency.before))
-    const first = this.values
+    const score = scoresOf(this.surprises.of(salience), this.params.warmup_points - this.values)
     this.values += dense.values.length
-    const score = this.surprises
-      .of(salience)
-      .map((surprise, i) => (first + i < this.params.warmup_points ? Number.NaN : surprise / edgeSurprise))
     const length = piece.values.length
     return { ...blankScores(length), score: toSparse(dense, score, length) }
   }

@@ -15,13 +15,12 @@ import { DenseReader, joinedValues, toSparse } from '../scoring/dense-values.ts'
 import { clockChanges } from '../scoring/local-clock.ts'
 import type { Series } from '../scoring/series.ts'
 import { at } from '../scoring/series.ts'
-import { Surprises } from '../scoring/surprise.ts'
+import { Surprises, scoresOf } from '../scoring/surprise.ts'
 import type { Method, Scorer, Scores } from './method.ts'
 import { blankScores } from './method.ts'
 import { RestartedScorer } from './restarted-scorer.ts'
 
 const refitEvery = 256
-const edgeSurprise = 2
 /** Share of the mean variance that is added to each variance: noise below it is not a shape. */
 const ridge = 1e-3
 /** In units of the spread, as in left-profile.ts. */
@@ -77,9 +76,7 @@ class SubPcaScorer implements Scorer {
     const from = Math.max(0, values.length - history_points - length)
     this.recent = values.slice(from)
     this.recentRuns = runs.slice(from)
-    const score = this.surprises
-      .of(distances)
-      .map((surprise, i) => (first + i < warmup_points ? Number.NaN : surprise / edgeSurprise))
+    const score = scoresOf(this.surprises.of(distances), warmup_points - first)
     const rows = piece.values.length
     return { ...blankScores(rows), score: toSparse(dense, score, rows) }
   }

@@ -5,10 +5,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { methodParams } from '../../../contract/detection/methods.ts'
-import { at, bucketStartNs, type Series } from '../scoring/series.ts'
+import { at, type Series, sliceOf } from '../scoring/series.ts'
 import { startScorer } from './catalogue.ts'
 import { stateBytes } from './copy-state.ts'
 import { blankScores, type Scores } from './method.ts'
+import { seriesFrom } from './scorer-fixture.ts'
 import { TailScorer } from './tail-scorer.ts'
 
 const tailBuckets = 8
@@ -22,31 +23,19 @@ const lengthSoFar = (series: Series): Scores => ({
   unreported: series.values.map((value) => value),
 })
 
-const seriesOf = (firstBucket: number, values: readonly number[]): Series => ({
-  startNs: BigInt(firstBucket) * 300_000_000_000n,
-  stepMinutes: 5,
-  values: Float64Array.from(values),
-  unknown: new Uint8Array(values.length),
-  volumes: null,
-})
-
 test('a bucket is scored with one to two tails before it, wherever pieces end', () => {
   const cut = fc.integer({ min: 1, max: 11 })
   fc.assert(
     fc.property(fc.nat(30), fc.nat(60), fc.array(cut, { minLength: 1 }), (first, length, cuts) => {
-      const series = seriesOf(
+      const series = seriesFrom(
         first,
         Array.from({ length }, (_, i) => i),
       )
       const scorer = new TailScorer(lengthSoFar, tailBuckets)
       for (let from = 0, turn = 0; from < length; turn++) {
         const to = Math.min(length, from + (cuts[turn % cuts.length] ?? 1))
-        const piece = {
-          ...series,
-          startNs: bucketStartNs(series, from),
-          values: series.values.slice(from, to),
-        }
-        const { score, unreported } = scorer.score({ ...piece, unknown: new Uint8Array(to - from) })
+        const piece = sliceOf(series, from, to)
+        const { score, unreported } = scorer.score(piece)
         for (let i = from; i < to; i++) {
           const block = Math.floor((first + i) / tailBuckets)
           const known = first + i - Math.max(first, (block - 1) * tailBuckets) + 1
@@ -63,7 +52,7 @@ test('the tail of an expensive forest is short, whatever history it has', () => 
   const expensive = { trees: 100, sample_points: 512, shingle_points: 32, history_points: 65_536 }
   const keptBuckets = (params: Partial<typeof expensive>) => {
     const scorer = startScorer('rcf', methodParams.rcf.parse(params), 5)
-    scorer.score(seriesOf(0, Array(6000).fill(Number.NaN)))
+    scorer.score(seriesFrom(0, Array(6000).fill(Number.NaN)))
     return stateBytes(scorer) / bytesPerBucket
   }
   assert.ok(keptBuckets({ history_points: 65_536 }) > 5000)

@@ -3,7 +3,7 @@
 // two tails before the judged bucket. So the scores of a bucket depend on the series and not on how it was
 // divided into pieces.
 
-import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { blockParts, type Series, sliceOf } from '../scoring/series.ts'
 import { blankScores, type Scorer, type Scores } from './method.ts'
 
 const nsPerMinute = 60_000_000_000n
@@ -22,10 +22,7 @@ export class TailScorer implements Scorer {
   score(piece: Series): Scores {
     const scores = blankScores(piece.values.length)
     const stepNs = BigInt(piece.stepMinutes) * nsPerMinute
-    const firstBucket = Number(piece.startNs / stepNs)
-    for (let from = 0; from < piece.values.length; ) {
-      const block = Math.floor((firstBucket + from) / this.tailBuckets)
-      const to = Math.min(piece.values.length, (block + 1) * this.tailBuckets - firstBucket)
+    for (const { block, from, to } of blockParts(piece, this.tailBuckets)) {
       this.keep(sliceOf(piece, from, to), BigInt((block - 1) * this.tailBuckets) * stepNs)
       const known = this.kept ?? piece
       const scored = this.whole(known)
@@ -33,7 +30,6 @@ export class TailScorer implements Scorer {
         const into = columnOf(scores, name)
         into.set(column.subarray(column.length - (to - from)), from)
       }
-      from = to
     }
     return scores
   }
@@ -56,16 +52,6 @@ function columnOf(scores: Scores, name: keyof Scores): Float64Array {
   const column = scores[name] ?? new Float64Array(scores.score.length).fill(Number.NaN)
   Object.assign(scores, { [name]: column })
   return column
-}
-
-function sliceOf(series: Series, from: number, to: number): Series {
-  return {
-    startNs: bucketStartNs(series, from),
-    stepMinutes: series.stepMinutes,
-    values: series.values.slice(from, to),
-    unknown: series.unknown.slice(from, to),
-    volumes: series.volumes?.slice(from, to) ?? null,
-  }
 }
 
 /** Two series of which the second begins where the first ends. */

@@ -10,7 +10,7 @@ import { newestCounts } from '../alarms/newest-episodes.ts'
 import { type MethodChoice, pieceCostOf } from '../methods/catalogue.ts'
 import { copyState } from '../methods/copy-state.ts'
 import type { PieceCost } from '../methods/method.ts'
-import { bucketStartNs, type Series } from '../scoring/series.ts'
+import { bucketStartNs, type Series, sliceOf } from '../scoring/series.ts'
 import { peersOf } from './evaluate.ts'
 import { KeptCourses } from './kept-courses.ts'
 import { type JudgedWindow, SeriesCourse, type SeriesFeedback } from './series-course.ts'
@@ -165,22 +165,11 @@ const keyOf = ({ course, tenantId }: EvaluationTask, { groupKey }: EvaluationMem
 function firstBuckets(piece: Series, untilNs: bigint): Series {
   const stepNs = bucketStartNs(piece, 1) - piece.startNs
   const count = Number((untilNs - piece.startNs) / stepNs)
-  return partOf(piece, 0, Math.max(0, Math.min(piece.values.length, count)))
+  return sliceOf(piece, 0, Math.max(0, Math.min(piece.values.length, count)))
 }
 
 function without(piece: Series, first: number): Series {
-  return partOf(piece, first, piece.values.length)
-}
-
-function partOf(piece: Series, from: number, to: number): Series {
-  if (from === 0 && to === piece.values.length) return piece
-  return {
-    startNs: bucketStartNs(piece, from),
-    stepMinutes: piece.stepMinutes,
-    values: piece.values.slice(from, to),
-    unknown: piece.unknown.slice(from, to),
-    volumes: piece.volumes?.slice(from, to) ?? null,
-  }
+  return sliceOf(piece, first, piece.values.length)
 }
 
 /**
@@ -231,7 +220,7 @@ function dividedInTime(task: EvaluationTask, { again, perBucket }: PieceCost): E
   return Array.from({ length: parts }, (_, at) => {
     const isLast = at === parts - 1
     const [from, to] = [at * longest, isLast ? values.length : (at + 1) * longest]
-    const members = task.members.map((member) => ({ ...member, piece: partOf(member.piece, from, to) }))
+    const members = task.members.map((member) => ({ ...member, piece: sliceOf(member.piece, from, to) }))
     const reportBuckets = isLast ? task.reportBuckets : 0
     return { ...task, members, reportBuckets, isStart: task.isStart && at === 0 }
   })

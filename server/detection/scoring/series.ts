@@ -82,6 +82,43 @@ export function eraseFrom(series: Series, erased: Iterable<TimeRange>): Series {
   return { ...series, values, unknown, volumes }
 }
 
+/** Returns the buckets from `from` up to `to`; the series itself where these are all of it. */
+export function sliceOf(series: Series, from: number, to: number): Series {
+  if (from === 0 && to === series.values.length) return series
+  return {
+    startNs: bucketStartNs(series, from),
+    stepMinutes: series.stepMinutes,
+    values: series.values.slice(from, to),
+    unknown: series.unknown.slice(from, to),
+    volumes: series.volumes?.slice(from, to) ?? null,
+  }
+}
+
+/** Buckets `from` up to `to` of a series, which lie in one block. */
+interface BlockPart {
+  /** Number of the block since 1970. */
+  readonly block: number
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * Divides a series at the ends of blocks. All blocks have `blockBuckets` buckets, counted since 1970, so the
+ * ends do not depend on where the series begins. Yields the parts in order.
+ */
+export function* blockParts(
+  { startNs, stepMinutes, values }: Series,
+  blockBuckets: number,
+): Generator<BlockPart> {
+  const firstBucket = Number(startNs / (BigInt(stepMinutes) * nsPerMinute))
+  for (let from = 0; from < values.length; ) {
+    const block = Math.floor((firstBucket + from) / blockBuckets)
+    const to = Math.min(values.length, (block + 1) * blockBuckets - firstBucket)
+    yield { block, from, to }
+    from = to
+  }
+}
+
 /** Start of bucket i; with `i + 1`, its end. */
 export function bucketStartNs(series: Pick<Series, 'startNs' | 'stepMinutes'>, i: number): bigint {
   return series.startNs + BigInt(i) * BigInt(series.stepMinutes) * nsPerMinute

@@ -45,6 +45,14 @@ export function surprisesOf(numbers: Float64Array): Float64Array {
   return new Surprises(numbers.length).of(numbers)
 }
 
+/** A surprise of this, one number in a hundred, is a score of 1. */
+const edgeSurprise = 2
+
+/** Returns the scores of surprises; NaN for the first ones, up to `warmUp` of them. */
+export function scoresOf(surprises: Float64Array, warmUp: number): Float64Array {
+  return surprises.map((surprise, i) => (i < warmUp ? Number.NaN : surprise / edgeSurprise))
+}
+
 function upperSurprise(past: SortedWindow, number: number): number {
   const highest = past.rank(past.size - 1)
   if (number <= highest) return Math.log10((past.size + 1) / (past.size - past.countBelow(number) + 1))
