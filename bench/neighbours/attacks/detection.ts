@@ -52,6 +52,23 @@ async function runInTurn(attacker: Attacker, connections: number): Promise<void>
 /** Of a detector that alarms for each value above 500, and no longer. */
 export const alarmingAbove500 = { upper: 500, violate_n: 1, window_m: 1, clear_n: 1, cooldown_minutes: 0 }
 
+/** Creates detectors that alarm for each bucket above 500, and are due each minute. */
+async function createAlarming(
+  attacker: Attacker,
+  count: number,
+  of: { readonly metric_key: string; readonly window_minutes: number },
+): Promise<void> {
+  for (let at = 0; at < count; at++) {
+    const json = {
+      ...draft(`alarming-${at}`, 'threshold'),
+      ...of,
+      params: alarmingAbove500,
+      schedule_minutes: 1,
+    }
+    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
+  }
+}
+
 /** A gauge that is above an edge every other minute, on as many series as a detector evaluates. */
 const flappingMetric = 'attacker.flapping'
 const flappingSeries = 50
@@ -73,16 +90,7 @@ async function sendFlapping(attacker: Attacker): Promise<void> {
 
 /** Creates detectors that alarm for each such minute, and as many mutes as are allowed, of other hours. */
 async function watchFlapping(attacker: Attacker): Promise<void> {
-  for (let at = 0; at < 24; at++) {
-    const json = {
-      ...draft(`flapping-${at}`, 'threshold'),
-      metric_key: flappingMetric,
-      params: alarmingAbove500,
-      window_minutes: flappingMinutes,
-      schedule_minutes: 1,
-    }
-    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
-  }
+  await createAlarming(attacker, 24, { metric_key: flappingMetric, window_minutes: flappingMinutes })
   for (const time_zone of Intl.supportedValuesOf('timeZone').slice(0, 200)) {
     const weekly = { days: ['mon'], from: '03:00', until: '03:01', time_zone }
     const json = { all_detectors: true, open_ended: true, range_start: instant(0), weekly }
@@ -106,19 +114,6 @@ async function sendLongTexts(attacker: Attacker): Promise<void> {
     }))
     const { bytes } = gaugeBody('load', longMetric, points, longUnit)
     await attacker.call('POST', '/v1/metrics', { role: 'ingest', body: bytes, headers: protobuf })
-  }
-}
-
-async function watchLongTexts(attacker: Attacker): Promise<void> {
-  for (let at = 0; at < 8; at++) {
-    const json = {
-      ...draft(`long-${at}`, 'threshold'),
-      metric_key: longMetric,
-      params: alarmingAbove500,
-      window_minutes: longMinutes,
-      schedule_minutes: 1,
-    }
-    await attacker.call('POST', '/anomalies/detectors', { role: 'member', json })
   }
 }
 
@@ -162,7 +157,7 @@ export const attacksByDetection: readonly Attack[] = [
     does: 'Eight connections run detectors of a gauge whose unit and labels have 30,000 characters.',
     prepare: async (attacker) => {
       await sendLongTexts(attacker)
-      await watchLongTexts(attacker)
+      await createAlarming(attacker, 8, { metric_key: longMetric, window_minutes: longMinutes })
     },
     run: (attacker) => runInTurn(attacker, 8),
   },

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { sql } from 'kysely'
 import { openControlPlane } from '../../../tests/control-planes.ts'
 import { silent } from '../../../tests/fixtures.ts'
 import type { Actor } from '../../core/actor.ts'
@@ -18,6 +17,7 @@ import { newTokenSecret } from '../../tenancy/tenancy.ts'
 import { ClockWatch, confirmClock, readingOf } from '../../worker/clock-watch.ts'
 import { all, between, monday, requestStoreOn } from '../deletion-fixture.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
+import { repeatRequest } from '../requests/repeated-fixture.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
 import { DeletionPolicies, dropLooserRule } from './policy.ts'
 import { nothingErased } from './remaining.ts'
@@ -210,7 +210,7 @@ test('with more erasures in a month than are counted, any further one needs a se
   const { ada, ask, clock, erase, set, tenantId } = await scene()
   const short = await ask(days(0, 1), ada)
   await set(short, { status: 'completed', finished_at_ms: clock.nowMs() })
-  await repeat(short, completedMax - 1)
+  await repeatRequest(control, short, completedMax - 1)
   assert.equal(await erase(days(0, 1), ada), 'running')
   assert.equal(await erase(days(0, 1), ada), 'awaiting_approval')
   await control
@@ -221,26 +221,6 @@ test('with more erasures in a month than are counted, any further one needs a se
   await clock.advance(31 * dayMs)
   assert.equal(await erase(days(0, 1), ada), 'running')
 })
-
-/** Stores so many requests more like this one. */
-async function repeat(requestId: string, times: number): Promise<void> {
-  const row = await control
-    .selectFrom('deletion_requests')
-    .selectAll()
-    .where('request_id', '=', requestId)
-    .executeTakeFirstOrThrow()
-  const others = sql.join(
-    Object.keys(row)
-      .filter((column) => column !== 'request_id')
-      .map((column) => sql.ref(column)),
-  )
-  await sql`
-    insert into deletion_requests (request_id, ${others})
-    with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${sql.lit(times)})
-    select request_id || '_' || n, ${others} from deletion_requests, copies where request_id = ${requestId}`.execute(
-    control,
-  )
-}
 
 describe('the sum of one person does not include', () => {
   test('cancelled requests, requests that wait for a second person, and requests that one has approved', async () => {

@@ -10,6 +10,7 @@ import { ManualClock } from '../../core/manual-clock.ts'
 import { TenancyStore } from '../../tenancy/store.ts'
 import { newTokenSecret } from '../../tenancy/tenancy.ts'
 import { between, monday, requestStoreOn } from '../deletion-fixture.ts'
+import { repeatRequest } from './repeated-fixture.ts'
 
 const { control, close } = await openControlPlane()
 after(close)
@@ -44,22 +45,6 @@ const complete = () =>
     .where('status', '=', 'running')
     .execute()
 
-/** Stores the request so many times more. */
-async function repeat(requestId: string, times: number): Promise<void> {
-  const row = await control
-    .selectFrom('deletion_requests')
-    .selectAll()
-    .where('request_id', '=', requestId)
-    .executeTakeFirstOrThrow()
-  for (let stored = 0; stored < times; stored += 250) {
-    const rows = Array.from({ length: Math.min(250, times - stored) }, (_, i) => {
-      const id = `${requestId}-${stored + i}`
-      return { ...row, request_id: id, selection_hash: id, seq: Number(row.seq) * 10_000 + stored + i }
-    })
-    await control.insertInto('deletion_requests').values(rows).execute()
-  }
-}
-
 const refusedAt = (limit: number) => (error: unknown) => {
   assert.ok(error instanceof InvalidInput)
   assert.deepEqual(
@@ -72,13 +57,13 @@ const refusedAt = (limit: number) => (error: unknown) => {
 test('one person requests at most half of the deletions that refuse late telemetry, with any of their tokens', async () => {
   const [ada, ben] = [await make(operator), await make(operator)]
   const child = await make(ada)
-  await repeat(await request(ada), 1249)
-  await repeat(await request(child), 1248)
+  await repeatRequest(control, await request(ada), 1249)
+  await repeatRequest(control, await request(child), 1248)
   await request(ada)
   await assert.rejects(request(ada), refusedAt(2500))
   await assert.rejects(request(child), refusedAt(2500))
   await request(ada, false)
-  await repeat(await request(ben), 2499)
+  await repeatRequest(control, await request(ben), 2499)
   const carla = await make(operator)
   await assert.rejects(request(carla), refusedAt(5000), 'the organisation has as many as it may have')
 })
