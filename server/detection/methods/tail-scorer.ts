@@ -3,6 +3,7 @@
 // two tails before the judged bucket. So the scores of a bucket depend on the series and not on how it was
 // divided into pieces.
 
+import { joinedValues } from '../scoring/dense-values.ts'
 import { blockParts, type Series, sliceOf } from '../scoring/series.ts'
 import { blankScores, type Scorer, type Scores } from './method.ts'
 
@@ -56,20 +57,14 @@ function columnOf(scores: Scores, name: keyof Scores): Float64Array {
 
 /** Two series of which the second begins where the first ends. */
 function joined(first: Series, second: Series): Series {
-  const length = first.values.length + second.values.length
-  const both = <T extends Float64Array | Uint8Array>(into: T, one: T, other: T) => {
-    into.set(one)
-    into.set(other, one.length)
-    return into
-  }
   const volumesOf = (series: Series) =>
     series.volumes ?? new Float64Array(series.values.length).fill(Number.NaN)
   const hasVolumes = first.volumes !== null || second.volumes !== null
   return {
     startNs: first.startNs,
     stepMinutes: first.stepMinutes,
-    values: both(new Float64Array(length), first.values, second.values),
-    unknown: both(new Uint8Array(length), first.unknown, second.unknown),
-    volumes: hasVolumes ? both(new Float64Array(length), volumesOf(first), volumesOf(second)) : null,
+    values: joinedValues(first.values, second.values),
+    unknown: joinedValues(first.unknown, second.unknown),
+    volumes: hasVolumes ? joinedValues(volumesOf(first), volumesOf(second)) : null,
   }
 }

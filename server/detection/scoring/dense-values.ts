@@ -66,7 +66,7 @@ export function toSparse(dense: DenseValues, column: Float64Array, length: numbe
 }
 
 /** One array after the other. */
-export function joinedValues<T extends Float64Array | Int32Array>(before: T, next: T): T {
+export function joinedValues<T extends Float64Array | Int32Array | Uint8Array>(before: T, next: T): T {
   const both = new (before.constructor as new (length: number) => T)(before.length + next.length)
   both.set(before)
   both.set(next, before.length)
