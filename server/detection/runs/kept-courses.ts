@@ -18,7 +18,7 @@ interface Kept {
   isInRun: boolean
 }
 
-/** Some 400 series of minutes with the methods that keep most, `shape_discord` and `auto`. */
+/** Some hundreds of series of minutes with the methods that keep most, such as `seasonal_band`. */
 const usualBytesMax = 384 * 1024 * 1024
 /** A series counts as unused if the others were used this many times since, on average. */
 const longUnused = 4
