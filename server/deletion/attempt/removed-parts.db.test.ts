@@ -65,7 +65,7 @@ test('a detached part of the placement is waited for in every table, and one of 
   const place = { tenantId: 'acme', placement: 61 }
   const deps = { engine: stores.engine, files: stores.files, clock: systemClock }
   const wait = (changed: readonly string[]) => {
-    const removal = { tables: ['otel_traces'], changed: new Set(changed), replaced: new Set<string>() }
+    const removal = { tables: ['otel_traces'], changed: new Set(changed) }
     return waitUntilRemoved(deps, place, removal, AbortSignal.abort())
   }
   const folder = (await stores.files.tableFolders(['otel_traces'])).get('otel_traces') ?? assert.fail()

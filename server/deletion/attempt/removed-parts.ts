@@ -8,6 +8,7 @@ import { tablesOf } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
+import { clearingAction } from './side-tables.ts'
 
 interface RemovalDeps {
   readonly engine: TelemetryEngine
@@ -57,15 +58,15 @@ export interface Removal {
    * has no row that is not also in the table, where a count finds it.
    */
   readonly changed: ReadonlySet<string>
-  /** Those of them from which this attempt has just removed rows, so that there are parts to wait for. */
-  readonly replaced: ReadonlySet<string>
 }
 
 /** Returns the tables of a selection, of which these stores were changed; all where it is not known. */
 export function removalOf({ signals }: DeletionSelection, stores?: readonly string[]): Removal {
   const names = tablesOf(signals).map(({ name }) => name)
-  const replaced = new Set(names.filter((name) => stores?.includes(name)))
-  return { tables: names, changed: stores === undefined ? new Set(names) : replaced, replaced }
+  return {
+    tables: names,
+    changed: new Set(stores === undefined ? names : names.filter((name) => stores.includes(name))),
+  }
 }
 
 /**
@@ -87,18 +88,20 @@ export async function waitUntilRemoved(
 async function waitUntilGone(
   deps: RemovalDeps,
   place: TenantPlace,
-  { changed, replaced, tables }: Removal,
+  { changed, tables }: Removal,
   signal: AbortSignal,
 ): Promise<void> {
-  const clear = (those: ReadonlySet<string>) =>
-    Promise.all([...those].map((table) => clearNow(deps.engine, table)))
-  await clear(replaced)
   let waiting = withParts(await deadParts(deps, { tables, changed }, place))
   for (let poll = 0; waiting.size > 0; poll++) {
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     if (signal.aborted) throw new ErasureStopped(signal)
     await deps.clock.sleep(removalPollMs, signal)
-    if (isClearedAt(poll)) await clear(changed.intersection(waiting))
+    if (isClearedAt(poll)) {
+      const cleared = [...changed.intersection(waiting)]
+      await Promise.all(
+        cleared.map((table) => deps.engine.command(raw(`ALTER TABLE ${table} ${clearingAction}`))),
+      )
+    }
     const dead = await deadParts(deps, { tables: [...waiting.keys()], changed }, place)
     const left = [...waiting].map(
       ([table, parts]) => [table, parts.intersection(dead.get(table) ?? none)] as const,
@@ -112,15 +115,6 @@ async function waitUntilGone(
  * merges of the table must go on meanwhile.
  */
 const isClearedAt = (poll: number) => (poll & (poll - 1)) === 0
-
-/**
- * The engine removes replaced parts in rounds, one to two seconds apart. Dropping a partition, also one that
- * does not exist, makes it remove at once all that no statement uses at that moment. It also ends the merges
- * of the table that are running, so it is done only where an erasure has replaced something.
- */
-async function clearNow(engine: TelemetryEngine, table: string): Promise<void> {
-  await engine.command(raw(`ALTER TABLE ${table} DROP PARTITION ID '0-00000000'`))
-}
 
 const mergePrefix = 'tmp_merge_'
 

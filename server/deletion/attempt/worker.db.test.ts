@@ -590,7 +590,7 @@ test('an erasure does not wait for a running merge of other rows, however long i
   const deps = { engine: stores.engine, files: stores.files, clock: systemClock }
   try {
     while ((await merges()).length === 0) await new Promise((resolve) => setImmediate(resolve))
-    const removal = { tables: [table], changed: new Set([table]), replaced: new Set<string>() }
+    const removal = { tables: [table], changed: new Set([table]) }
     await waitUntilRemoved(deps, place, removal, new AbortController().signal)
     assert.equal((await merges()).length, 1, 'the merge is still running')
   } finally {
