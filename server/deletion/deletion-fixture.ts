@@ -24,6 +24,7 @@ import { raw, sql } from '../telemetry/sql.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { findRelated } from '../tenancy/lineage.ts'
 import { CompletionMarks } from './attempt/completion-marks.ts'
+import type { ErasingLimits } from './attempt/eraser.ts'
 import { StepStore } from './attempt/step-store.ts'
 import { DeletionWorker } from './attempt/worker.ts'
 import { LegalHolds } from './governance/holds.ts'
@@ -64,7 +65,8 @@ export const between = (startNs: bigint | null, endNs: bigint): DeletionDraft =>
  */
 const usualTables: readonly TableName[] = ['otel_metrics_gauge', 'otel_logs', 'otel_traces']
 
-export interface SceneOptions {
+/** Partitions are small, so `fewRows: 0` copies survivors before the lock, and the usual number under it. */
+export interface SceneOptions extends ErasingLimits {
   /** The tables that have rows; one of each signal where absent. */
   readonly tables?: readonly TableName[]
   /** Both organisations in one placement. */
@@ -74,10 +76,6 @@ export interface SceneOptions {
   readonly derivedStores?: readonly DerivedStore[]
   /** One at a time where absent, so that failpoints come in one order. */
   readonly attemptsAtOnce?: number
-  /** Partitions are small, so 0 copies survivors before the lock, and the usual number under it. */
-  readonly fewRows?: number
-  /** Partitions that are dropped in one piece. */
-  readonly droppedAtOnce?: number
 }
 
 export type Scene = Awaited<ReturnType<typeof sceneOf>>

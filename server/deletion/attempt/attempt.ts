@@ -25,7 +25,7 @@ import type { RequestStore } from '../requests/store.ts'
 import { deletionActor } from '../requests/system-actors.ts'
 import type { Visibility } from '../requests/visibility.ts'
 import type { CompletionMarks } from './completion-marks.ts'
-import { type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
+import { type ErasingLimits, type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './erasure-error.ts'
 import { PartitionQueue } from './partition-queue.ts'
 import { type PlannedStep, planErasure } from './planner.ts'
@@ -36,7 +36,7 @@ import type { SwapRecovery } from './swap-recovery.ts'
 import { UnstoredAttempts } from './unstored-attempts.ts'
 import { readBackOutsideHolds } from './verifier.ts'
 
-export interface AttemptDeps {
+export interface AttemptDeps extends ErasingLimits {
   readonly requestStore: RequestStore
   readonly requests: RequestQueries
   readonly steps: StepStore
@@ -59,10 +59,6 @@ export interface AttemptDeps {
   /** Removes the bytes of deleted control-plane rows from the disk. */
   readonly flushControl: () => Promise<void>
   readonly failpoint: Failpoint
-  /** So many rows may be copied while a placement is locked; see eraser.ts. */
-  readonly fewRows?: number
-  /** So many partitions are dropped in one piece; see eraser.ts. */
-  readonly droppedAtOnce?: number
   /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
   readonly swapRecovery: SwapRecovery

@@ -1,4 +1,4 @@
-// How many rows of a partition are copied in a given time, from its size.
+// What the copy of rows costs, from the size of their partition or part.
 
 import type { PartitionSize } from '../../telemetry/partitions.ts'
 
@@ -13,4 +13,9 @@ const perByte = 0.0001
 export function rowsCopiedIn(ms: number, { bytes, rows }: PartitionSize): number {
   const bytesPerRow = rows === 0 ? 0 : bytes / rows
   return Math.floor(ms / (perRow + perByte * bytesPerRow))
+}
+
+/** Returns how long an INSERT from SELECT of so many rows and bytes takes, milliseconds. */
+export function copyMs({ bytes, rows }: PartitionSize): number {
+  return perRow * rows + perByte * bytes
 }

@@ -78,6 +78,12 @@ export class ErasedTable {
     return conditions.map((_, i) => found.get(String(i)) ?? noRows)
   }
 
+  /** Counts the rows of parts of a partition, by name; a part that is not active any more is absent. */
+  countParts(partitionId: string, names: readonly string[]): Promise<ReadonlyMap<string, SurvivalCounts>> {
+    const isPart = sql`_part IN ${new Bound('Array(String)', names)}`
+    return this.#countBy(raw('_part'), sql`_partition_id = ${checkedId(partitionId)} AND ${isPart}`)
+  }
+
   async #countBy(key: Sql, which: Sql): Promise<ReadonlyMap<string, SurvivalCounts>> {
     const counts = await this.#engine.select<Record<'id' | keyof SurvivalCounts, string>>(sql`
       SELECT ${key} AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
@@ -106,6 +112,17 @@ export class ErasedTable {
     this.requireLock()
     await this.#engine.command(
       sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.name)} WHERE ${which}`,
+    )
+  }
+
+  /**
+   * Adds all parts of a partition to its copy, selected rows included, by links to the same files instead of
+   * copies of them.
+   */
+  async linkParts(partitionId: string): Promise<void> {
+    this.requireLock()
+    await this.#engine.command(
+      raw(`ALTER TABLE ${this.#copy} ATTACH PARTITION ID '${checkedId(partitionId)}' FROM ${this.name}`),
     )
   }
 

@@ -14,12 +14,25 @@ import { rowsCopiedIn } from './copy-cost.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import type { InTurn } from './partition-queue.ts'
-import { type CopyEngines, SurvivorCopy } from './survivor-copy.ts'
+import { type CopyEngines, type LinkRule, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
 export type Failpoint = (name: string) => Promise<void>
 
-interface EraserDeps {
+/** What a test with small partitions changes. */
+export interface ErasingLimits {
+  /**
+   * So many rows may be copied under the lock; absent: as many as take {@link shortCopyMs}. A test with small
+   * partitions sets 0.
+   */
+  readonly fewRows?: number
+  /** When parts are linked instead of copied; absent: only large ones. A test with small parts sets zeros. */
+  readonly linkRule?: LinkRule
+  /** So many partitions are dropped in one piece; absent: {@link partitionsDroppedAtOnce}. A test sets 1. */
+  readonly droppedAtOnce?: number
+}
+
+interface EraserDeps extends ErasingLimits {
   readonly engine: TelemetryEngine
   readonly copyEngines: CopyEngines
   readonly fences: Fences
@@ -27,13 +40,6 @@ interface EraserDeps {
   /** The lock of the attempt; steps stop where it is lost. */
   readonly attempt: PlacementLock
   readonly failpoint: Failpoint
-  /**
-   * So many rows may be copied under the lock; absent: as many as take {@link shortCopyMs}. A test with small
-   * partitions sets 0.
-   */
-  readonly fewRows?: number
-  /** So many partitions are dropped in one piece; absent: {@link partitionsDroppedAtOnce}. A test sets 1. */
-  readonly droppedAtOnce?: number
   readonly inTurn: InTurn
   /** Returns the legal holds in force. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
@@ -201,10 +207,10 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Copies survivors while commits continue. The step has not begun: nothing of it is recorded. */
   async #copyAhead(copy: SurvivorCopy, fewRows: number): Promise<void> {
-    const { activeHolds, attempt, failpoint } = this.#deps
+    const { activeHolds, attempt, failpoint, linkRule } = this.#deps
     for (let pass = 1; pass <= passesMax; pass++) {
       const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
-      const isLittleLeft = await copy.copyAhead(table, fewRows)
+      const isLittleLeft = await copy.copyAhead(table, fewRows, linkRule)
       await failpoint('survivors copied ahead')
       if (isLittleLeft) return
     }

@@ -19,23 +19,36 @@ export interface Piece extends Blocks {
   readonly mutation: number
 }
 
+/** An active part of a table, or of a copy of it. */
+export interface ActivePart extends Piece {
+  readonly name: string
+  /** Compressed. */
+  readonly bytes: number
+  /** A hash of all its files: parts with the same one have the same rows. */
+  readonly contents: string
+}
+
 /** Returns the active parts of a partition in the order of their blocks. */
 export async function activeParts(
   engine: TelemetryEngine,
   table: string,
   partitionId: string,
-): Promise<readonly Piece[]> {
-  const parts = await engine.select<Record<keyof Piece, string>>(
-    sql`SELECT toString(min_block_number) AS first, toString(max_block_number) AS last, toString(rows) AS rows,
-        toString(if(data_version > max_block_number, data_version, 0)) AS mutation
+): Promise<readonly ActivePart[]> {
+  const parts = await engine.select<Record<keyof ActivePart, string>>(
+    sql`SELECT name, toString(min_block_number) AS first, toString(max_block_number) AS last, toString(rows) AS rows,
+        toString(if(data_version > max_block_number, data_version, 0)) AS mutation,
+        toString(bytes_on_disk) AS bytes, hash_of_all_files AS contents
       FROM system.parts
       WHERE database = currentDatabase() AND table = ${table} AND partition_id = ${partitionId} AND active
       ORDER BY min_block_number`,
   )
-  return parts.map(({ first, last, mutation, rows }) => ({
+  return parts.map(({ bytes, contents, first, last, mutation, name, rows }) => ({
+    name,
+    contents,
     first: Number(first),
     last: Number(last),
     rows: Number(rows),
+    bytes: Number(bytes),
     mutation: Number(mutation),
   }))
 }
@@ -86,6 +99,11 @@ export function newPieces(
   return found
 }
 
+/** Returns the parts that are in none of the pieces. */
+export function partsOutside<P extends Blocks>(parts: readonly P[], pieces: readonly Blocks[]): readonly P[] {
+  return parts.filter((part) => !pieces.some((piece) => contains(piece, part)))
+}
+
 /** Returns the parts that are in none of the pieces, those without a piece between them together. */
 function gapsBetween(parts: readonly Piece[], pieces: readonly Blocks[]): readonly (readonly Piece[])[] {
   const gaps: Piece[][] = [[]]
@@ -98,7 +116,7 @@ function gapsBetween(parts: readonly Piece[], pieces: readonly Blocks[]): readon
 
 /** Returns the number of rows of the parts that are in none of the pieces. */
 export function rowsOutside(parts: readonly Piece[], pieces: readonly Blocks[]): number {
-  return rowsOf(parts.filter((part) => !pieces.some((piece) => contains(piece, part))))
+  return rowsOf(partsOutside(parts, pieces))
 }
 
 /** Whether the piece still has exactly the rows that it had, in parts of its own. */

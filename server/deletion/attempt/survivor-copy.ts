@@ -6,9 +6,11 @@
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
+import { copyMs } from './copy-cost.ts'
 import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
 import { ErasureError } from './erasure-error.ts'
 import {
+  type ActivePart,
   activeParts,
   inPiece,
   isUnchanged,
@@ -17,6 +19,7 @@ import {
   newPieces,
   outsideOf,
   type Piece,
+  partsOutside,
   rowsOf,
   rowsOutside,
   together,
@@ -34,6 +37,22 @@ const smallShare = 1 / 64
  * useless. The last try uses no piece, so no merge has an influence on it, and the step ends.
  */
 const triesMax = 3
+
+/** When large parts are linked instead of copied (docs/decisions/0059). */
+export interface LinkRule {
+  /**
+   * A part is linked where its copy would take longer than this, milliseconds. A linked part stays as it is,
+   * and each takes some milliseconds more under the lock, so small ones are better copied together.
+   */
+  readonly fromMs: number
+  /**
+   * What linking takes for each part of the partition, milliseconds: the engine links all of them, and those
+   * that are not wanted are dropped.
+   */
+  readonly perPartMs: number
+}
+
+const usualLinkRule: LinkRule = { fromMs: 500, perPartMs: 10 }
 
 interface CopiedPiece extends Piece {
   readonly counts: SurvivalCounts
@@ -71,11 +90,14 @@ export class SurvivorCopy {
   }
 
   /**
-   * Copies what is not copied yet. Returns whether little has arrived or was merged meanwhile: a small share
-   * or `fewRows`.
+   * Copies what is not copied yet, or links it. Returns whether little has arrived or was merged meanwhile: a
+   * small share or `fewRows`.
+   *
+   * @param linkRule a test with small parts sets zeros
    */
-  async copyAhead(table: ErasedTable, fewRows: number): Promise<boolean> {
+  async copyAhead(table: ErasedTable, fewRows: number, linkRule: LinkRule = usualLinkRule): Promise<boolean> {
     const parts = await this.#keepUnchanged(table)
+    await this.#linkUnselected(table, parts, linkRule)
     const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
     const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
     const pieces = newPieces(parts, this.#pieces, merges, { rowsMin: little(parts), rowsLeft: fewRows / 2 })
@@ -83,6 +105,40 @@ export class SurvivorCopy {
     for (const [i, piece] of pieces.entries()) await this.#copyPiece(table, piece, counts[i] ?? noRows)
     const after = await activeParts(this.#engine, this.#table, this.#partitionId)
     return rowsOutside(after, unchangedOf(this.#pieces, after)) <= little(after)
+  }
+
+  /**
+   * Links large parts that have no selected row. The engine links all parts of the partition as they are at
+   * that moment; each link is known by its contents, and all but the wanted ones are removed again before
+   * anything is copied.
+   */
+  async #linkUnselected(
+    table: ErasedTable,
+    parts: readonly ActivePart[],
+    { fromMs, perPartMs }: LinkRule,
+  ): Promise<void> {
+    const large = partsOutside(parts, this.#pieces).filter((part) => copyMs(part) >= fromMs)
+    if (large.length === 0) return
+    const counts = await table.countParts(
+      this.#partitionId,
+      large.map(({ name }) => name),
+    )
+    const unselected = large.flatMap((part) => {
+      const found = counts.get(part.name) ?? noRows
+      return found.selected === 0 && found.total === part.rows ? [{ part, counts: found }] : []
+    })
+    const savedMs = unselected.reduce((sum, { part }) => sum + copyMs(part), 0)
+    if (unselected.length === 0 || savedMs < parts.length * perPartMs) return
+    await table.linkParts(this.#partitionId)
+    const links = new Map(Map.groupBy(await this.#unknownCopies(), ({ contents }) => contents))
+    const linked = unselected.flatMap(({ counts: found, part }) => {
+      const [link, ...others] = links.get(part.contents) ?? []
+      if (link === undefined || link.rows !== part.rows) return []
+      links.set(part.contents, others)
+      return [{ ...part, counts: found, copies: [link.name] }]
+    })
+    this.#pieces = [...this.#pieces, ...linked]
+    await this.#dropUnknown(table)
   }
 
   async #copyPiece(table: ErasedTable, piece: Piece, counts: SurvivalCounts): Promise<void> {
@@ -128,7 +184,7 @@ export class SurvivorCopy {
    * Removes from the copy the pieces that are not what they would be now, or all of them. Returns the parts
    * of the original.
    */
-  async #keepUnchanged(table: ErasedTable, isNoneKept = false): Promise<readonly Piece[]> {
+  async #keepUnchanged(table: ErasedTable, isNoneKept = false): Promise<readonly ActivePart[]> {
     const parts = await activeParts(this.#engine, this.#table, this.#partitionId)
     const isOther = isNoneKept || this.#selectedText !== table.selectedText
     const kept = isOther ? [] : unchangedOf(this.#pieces, parts)
@@ -165,17 +221,10 @@ export class SurvivorCopy {
   }
 
   /** Returns the parts of the copy that belong to no piece. */
-  async #unknownCopies(): Promise<readonly { name: string; rows: number }[]> {
+  async #unknownCopies(): Promise<readonly ActivePart[]> {
     const known = new Set(this.#pieces.flatMap(({ copies }) => copies))
-    return (await this.#copies()).filter(({ name }) => !known.has(name))
-  }
-
-  async #copies(): Promise<readonly { name: string; rows: number }[]> {
-    const parts = await this.#engine.select<{ name: string; rows: string }>(
-      sql`SELECT name, toString(rows) AS rows FROM system.parts
-        WHERE database = currentDatabase() AND table = ${this.#name} AND active`,
-    )
-    return parts.map(({ name, rows }) => ({ name, rows: Number(rows) }))
+    const copies = await activeParts(this.#engine, this.#name, this.#partitionId)
+    return copies.filter(({ name }) => !known.has(name))
   }
 }
 

@@ -3,7 +3,8 @@
 // own and in a shared one.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { findBreak } from '../../audit/chain.ts'
@@ -34,6 +35,7 @@ import { attemptsMax, openOfPersonMax } from '../requests/states.ts'
 import { activeParts, isUnchanged } from './pieces.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
 import { copyName, sideTables } from './side-tables.ts'
+import type { LinkRule } from './survivor-copy.ts'
 
 let stores: Stores
 before(async () => {
@@ -138,7 +140,7 @@ for (const where of placements) {
       'before read-back',
     ]) {
       test(`an attempt that ends at "${point}" stays hidden and reports it, and the next one completes with the right counts`, async () => {
-        const ahead = point === 'survivors copied ahead' ? { fewRows: 0 } : {}
+        const ahead = point === 'survivors copied ahead' ? { fewRows: 0, linkRule: linkAll } : {}
         const erasing = await scene({ ...where, ...ahead })
         const { request } = await erasing.request(all)
         erasing.faults.failOnceAt(point)
@@ -222,163 +224,202 @@ test('survivors of a small partition are copied under the lock alone', async () 
   assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
 })
 
-describe('survivors that are copied before the placement is locked', () => {
-  /** The first half of the first week of log records; the rest of that week is copied. */
-  const half = { ...between(null, monday + weekNs / 2n), signals: ['logs' as const] }
-  const kept = (times.length * 3) / 4
+/** Links each part without a selected row, as the service does with large ones. */
+const linkAll: LinkRule = { fromMs: 0, perPartMs: 0 }
 
-  /** An erasure of a shared partition, and what can be done to it meanwhile. */
-  async function copying() {
-    const engine = new FailingEngine(stores.engine)
-    const erasing = await sceneOf({ ...stores, engine }, { isShared: true, fewRows: 0 })
-    const { request } = await erasing.request(half)
-    const { neighbour, own } = erasing
-    const ahead = () => erasing.faults.points.filter((point) => point === 'survivors copied ahead').length
-    /** The parts of the copy after the first pass, and those of them that are swapped in. */
-    const parts = { ahead: [] as string[], swapped: [] as string[] }
-    const inCopy = async () => {
-      const name = copyName(own.placement, 'otel_logs')
-      const found = await stores.engine.select<{ name: string }>(
-        sql`SELECT name FROM system.parts WHERE table = ${name} AND active ORDER BY name`,
-      )
-      return found.map((part) => part.name)
-    }
-    const hooks: { firstAhead: () => Promise<void>; before: (text: string) => Promise<void> } = {
-      firstAhead: async () => {},
-      before: async () => {},
-    }
-    erasing.faults.runAt('survivors copied ahead', async () => {
-      if (ahead() > 1) return
-      parts.ahead = await inCopy()
-      await hooks.firstAhead()
-    })
-    engine.before = async (text) => {
-      if (text.startsWith('RENAME TABLE erasure_copy_'))
-        parts.swapped = (await inCopy()).filter((name) => parts.ahead.includes(name))
-      await hooks.before(text)
-    }
-    let commits = 0
-    return {
-      erasing,
-      hooks,
-      parts,
-      ahead,
-      /** A commit of each organisation: rows that survive, and one that is selected. */
-      async commit() {
-        commits++
-        const [early, late] = [monday + BigInt(commits), monday + weekNs - BigInt(commits)]
-        await insertRows(stores.engine, neighbour, batchOf('otel_logs', [early, late]))
-        await insertRows(stores.engine, own, batchOf('otel_logs', [early, late]))
-      },
-      /** Merges all parts of the week into one. */
-      merge: () =>
-        stores.engine.command(raw(`OPTIMIZE TABLE otel_logs PARTITION ID '${own.placement}-20260105' FINAL`)),
-      /** Asserts that every row that survives is stored once, those that were committed later among them. */
-      async assertExact() {
-        const { detail, status } = await erasing.status(request.request_id)
-        assert.deepEqual([status, detail.rows_erased], ['completed', times.length / 4 + commits])
-        const found = await stores.engine.select(sql`
+for (const [means, rule] of [
+  ['copied', {}],
+  ['copied, or linked where no row of a part is selected,', { linkRule: linkAll }],
+] as const)
+  describe(`survivors that are ${means} before the placement is locked`, () => {
+    /** The first half of the first week of log records; the rest of that week is copied. */
+    const half = { ...between(null, monday + weekNs / 2n), signals: ['logs' as const] }
+    const kept = (times.length * 3) / 4
+
+    /** An erasure of a shared partition, and what can be done to it meanwhile. */
+    async function copying() {
+      const engine = new FailingEngine(stores.engine)
+      const erasing = await sceneOf({ ...stores, engine }, { isShared: true, fewRows: 0, ...rule })
+      const { request } = await erasing.request(half)
+      const { neighbour, own } = erasing
+      const ahead = () => erasing.faults.points.filter((point) => point === 'survivors copied ahead').length
+      /** The parts of the copy after the first pass, and those of them that are swapped in. */
+      const parts = { ahead: [] as string[], swapped: [] as string[] }
+      const inCopy = async () => {
+        const name = copyName(own.placement, 'otel_logs')
+        const found = await stores.engine.select<{ name: string }>(
+          sql`SELECT name FROM system.parts WHERE table = ${name} AND active ORDER BY name`,
+        )
+        return found.map((part) => part.name)
+      }
+      let isLinked = false
+      const hooks: { firstAhead: () => Promise<void>; before: (text: string) => Promise<void> } = {
+        firstAhead: async () => {},
+        before: async () => {},
+      }
+      erasing.faults.runAt('survivors copied ahead', async () => {
+        if (ahead() > 1) return
+        parts.ahead = await inCopy()
+        await hooks.firstAhead()
+      })
+      engine.before = async (text) => {
+        if (text.includes('ATTACH PARTITION')) isLinked = true
+        if (text.startsWith('RENAME TABLE erasure_copy_'))
+          parts.swapped = (await inCopy()).filter((name) => parts.ahead.includes(name))
+        await hooks.before(text)
+      }
+      let commits = 0
+      return {
+        erasing,
+        hooks,
+        parts,
+        ahead,
+        /** A commit of each organisation: rows that survive, and one that is selected. */
+        async commit() {
+          commits++
+          const [early, late] = [monday + BigInt(commits), monday + weekNs - BigInt(commits)]
+          await insertRows(stores.engine, neighbour, batchOf('otel_logs', [early, late]))
+          await insertRows(stores.engine, own, batchOf('otel_logs', [early, late]))
+        },
+        /** Merges all parts of the week into one. */
+        merge: () =>
+          stores.engine.command(
+            raw(`OPTIMIZE TABLE otel_logs PARTITION ID '${own.placement}-20260105' FINAL`),
+          ),
+        /** Asserts that every row that survives is stored once, those that were committed later among them. */
+        async assertExact() {
+          const { detail, status } = await erasing.status(request.request_id)
+          assert.deepEqual([status, detail.rows_erased], ['completed', times.length / 4 + commits])
+          assert.equal(isLinked, 'linkRule' in rule)
+          const found = await stores.engine.select(sql`
           SELECT TenantId AS of, toString(count()) AS rows, toString(uniqExact(Timestamp)) AS instants FROM otel_logs
           WHERE TenantId IN ${new Bound('Array(String)', [neighbour.tenantId, own.tenantId])} GROUP BY of ORDER BY of`)
-        const [all, left] = [times.length + 2 * commits, kept + commits].map(String)
-        assert.deepEqual(found, [
-          { of: neighbour.tenantId, rows: all, instants: all },
-          { of: own.tenantId, rows: left, instants: left },
-        ])
-        await assertNothingLeftOnDisk()
-      },
-    }
-  }
-
-  test('leave it to commits: those that come while they are copied are stored and survive once, and end the passes however many come', async () => {
-    const { ahead, assertExact, commit, erasing, hooks } = await copying()
-    const { writes } = erasing.locks
-    hooks.before = async (text) => {
-      if (!text.startsWith('INSERT INTO erasure_copy_') || writes.isTaken(erasing.own.placement)) return
-      // Two at a time are more than what may be left to the lock.
-      for (let i = 0; i < 2; i++) await writes.exclusively([erasing.own.placement], commit)
-    }
-    await erasing.round()
-    assert.equal(ahead(), 4)
-    await assertExact()
-  })
-
-  test('are completed under the lock by what was committed since', async () => {
-    const { ahead, assertExact, commit, erasing, hooks, parts } = await copying()
-    hooks.firstAhead = commit
-    await erasing.round()
-    assert.equal(ahead(), 1)
-    assert.ok(parts.ahead.length > 0)
-    assert.deepEqual(parts.swapped, parts.ahead)
-    await assertExact()
-  })
-
-  test('are not copied again where a merge rewrites only what was copied', async () => {
-    const { assertExact, commit, erasing, hooks, merge, parts } = await copying()
-    hooks.firstAhead = async () => {
-      await merge()
-      await commit()
-    }
-    await erasing.round()
-    assert.ok(parts.ahead.length > 0)
-    assert.deepEqual(parts.swapped, parts.ahead)
-    await assertExact()
-  })
-
-  for (const [moment, text] of [
-    ['before the lock', null],
-    ['under the lock, before the others are counted', /^\s*SELECT toString\(multiIf\(NOT /],
-    ['under the lock, before the others are copied', /^INSERT INTO erasure_copy_.*NOT \(\(toInt64/s],
-  ] as const) {
-    test(`are copied again where a merge mixes them with others ${moment}`, async () => {
-      const { ahead, assertExact, commit, erasing, hooks, merge, parts } = await copying()
-      let merges = 0
-      hooks.firstAhead = async () => {
-        await commit()
-        if (text === null && ++merges === 1) await merge()
+          const [all, left] = [times.length + 2 * commits, kept + commits].map(String)
+          assert.deepEqual(found, [
+            { of: neighbour.tenantId, rows: all, instants: all },
+            { of: own.tenantId, rows: left, instants: left },
+          ])
+          await assertNothingLeftOnDisk()
+        },
       }
-      hooks.before = async (statement) => {
-        if (text?.test(statement) && ++merges === 1) await merge()
+    }
+
+    test('leave it to commits: those that come while they are copied are stored and survive once, and end the passes however many come', async () => {
+      const { ahead, assertExact, commit, erasing, hooks } = await copying()
+      const { writes } = erasing.locks
+      hooks.before = async (text) => {
+        if (!text.startsWith('INSERT INTO erasure_copy_') || writes.isTaken(erasing.own.placement)) return
+        // Two at a time are more than what may be left to the lock.
+        for (let i = 0; i < 2; i++) await writes.exclusively([erasing.own.placement], commit)
       }
       await erasing.round()
-      assert.ok(merges > 0)
+      assert.equal(ahead(), 4)
+      await assertExact()
+    })
+
+    test('are completed under the lock by what was committed since', async () => {
+      const { ahead, assertExact, commit, erasing, hooks, parts } = await copying()
+      hooks.firstAhead = commit
+      await erasing.round()
       assert.equal(ahead(), 1)
+      assert.ok(parts.ahead.length > 0)
+      assert.deepEqual(parts.swapped, parts.ahead)
+      await assertExact()
+    })
+
+    test('are not copied again where a merge rewrites only what was copied', async () => {
+      const { assertExact, commit, erasing, hooks, merge, parts } = await copying()
+      hooks.firstAhead = async () => {
+        await merge()
+        await commit()
+      }
+      await erasing.round()
+      assert.ok(parts.ahead.length > 0)
+      assert.deepEqual(parts.swapped, parts.ahead)
+      await assertExact()
+    })
+
+    for (const [moment, text] of [
+      ['before the lock', null],
+      ['under the lock, before the others are counted', /^\s*SELECT toString\(multiIf\(NOT /],
+      ['under the lock, before the others are copied', /^INSERT INTO erasure_copy_.*NOT \(\(toInt64/s],
+    ] as const) {
+      test(`are copied again where a merge mixes them with others ${moment}`, async () => {
+        const { ahead, assertExact, commit, erasing, hooks, merge, parts } = await copying()
+        let merges = 0
+        hooks.firstAhead = async () => {
+          await commit()
+          if (text === null && ++merges === 1) await merge()
+        }
+        hooks.before = async (statement) => {
+          if (text?.test(statement) && ++merges === 1) await merge()
+        }
+        await erasing.round()
+        assert.ok(merges > 0)
+        assert.equal(ahead(), 1)
+        assert.deepEqual(parts.swapped, [])
+        await assertExact()
+      })
+    }
+
+    test('are copied again as often as it takes to have no row too many, the last time as a whole', async () => {
+      const { assertExact, commit, erasing, hooks, parts } = await copying()
+      const copy = copyName(erasing.own.placement, 'otel_logs')
+      hooks.firstAhead = commit
+      let copies = 0
+      hooks.before = async (text) => {
+        if (!text.startsWith('INSERT INTO erasure_copy_')) return
+        if (!erasing.locks.writes.isTaken(erasing.own.placement) || ++copies === 3) return
+        const one = sql`TenantId = ${erasing.neighbour.tenantId} LIMIT 1`
+        await stores.engine.command(sql`INSERT INTO ${raw(copy)} SELECT * FROM otel_logs WHERE ${one}`)
+      }
+      await erasing.round()
+      assert.equal(copies, 3)
       assert.deepEqual(parts.swapped, [])
       await assertExact()
     })
+
+    test('are not what they were when something has changed a part', async () => {
+      const run = (text: string) => stores.engine.command(raw(text))
+      await run(`CREATE TABLE changed (id UInt8, n UInt8) ENGINE = MergeTree PARTITION BY id ORDER BY id`)
+      const parts = () => activeParts(stores.engine, 'changed', '1')
+      await run('INSERT INTO changed VALUES (1, 1), (1, 2)')
+      const [piece = assert.fail(), ...others] = await parts()
+      assert.deepEqual([piece.first, piece.last, piece.rows, piece.mutation, others], [1, 1, 2, 0, []])
+      await run('INSERT INTO changed VALUES (2, 1), (1, 3)')
+      assert.ok(isUnchanged(piece, await parts()))
+      await run('ALTER TABLE changed UPDATE n = n + 1 WHERE 1 SETTINGS mutations_sync = 2')
+      assert.ok(!isUnchanged(piece, await parts()))
+      await run('DROP TABLE changed SYNC')
+    })
+  })
+
+test('a part without a selected row has the same files afterwards where it is large, and no link to a selected row is left', async () => {
+  const erasing = await scene({ isShared: true, fewRows: 0, linkRule: linkAll, tables: ['otel_logs'] })
+  const week = `${erasing.own.placement}-20260105`
+  const contents = async () =>
+    (await activeParts(stores.engine, 'otel_logs', week)).map((part) => part.contents)
+  const inodes = async () => {
+    const [found] = await stores.engine.select<{ paths: string[] }>(
+      sql`SELECT groupArray(path) AS paths FROM system.parts WHERE table = 'otel_logs' AND active AND partition_id = ${week}`,
+    )
+    return (found?.paths ?? []).flatMap((path) =>
+      readdirSync(path, { withFileTypes: true }).map((file) => statSync(join(path, file.name)).ino),
+    )
   }
-
-  test('are copied again as often as it takes to have no row too many, the last time as a whole', async () => {
-    const { assertExact, commit, erasing, hooks, parts } = await copying()
-    const copy = copyName(erasing.own.placement, 'otel_logs')
-    hooks.firstAhead = commit
-    let copies = 0
-    hooks.before = async (text) => {
-      if (!text.startsWith('INSERT INTO erasure_copy_')) return
-      if (!erasing.locks.writes.isTaken(erasing.own.placement) || ++copies === 3) return
-      const one = sql`TenantId = ${erasing.neighbour.tenantId} LIMIT 1`
-      await stores.engine.command(sql`INSERT INTO ${raw(copy)} SELECT * FROM otel_logs WHERE ${one}`)
-    }
-    await erasing.round()
-    assert.equal(copies, 3)
-    assert.deepEqual(parts.swapped, [])
-    await assertExact()
-  })
-
-  test('are not what they were when something has changed a part', async () => {
-    const run = (text: string) => stores.engine.command(raw(text))
-    await run(`CREATE TABLE changed (id UInt8, n UInt8) ENGINE = MergeTree PARTITION BY id ORDER BY id`)
-    const parts = () => activeParts(stores.engine, 'changed', '1')
-    await run('INSERT INTO changed VALUES (1, 1), (1, 2)')
-    const before = await parts()
-    assert.deepEqual(before, [{ first: 1, last: 1, rows: 2, mutation: 0 }])
-    await run('INSERT INTO changed VALUES (2, 1), (1, 3)')
-    const piece = before[0] ?? assert.fail()
-    assert.ok(isUnchanged(piece, await parts()))
-    await run('ALTER TABLE changed UPDATE n = n + 1 WHERE 1 SETTINGS mutations_sync = 2')
-    assert.ok(!isUnchanged(piece, await parts()))
-    await run('DROP TABLE changed SYNC')
-  })
+  const before = { contents: await contents(), inodes: new Set(await inodes()) }
+  assert.equal(before.contents.length, 2, 'a part of each organisation')
+  await erasing.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
+  await erasing.round()
+  const kept = (await contents()).filter((one) => before.contents.includes(one))
+  assert.equal(kept.length, 1, 'the part of the neighbour')
+  assert.ok(
+    (await inodes()).some((inode) => before.inodes.has(inode)),
+    'its files are the same',
+  )
+  assert.equal(await erasing.count(erasing.own, 'otel_logs'), (times.length * 3) / 4)
+  assert.equal(await erasing.count(erasing.neighbour, 'otel_logs'), times.length)
+  await assertNothingLeftOnDisk()
 })
 
 test('the selection is hidden from the organisation at once, and the rest stays readable', async () => {
@@ -639,7 +680,7 @@ for (const point of [
   'swap promised',
 ]) {
   test(`an attempt that loses its lease at "${point}" changes no table afterwards, and the next one completes`, async () => {
-    const erasing = await scene({ isShared: true, fewRows: 0 })
+    const erasing = await scene({ isShared: true, fewRows: 0, linkRule: linkAll })
     const half = monday + weekNs / 2n
     const { request } = await erasing.request(between(null, half))
     const lease = new AbortController()
