@@ -67,6 +67,16 @@ export const benches: readonly Bench[] = [
     wants: peerStores,
   },
   {
+    name: 'deletion/recent',
+    measures: 'erasing the last hour of a week, with the parts of before linked and with all of them copied',
+    reading:
+      'A whole attempt, from the plan to the read-back, in one process without load. *Written* is what the kernel counts for the process, control plane included. ' +
+      'Bar: the time does not depend on the size of the week where its parts are linked.',
+    minutes: 1,
+    args: [],
+    smallest: '--rows 1000',
+  },
+  {
     name: 'query/reads',
     measures: 'detector windows, charts, searches and one trace, over ten million rows',
     reading:
