@@ -1,7 +1,7 @@
 // The cost of erasing the last hour of a week of log records, with the parts of before linked to the copy of
-// the partition, as the service does, and with all of them copied, in the same process on equal rows, for weeks
-// of two sizes. The
-// erasure is a whole attempt, from the plan to the read-back; its request is accepted before the clock starts.
+// the partition, as the service does, and with all of them copied, in the same process on equal rows, for
+// weeks of two sizes. The erasure is a whole attempt, from the plan to the read-back; its request is accepted
+// before the clock starts.
 //
 // npm run bench -- deletion/recent [--rows 5000000]
 

@@ -72,9 +72,10 @@ async function recoverSwap(
 }
 
 /**
- * A part of an ALTER that removes at once all replaced parts that no statement uses at that moment; the engine
- * itself removes them in rounds, one to two seconds apart. It drops a partition that does not exist. It also
- * ends the merges of the table that are running, so it is used only where an erasure has replaced something.
+ * A part of an ALTER that removes at once all replaced parts that no statement uses at that moment; the
+ * engine itself removes them in rounds, one to two seconds apart. It drops a partition that does not exist.
+ * It also ends the merges of the table that are running, so it is used only where an erasure has replaced
+ * something.
  */
 export const clearingAction = "DROP PARTITION ID '0-00000000'"
 

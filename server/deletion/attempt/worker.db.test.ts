@@ -286,7 +286,7 @@ for (const [means, rule] of [
           stores.engine.command(
             raw(`OPTIMIZE TABLE otel_logs PARTITION ID '${own.placement}-20260105' FINAL`),
           ),
-        /** Asserts that every row that survives is stored once, those that were committed later among them. */
+        /** Asserts that every row that survives is stored once, also those that were committed later. */
         async assertExact() {
           const { detail, status } = await erasing.status(request.request_id)
           assert.deepEqual([status, detail.rows_erased], ['completed', times.length / 4 + commits])
