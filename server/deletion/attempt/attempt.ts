@@ -308,7 +308,7 @@ export class Attempts {
     facts: Record<string, unknown>,
     changes: MoveChanges,
   ): Promise<boolean> {
-    const { clock, completionMarks, failpoint, requestStore } = this.#deps
+    const { clock, completionMarks, failpoint, logger, requestStore } = this.#deps
     const nowMs = clock.nowMs()
     await completionMarks.mark(request.requestId, nowMs)
     await failpoint('marked done')
@@ -321,7 +321,9 @@ export class Attempts {
       hasMark: true,
       cameBack: false,
     }
-    return (await requestStore.move(request, 'verified', by, all)) !== null
+    if ((await requestStore.move(request, 'verified', by, all)) === null) return false
+    await completionMarks.confirm([{ requestId: request.requestId, doneAtMs: nowMs }], logger)
+    return true
   }
 
   /**

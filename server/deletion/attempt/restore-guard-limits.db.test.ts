@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { batchOf, insertRows, openStores, type Stores, silent } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { newId } from '../../core/ids.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
@@ -140,10 +140,17 @@ async function insertAnomalies({ neighbour, own }: GovernedScene, startNs: bigin
   }
 }
 
+/** Stores in the engine that a control plane has completed the erasure. */
+async function markConfirmed(requestId: string): Promise<void> {
+  const marks = new CompletionMarks(stores.engine)
+  await marks.mark(requestId, startMs)
+  await marks.confirm([{ requestId, doneAtMs: startMs }], silent)
+}
+
 /** An erasure of the first week that the engine has completed and the control plane doesn't have. */
 async function doneElsewhere(scene: GovernedScene): Promise<string> {
   const id = journalled(scene, startMs, firstWeek)
-  await new CompletionMarks(stores.engine).mark(id, startMs)
+  await markConfirmed(id)
   return id
 }
 
@@ -177,7 +184,7 @@ test('where a hold keeps what an older control plane derived, its erasure is not
 test('an erasure of the journal that this engine has completed is recorded and erases no telemetry', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
-  await new CompletionMarks(stores.engine).mark(id, startMs)
+  await markConfirmed(id)
   const { gate, worker } = scene.restarted()
   await worker.restore()
   await worker.eraseWhatCameBack(never)
@@ -363,7 +370,7 @@ test('a range that ends in the future is unknown up to its completion, and later
 test('the time of an erasure that only the journal has, and that the engine has completed, is unknown up to the completion', async () => {
   const scene = await governedSceneOf(stores)
   const id = journalled(scene)
-  await new CompletionMarks(stores.engine).mark(id, startMs)
+  await markConfirmed(id)
   scene.clock.advance(1000 * minuteMs)
   const { gate, worker } = scene.restarted()
   await worker.restore()

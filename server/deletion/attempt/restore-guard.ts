@@ -13,7 +13,7 @@ import type { CompletedDeletion, RecordedErasure, StoredDeletion } from '../requ
 import { hasBegun } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { restoreGuardActor } from '../requests/system-actors.ts'
-import type { CompletionMarks } from './completion-marks.ts'
+import type { CompletionMark, CompletionMarks } from './completion-marks.ts'
 import { flushUntilEmpty } from './removed-parts.ts'
 
 export interface RestoreGuardDeps {
@@ -64,11 +64,11 @@ export class RestoreGuard {
   }
 
   /**
-   * Reapplies completed erasures that the engine does not know although they were applied (the engine's data
-   * is older), and those that the journal knows while the control plane has no request, or one that has not
-   * begun (the control plane is older). From then on both are hidden and fenced. Then writes what the journal
-   * lacks. Nothing else may change requests or the journal meanwhile: both are read once, because an
-   * organisation may have completed hundreds of thousands.
+   * Reapplies completed erasures whose completion the engine does not know although it was stored there (the
+   * engine's data is older), and those that the journal knows while the control plane has no request, or one
+   * that has not begun (the control plane is older). From then on both are hidden and fenced. Then writes
+   * what the journal lacks. Nothing else may change requests or the journal meanwhile: both are read once,
+   * because an organisation may have completed hundreds of thousands.
    *
    * @param completed every completed request
    */
@@ -81,15 +81,21 @@ export class RestoreGuard {
   }
 
   async #hideAll({ completed, others }: AllRequests, erasures: readonly RecordedErasure[]): Promise<void> {
-    const { completionMarks, requests } = this.#deps
-    const done = await completionMarks.all()
-    for (const { hasMark, requestId, tenantId } of completed) {
-      if (!hasMark || done.has(requestId)) continue
-      await this.#reapply(
-        await requests.stored(tenantId, requestId),
-        'The telemetry store does not know this erasure; it was restored from an older copy',
-      )
+    const { completionMarks, logger, requests } = this.#deps
+    const marks = await completionMarks.all()
+    const unconfirmed: CompletionMark[] = []
+    for (const { hasMark, markedAtMs, requestId, tenantId } of completed) {
+      if (!hasMark) continue
+      // A mark of another time may be of a completion that failed, and rows may have arrived since.
+      const mark = marks.get(requestId)?.find(({ doneAtMs }) => doneAtMs === markedAtMs)
+      if (mark === undefined) {
+        await this.#reapply(
+          await requests.stored(tenantId, requestId),
+          'The telemetry store does not know this erasure; it was restored from an older copy',
+        )
+      } else if (!mark.isConfirmed) unconfirmed.push(mark)
     }
+    await completionMarks.confirm(unconfirmed, logger)
     const isCompleted = new Set(completed.map(({ requestId }) => requestId))
     const byId = new Map(others.map((request) => [request.requestId, request]))
     const unknown: RecordedErasure[] = []
@@ -105,7 +111,7 @@ export class RestoreGuard {
         )
       }
     }
-    await this.#takeUpAll(unknown, done)
+    await this.#takeUpAll(unknown, marks)
   }
 
   /** `approval` is that of the journal; it counts where this control plane has none. */
@@ -136,17 +142,21 @@ export class RestoreGuard {
   }
 
   /**
-   * Records erasures that this control plane does not have. One that the engine has completed is recorded as
-   * completed, because telemetry that arrived since is new; but all that this control plane derived from the
-   * selection is older than the erasure, so it is removed first. Where a legal hold keeps a part of that, the
-   * erasure is carried out like one that is not done.
+   * Records erasures that this control plane does not have. One with a confirmed mark in the engine is
+   * recorded as completed, because telemetry that arrived since is new; but all that this control plane
+   * derived from the selection is older than the erasure, so it is removed first. Where a legal hold keeps a
+   * part of that, the erasure is carried out like one that is not done.
    */
-  async #takeUpAll(unknown: readonly RecordedErasure[], done: ReadonlyMap<string, number>): Promise<void> {
+  async #takeUpAll(
+    unknown: readonly RecordedErasure[],
+    marks: ReadonlyMap<string, readonly CompletionMark[]>,
+  ): Promise<void> {
     const { clock, flushControl, requestStore } = this.#deps
     const taken: { erasure: RecordedErasure; doneAtMs: number | null }[] = []
     for (const erasure of unknown) {
       if (!(await this.#isOfHere(erasure))) continue
-      const doneAtMs = done.get(erasure.requestId) ?? null
+      const confirmed = marks.get(erasure.requestId)?.filter(({ isConfirmed }) => isConfirmed) ?? []
+      const doneAtMs = confirmed.length > 0 ? Math.max(...confirmed.map((mark) => mark.doneAtMs)) : null
       const isDone = doneAtMs !== null && (await this.#removeDerived(erasure))
       taken.push({ erasure, doneAtMs: isDone ? doneAtMs : null })
     }

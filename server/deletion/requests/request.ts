@@ -71,7 +71,10 @@ export type ShownDeletion = Pick<
  * A completed request, without what only people and attempts read: an organisation may have hundreds of
  * thousands, and each start reads them all.
  */
-export type CompletedDeletion = ShownDeletion & Pick<StoredDeletion, 'hasMark' | 'seq'>
+export interface CompletedDeletion extends ShownDeletion, Pick<StoredDeletion, 'hasMark' | 'seq'> {
+  /** The time of its mark in the engine; that of the completion in any other case. */
+  readonly markedAtMs: number | null
+}
 
 /** Counts of what all attempts of a request have done. */
 export interface DeletionProgress {
@@ -127,6 +130,7 @@ export const completedColumns = [
   'signals',
   'range_start_ns',
   'range_end_ns',
+  'verified_at_ms',
   'finished_at_ms',
   'refuse_late',
   'has_mark',
@@ -143,6 +147,8 @@ export function toCompleted(row: Pick<RequestRow, (typeof completedColumns)[numb
     finishedAtMs: row.finished_at_ms,
     refuseLate: row.refuse_late === 1,
     hasMark: row.has_mark === 1,
+    // Where a restart took it up as completed, it was not verified here; it has the time of the mark.
+    markedAtMs: row.verified_at_ms ?? row.finished_at_ms,
     seq: row.seq,
   }
 }
