@@ -197,6 +197,8 @@ interface DeletionStepsTable {
   rows: number
   bytes: number
   done_at_ms: number | null
+  /** Ids of the legal holds that a step kept when it began, a JSON array; empty once it is done. */
+  kept_holds: Generated<string>
 }
 
 interface LedgerEntriesTable {

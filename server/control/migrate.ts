@@ -27,6 +27,7 @@ import { manyErasures } from './migrations/0018-many-erasures.ts'
 import { anomaliesByStart } from './migrations/0019-anomalies-by-start.ts'
 import { endedRows } from './migrations/0020-ended-rows.ts'
 import { fullErasures } from './migrations/0021-full-erasures.ts'
+import { keptHolds } from './migrations/0022-kept-holds.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -50,6 +51,7 @@ const migrations = {
   '0019-anomalies-by-start': anomaliesByStart,
   '0020-ended-rows': endedRows,
   '0021-full-erasures': fullErasures,
+  '0022-kept-holds': keptHolds,
 }
 
 /** Names of all migrations of this program, oldest first. */

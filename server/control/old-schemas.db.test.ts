@@ -48,7 +48,7 @@ const newest = {
   },
   deletion_steps: {
     ...{ request_id: 'del_1', ordinal: 0, store: 'otel_logs', action: 'drop', partition_id: 'p' },
-    ...{ rows: 4_000_000_000, bytes: 2 ** 52, done_at_ms: 13 },
+    ...{ rows: 4_000_000_000, bytes: 2 ** 52, done_at_ms: 13, kept_holds: '["hld_1"]' },
   },
   deletion_previews: {
     ...{ preview_id: 'prv_1', tenant_id: 'acme', selection_hash: 'sh', row_counts: '{}' },
@@ -111,7 +111,7 @@ const newest = {
 /** What rows have in columns that their schema did not have. */
 const defaults: Row = {
   ...{ refuse_late: 0, late_rows: 0, attempts_forgiven: 0, has_mark: 0, came_back: 0, order_known: 0 },
-  ...{ muted: 0, tuning_revision: 0, seq: 1 },
+  ...{ muted: 0, tuning_revision: 0, seq: 1, kept_holds: '[]' },
 }
 
 /** What a migration computes for older rows in place of a default. */
@@ -259,7 +259,7 @@ test('a database that a newer version has migrated is refused, and not changed',
   const before = await schemaOf(control)
   await assert.rejects(migrate(control), {
     name: 'ControlPlaneError',
-    message: /9999-of-tomorrow of a newer Lethe; this one knows schemas up to 0021/,
+    message: /9999-of-tomorrow of a newer Lethe; this one knows schemas up to 0022/,
   })
   assert.deepEqual(await schemaOf(control), before)
 })

@@ -24,11 +24,11 @@ import { attemptsMax, crashesMax } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { deletionActor } from '../requests/system-actors.ts'
 import type { Visibility } from '../requests/visibility.ts'
+import { planAttempt } from './attempt-plan.ts'
 import type { CompletionMarks } from './completion-marks.ts'
 import { type ErasingLimits, type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './erasure-error.ts'
 import { PartitionQueue } from './partition-queue.ts'
-import { type PlannedStep, planErasure } from './planner.ts'
 import { flushUntilEmpty, type Removal, removalOf, waitUntilRemoved } from './removed-parts.ts'
 import type { StepStore, StoredStep } from './step-store.ts'
 import { CopyEngines } from './survivor-copy.ts'
@@ -202,7 +202,8 @@ export class Attempts {
     await swapRecovery.run(place.placement)
     if (gate.isClosed(place.placement))
       throw new ErasureError('An unfinished swap keeps the placement closed')
-    const undone = await steps.replan(request.requestId, await this.#plan(place, request), clock.nowMs())
+    const { leftOutside, plan } = await planAttempt(this.#deps, place, request)
+    const undone = await steps.replan(request.requestId, plan, clock.nowMs(), leftOutside)
     await failpoint('planned')
     const record = {
       begin: (rows: ReadonlyMap<StoredStep, number>, holds: readonly ActiveHold[]) =>
@@ -249,7 +250,10 @@ export class Attempts {
     const { activeHolds, failpoint, locks, steps } = this.#deps
     const step = undone.find((one) => !hasPartition(one) && one.store === store.name)
     if (step !== undefined) {
-      await steps.begin(request, new Map([[step, step.rows]]), await activeHolds(request.tenantId))
+      const holds = await activeHolds(request.tenantId)
+      // Counted again, because a hold may have been placed since the plan.
+      const rows = await store.count(request.tenantId, request, holds)
+      await steps.begin(request, new Map([[step, rows]]), holds)
     }
     const alone: RunAlone = (work) => locks.writes.exclusively([place.placement], work, lock.signal)
     await store.remove(request.tenantId, request, alone)
@@ -267,17 +271,6 @@ export class Attempts {
     const { clock, requestStore, steps } = this.#deps
     await steps.done(request.requestId, done, action, clock.nowMs())
     await requestStore.saveProgress(request, await steps.progress(request.requestId, null))
-  }
-
-  async #plan(place: TenantPlace, request: StoredDeletion): Promise<PlannedStep[]> {
-    const { activeHolds, derivedStores, engine, weighRows } = this.#deps
-    const held = await activeHolds(request.tenantId)
-    const plan = await planErasure(engine, place, { ...request, held }, await weighRows(place))
-    for (const store of derivedStores) {
-      const rows = await store.count(request.tenantId, request, held)
-      if (rows > 0) plan.push({ store: store.name, partitionId: null, rows, bytes: 0 })
-    }
-    return plan
   }
 
   async #verify(request: StoredDeletion): Promise<void> {

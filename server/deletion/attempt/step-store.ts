@@ -8,6 +8,7 @@ import { lock } from '../../control/dialect.ts'
 import { transact } from '../../control/transaction.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
+import { readHolds } from '../governance/active-holds.ts'
 import { acting, hasUnseenHold, interrupted, promised } from '../governance/hold-conflicts.ts'
 import type { DeletionProgress, StoredDeletion } from '../requests/request.ts'
 import type { ErasureAction } from './eraser.ts'
@@ -46,6 +47,24 @@ const resumed = 'found_done'
 /** Actions of a step that is not done and whose rows may be gone. */
 const mayHaveActed: readonly string[] = [acting, interrupted, promised]
 
+/** Legal holds that a step kept when it began; some may have been released since. */
+interface KeptHolds {
+  /** The same for the same holds. */
+  readonly text: string
+  readonly holds: readonly ActiveHold[]
+}
+
+/** What is left of the selection outside of the holds that steps kept, by the text of these. */
+export type LeftOutside = ReadonlyMap<string, readonly PlannedStep[]>
+
+/** Returns the text of {@link KeptHolds}. */
+export function keptText(holds: readonly ActiveHold[]): string {
+  return JSON.stringify(holds.map(({ holdId }) => holdId).sort())
+}
+
+/** Of steps that are done: nobody asks for their holds, and there may be ten thousands of these steps. */
+const noHolds = keptText([])
+
 export class StepStore {
   readonly #control: Control
 
@@ -53,16 +72,39 @@ export class StepStore {
     this.#control = control
   }
 
+  /** Returns which holds were kept by the undone steps that may have acted, the same holds once. */
+  async keptHolds({ requestId, tenantId }: StoredDeletion): Promise<KeptHolds[]> {
+    const rows = await this.#control
+      .selectFrom('deletion_steps')
+      .select('kept_holds')
+      .distinct()
+      .where('request_id', '=', requestId)
+      .where('done_at_ms', 'is', null)
+      .where('action', 'in', mayHaveActed)
+      .execute()
+    const read = rows.map(async ({ kept_holds: text }) => ({
+      text,
+      holds: await readHolds(this.#control, tenantId, JSON.parse(text)),
+    }))
+    return Promise.all(read)
+  }
+
   /**
    * Replaces undone steps by a new plan and returns its steps. A step that was acting, and whose partition or
-   * store has no selected rows any more, was finished by an attempt that ended before it was recorded. It is
-   * kept as done, with the counts it had. A store may also have a part left, because it removes in several
-   * transactions: then the rest is kept as done.
+   * store has no row any more that it was to erase, was finished by an attempt that ended before it was
+   * recorded. It is kept as done, with the counts it had. A store may also have a part left, because it
+   * removes in several transactions: then the rest is kept as done. Of steps whose holds are not in
+   * `leftOutside` the plan says what is left.
    *
    * Steps are written some at a time, the new ones first. Where that ends early, undone steps of both plans
    * are left, and none of the new plan has acted: the next call replaces them all.
    */
-  async replan(requestId: string, plan: readonly PlannedStep[], nowMs: number): Promise<StoredStep[]> {
+  async replan(
+    requestId: string,
+    plan: readonly PlannedStep[],
+    nowMs: number,
+    leftOutside: LeftOutside = new Map(),
+  ): Promise<StoredStep[]> {
     const { last } = await this.#control
       .selectFrom('deletion_steps')
       .select(({ fn }) => fn.max('ordinal').as('last'))
@@ -80,10 +122,12 @@ export class StepStore {
       if (pace.isOver()) await pace.turn()
       await this.#insert(requestId, steps.slice(at, at + stepsAtOnce))
     }
-    const leftIn = new Map(plan.map((step) => [targetOf(step), step.rows]))
+    const inPlan = rowsByTarget(plan)
+    const outside = new Map([...leftOutside].map(([text, steps]) => [text, rowsByTarget(steps)] as const))
+    const leftOf = (keptHolds: string) => outside.get(keptHolds) ?? inPlan
     for (let after: number | null = 0; after !== null; ) {
       if (pace.isOver()) await pace.turn()
-      after = await this.#endUndone(requestId, { after, last: before }, leftIn, nowMs)
+      after = await this.#endUndone(requestId, { after, last: before }, leftOf, nowMs)
     }
     return steps
   }
@@ -109,7 +153,7 @@ export class StepStore {
   #endUndone(
     requestId: string,
     { after, last }: { readonly after: number; readonly last: number },
-    leftIn: ReadonlyMap<string, number>,
+    leftOf: (keptHolds: string) => ReadonlyMap<string, number>,
     nowMs: number,
   ): Promise<number | null> {
     return transact(this.#control, async (trx) => {
@@ -125,7 +169,8 @@ export class StepStore {
         .execute()
       const gone: number[] = []
       for (const step of undone) {
-        const left = leftIn.get(targetOf({ store: step.store, partitionId: step.partition_id }))
+        const target = targetOf({ store: step.store, partitionId: step.partition_id })
+        const left = leftOf(step.kept_holds).get(target)
         const isWhole = left === undefined
         const removed = isWhole ? step.rows : step.partition_id === null ? step.rows - left : 0
         if (!mayHaveActed.includes(step.action) || (!isWhole && removed <= 0)) {
@@ -134,7 +179,7 @@ export class StepStore {
         }
         await trx
           .updateTable('deletion_steps')
-          .set({ done_at_ms: nowMs, action: resumed, rows: removed })
+          .set({ done_at_ms: nowMs, action: resumed, rows: removed, kept_holds: noHolds })
           .where('request_id', '=', requestId)
           .where('ordinal', '=', step.ordinal)
           .execute()
@@ -162,6 +207,7 @@ export class StepStore {
     holds: readonly ActiveHold[],
     action: typeof acting | typeof promised = acting,
   ): Promise<void> {
+    const keptHolds = keptText(holds)
     await transact(this.#control, async (trx) => {
       await lock(trx, request)
       if (await hasUnseenHold(trx, request.tenantId, request, holds)) {
@@ -171,7 +217,7 @@ export class StepStore {
         const bytes = rows === step.rows ? step.bytes : Math.round((step.bytes * rows) / step.rows)
         const { numUpdatedRows } = await trx
           .updateTable('deletion_steps')
-          .set({ action, rows, bytes })
+          .set({ action, rows, bytes, kept_holds: keptHolds })
           .where('request_id', '=', request.requestId)
           .where('ordinal', '=', step.ordinal)
           .where('done_at_ms', 'is', null)
@@ -221,7 +267,12 @@ export class StepStore {
   ): Promise<void> {
     const { numUpdatedRows } = await this.#control
       .updateTable('deletion_steps')
-      .set({ action, done_at_ms: nowMs, ...(action === 'none' && { rows: 0, bytes: 0 }) })
+      .set({
+        action,
+        done_at_ms: nowMs,
+        kept_holds: noHolds,
+        ...(action === 'none' && { rows: 0, bytes: 0 }),
+      })
       .where('request_id', '=', requestId)
       .where(
         'ordinal',
@@ -290,6 +341,10 @@ export class StepStore {
       erased_by: null,
     }
   }
+}
+
+function rowsByTarget(steps: readonly PlannedStep[]): ReadonlyMap<string, number> {
+  return new Map(steps.map((step) => [targetOf(step), step.rows]))
 }
 
 function targetOf({ store, partitionId }: { store: string; partitionId: string | null }): string {

@@ -31,6 +31,16 @@ export async function readHoldsSince(
   return rows.map(toHold)
 }
 
+/** Returns the holds with these ids, also those that were released, ordered by id. */
+export async function readHolds(
+  control: Control,
+  tenantId: string,
+  holdIds: readonly string[],
+): Promise<ActiveHold[]> {
+  if (holdIds.length === 0) return []
+  return (await holdsOf(control, tenantId).where('hold_id', 'in', holdIds).execute()).map(toHold)
+}
+
 function holdsOf(control: Control | ControlTransaction, tenantId: string) {
   return control.selectFrom('legal_holds').selectAll().where('tenant_id', '=', tenantId).orderBy('hold_id')
 }
