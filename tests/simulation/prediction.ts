@@ -44,7 +44,7 @@ export function predictPass(known: Known, nowMs: number, dueMs: number): Readonl
     for (const mover of queueOf(own, nowMs, dueMs)) {
       if (final.has(mover.status)) continue
       attempt(mover, known)
-      if (mover.status === 'completed') completeCovered(own, mover)
+      if (mover.status === 'completed') completeCovered(own, mover, known)
     }
   }
   for (const mover of movers) {
@@ -103,10 +103,11 @@ function attempt(mover: Mover, { asksApproval, model, withdraws }: Known): void 
 
 const coverable = new Set<Status>(['awaiting_approval', 'scheduled', 'running', 'incomplete', 'failed'])
 
-function completeCovered(own: readonly Mover[], wide: Mover): void {
+function completeCovered(own: readonly Mover[], wide: Mover, { asksApproval }: Known): void {
   for (const other of own) {
     if (!coverable.has(other.status) || other.request.seq > wide.request.seq) continue
     if (!includes(wide.request, other.request)) continue
-    other.status = other.status === 'awaiting_approval' ? 'cancelled' : 'completed'
+    const refusesUnasked = other.attempts === 0 && other.request.refuseLate && asksApproval(other.request)
+    other.status = other.status === 'awaiting_approval' || refusesUnasked ? 'cancelled' : 'completed'
   }
 }

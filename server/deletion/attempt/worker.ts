@@ -215,7 +215,8 @@ export class DeletionWorker {
 
   /**
    * Completes earlier requests whose selection the completed one includes: they only need a read-back. One
-   * that still waits for approval is cancelled, since nothing is left to approve.
+   * that still waits for approval is cancelled, since nothing is left to approve; and so is one that would
+   * need it by now to refuse late telemetry (`RequestStore.move`).
    */
   async #completeCovered(wide: StoredDeletion): Promise<void> {
     const { requests, requestStore } = this.#deps

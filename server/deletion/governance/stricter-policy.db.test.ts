@@ -146,6 +146,74 @@ describe('under a policy that became stricter, a deletion of one person needs a 
   })
 })
 
+describe('under a policy that became stricter, what a wider deletion has erased', () => {
+  const late = { ...firstWeek, refuseLate: true }
+  const refusesLate = (scene: GovernedScene) => scene.gate.lateSelections(scene.own.tenantId)
+
+  /** Ada's request, then the stricter policy, then all of it erased by Ben with the approval of Cleo. */
+  async function coveredScene(draft: typeof firstWeek) {
+    const scene = await governedSceneOf(stores)
+    const { request } = await scene.request(draft, ada)
+    await makeStrict(scene)
+    await assertRows(scene, times.length)
+    const wide = await scene.request(all, tokenNamed('ben'))
+    await scene.decisions.approve(scene.callerOf('cleo'), wide.request.request_id)
+    return { scene, id: request.request_id, wide: wide.request.request_id }
+  }
+
+  for (const delayMinutes of [43_200, 0]) {
+    test(`refuses no late telemetry by the act of one person, with a delay of ${delayMinutes}`, async () => {
+      const { scene, id, wide } = await coveredScene({ ...late, delayMinutes })
+      await scene.round()
+      await assertRows(scene, 0)
+      assert.equal(await statusOf(scene, wide), 'completed')
+      assert.equal(await statusOf(scene, id), 'cancelled')
+      assert.deepEqual(refusesLate(scene), [])
+      assert.deepEqual(scene.gate.hidden(scene.own.tenantId), [])
+      assert.equal(refuses(scene, monday), false)
+      const act = (await scene.acts(id)).at(-1)
+      assert.deepEqual(
+        [act?.actor, act?.action, act?.facts.superseded_by, act?.facts.approval_cause],
+        ['system:deletion', 'deletion.cancelled', wide, 'every_deletion'],
+      )
+      assert.deepEqual(
+        scene.journal.map(({ requestId }) => requestId),
+        [wide],
+        'a restore must not carry it out',
+      )
+      await scene.fill()
+      assert.equal(await visible(scene), times.length, 'what arrives later is new')
+    })
+  }
+
+  test('is complete where it refuses nothing, or was approved', async () => {
+    const plain = await coveredScene({ ...firstWeek, delayMinutes: 43_200 })
+    await plain.scene.round()
+    const covered = await plain.scene.status(plain.id)
+    assert.deepEqual([covered.status, covered.detail.erased_by], ['completed', plain.wide])
+
+    const scene = await governedSceneOf(stores)
+    await makeStrict(scene)
+    const { request } = await scene.request({ ...late, delayMinutes: 43_200 }, ada)
+    await scene.decisions.approve(scene.callerOf('ben'), request.request_id)
+    await makeStrict(scene)
+    const wide = await scene.request(all, tokenNamed('ben'))
+    await scene.decisions.approve(scene.callerOf('cleo'), wide.request.request_id)
+    await scene.round()
+    assert.equal(await statusOf(scene, request.request_id), 'completed')
+    assert.equal(refusesLate(scene).length, 1)
+  })
+
+  test('refuses late telemetry as it was accepted, where nobody has set the policy since', async () => {
+    const scene = await governedSceneOf(stores)
+    const { request } = await scene.request({ ...late, delayMinutes: 43_200 }, ada)
+    await scene.request(all, tokenNamed('ben'))
+    await scene.round()
+    assert.equal(await statusOf(scene, request.request_id), 'completed')
+    assert.equal(refusesLate(scene).length, 1)
+  })
+})
+
 describe('a deletion continues by itself', () => {
   test('where nobody has set the policy since, although the clock came in doubt', async () => {
     const scene = await governedSceneOf(stores)

@@ -229,7 +229,7 @@ export class RequestStore {
    * Moves a request to the state that `event` leads to and records it. Returns the request after the move, or
    * null where it is no longer as it was seen, because somebody else moved it first. `isPersonal` adds an
    * audit entry where the new state isn't final; final states always have one. Changes that name the time of
-   * the move are a function of it.
+   * the move are a function of it. Null too where a completion is refused for lack of approval.
    */
   async move(
     seen: StoredDeletion,
@@ -237,7 +237,32 @@ export class RequestStore {
     by: MovedBy,
     changes: MoveChanges | ChangesAt = {},
   ): Promise<StoredDeletion | null> {
+    if (event === 'verified' && seen.refuseLate && !isSettled(seen)) {
+      return this.#completeUnbegun(seen, by, changes)
+    }
     return this.#change((trx, announce) => this.#moveIn(trx, announce, seen, { event, by, changes }))
+  }
+
+  /**
+   * Completes a request that has made no attempt and refuses late telemetry. That takes effect for good, so
+   * the rules are applied again as in {@link countAttempt}. Where it needs approval it is cancelled, since
+   * nothing is left to erase; then null.
+   */
+  async #completeUnbegun(
+    seen: StoredDeletion,
+    by: MovedBy,
+    changes: MoveChanges | ChangesAt,
+  ): Promise<StoredDeletion | null> {
+    const causeIn = await this.#deps.secondPersonRetest(seen, readingOf(this.#clock))
+    return this.#change(async (trx, announce) => {
+      await lock(trx, seen)
+      const cause = await causeIn(trx)
+      if (cause === null) return this.#moveIn(trx, announce, seen, { event: 'verified', by, changes })
+      const facts = { approval_cause: cause, superseded_by: by.facts?.erased_by ?? null }
+      const withdrawn = { actor: deletionActor, facts }
+      await this.#moveIn(trx, announce, seen, { event: 'withdraw', by: withdrawn, changes: {} })
+      return null
+    })
   }
 
   async #moveIn(
@@ -296,8 +321,7 @@ export class RequestStore {
       retry_at_ms: null,
       blocked_reason: null,
     }
-    const isSettled = hasBegun(seen) || seen.approval !== null
-    if (isSettled) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
+    if (isSettled(seen)) return transact(this.#control, (trx) => updateSeen(trx, seen, columns))
     const isOfRetention = seen.requestedBy.kind === 'system'
     const causeIn = isOfRetention
       ? await this.#deps.retentionRetest(seen)
@@ -366,4 +390,9 @@ export class RequestStore {
       this.#deps.visibility.change((announce) => transactOnce(this.#control, (trx) => work(trx, announce))),
     )
   }
+}
+
+/** Whether the rules about a second person and about retention are no longer applied to the request. */
+function isSettled(request: StoredDeletion): boolean {
+  return hasBegun(request) || request.approval !== null
 }
