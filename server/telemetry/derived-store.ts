@@ -27,9 +27,13 @@ export interface DerivedStore {
   readonly tables: readonly string[]
   /**
    * What an erasure of the part removes or changes in the end, with or without legal holds, as fields of a
-   * preview.
+   * preview. Leaves out what nobody may see because other deletions hide the parts `hidden`.
    */
-  preview(tenantId: string, part: ErasedPart): Promise<Partial<DeletionPreview['derived']>>
+  preview(
+    tenantId: string,
+    part: ErasedPart,
+    hidden: readonly ErasedPart[],
+  ): Promise<Partial<DeletionPreview['derived']>>
   /**
    * Removes what was derived from the part alone, and removes what was learnt from it from records that stay.
    * Leaves what legal holds keep; it reads the holds in each transaction that removes. There may be several,

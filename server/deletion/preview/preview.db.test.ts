@@ -10,6 +10,8 @@ import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
 import { systemClock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
+import { atNs, createErrorsDetector, findingOf, runRecordOf } from '../../detection/detection-fixture.ts'
+import { DetectionStore } from '../../detection/detectors/store.ts'
 import type { DerivedStore } from '../../telemetry/derived-store.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { TelemetryGate } from '../../telemetry/gate.ts'
@@ -19,6 +21,7 @@ import { weighRows } from '../../telemetry/row-weights.ts'
 import { type TableName, tables } from '../../telemetry/schema/tables.ts'
 import { raw } from '../../telemetry/sql.ts'
 import { between as draftBetween, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
+import { readActiveHolds } from '../governance/active-holds.ts'
 import type { KnownBackup } from '../requests/request.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { Previews, type PreviewsDeps } from './preview.ts'
@@ -254,6 +257,51 @@ test('a stale preview says nothing of what another deletion hides during the com
   }
   const previews = previewsWith({ derivedStores: [late] })
   await assert.rejects(previews.check(own, preview_id, all), /has 2000 now/)
+})
+
+test('a preview counts the anomalies that can be seen, and nothing of those that another deletion hides', async () => {
+  await insertForBoth('otel_traces', atNs(0), 5)
+  const store = new DetectionStore(stores.control, clock, gate, readActiveHolds)
+  for (const place of [own, neighbour]) {
+    const { placement, tenantId } = place
+    const organisation = { tenant_id: tenantId, name: tenantId, placement, created_at_ms: 0 }
+    await stores.control.insertInto('organisations').values(organisation).execute()
+    const detector = await createErrorsDetector(store, place)
+    const findings = [findingOf(atNs(0), atNs(5)), findingOf(atNs(20), atNs(25))]
+    assert.ok(await store.recordRun(runRecordOf(detector, nowMs, findings)))
+  }
+  const listed = async () =>
+    (await store.listAnomalies('own', { limit: 9, filter: {}, before: null })).map(({ reason }) => reason)
+  const part = (from: number | null, to: number) => between(from === null ? null : atNs(from), atNs(to))
+  const previews = previewsWith()
+  const derivedOf = async (selection: DeletionSelection, asker = own) => {
+    const { derived } = await previews.create(asker, selection)
+    return [derived.anomalies, derived.anomalies_learned_from]
+  }
+  const [past, both, later] = [part(null, -10), all, part(10, 30)]
+  assert.deepEqual(await Promise.all([past, both, later].map((one) => derivedOf(one))), [
+    [0, 2],
+    [2, 0],
+    [1, 0],
+  ])
+  const { preview_id } = await previews.create(own, all)
+  gate.hide('own', { id: 'del_1', ...part(0, 1) })
+  const [left = '', ...others] = await listed()
+  assert.deepEqual(others, [])
+  assert.match(left, /expected band was computed from telemetry that has since been erased/)
+  assert.deepEqual(await Promise.all([past, both, later].map((one) => derivedOf(one))), [
+    [0, 0],
+    [1, 0],
+    [1, 0],
+  ])
+  await clock.advance(15 * 60_000)
+  const stale = await stalePreview(previews.check(own, preview_id, all))
+  assert.deepEqual(stale.derived, { anomalies: 1, anomalies_learned_from: 0 })
+  assert.deepEqual(await derivedOf(all, neighbour), [2, 0])
+  gate.unhide('own', 'del_1')
+  assert.deepEqual(await derivedOf(all), [2, 0], 'the deletion was cancelled')
+  for (const table of ['anomalies', 'detectors', 'organisations'] as const)
+    await stores.control.deleteFrom(table).execute()
 })
 
 test('the hundred busiest services are named over all tables of a signal, and all are counted', async () => {

@@ -82,7 +82,9 @@ export class Previews {
     const weights = await weighRows(reader)
     const counted = await countSelection(reader, { ...selection, held }, weights)
     const derived = { ...nothingDerived }
-    for (const store of derivedStores) Object.assign(derived, await store.preview(tenantId, selection))
+    const hidden = reader.gate.hidden(tenantId)
+    for (const store of derivedStores)
+      Object.assign(derived, await store.preview(tenantId, selection, hidden))
     const rowCounts: RowCounts = Object.fromEntries(counted.signals.map(({ signal, rows }) => [signal, rows]))
     const cause = await approvalCause(place, selection)
     const nowMs = clock.nowMs()

@@ -95,6 +95,33 @@ export async function countAnomaliesIn(
   return { inRange: counts.removed, learntFrom: counts.redacted }
 }
 
+/**
+ * The same without legal holds, and without what nobody may see while the parts `hidden` are hidden:
+ * anomalies about them, and what others learnt from them.
+ */
+export async function countVisibleIn(
+  control: Control,
+  tenantId: string,
+  part: ErasedPart,
+  hidden: readonly ErasedPart[],
+): Promise<DerivedCounts> {
+  const counts = { kept: 0, redacted: 0, removed: 0 }
+  const fates = new AnomalyFates({ ...part, held: [] })
+  const hidings = hidden.map((other) => new AnomalyFates({ ...other, held: [] }))
+  for await (const stretch of stretchesOf(control, tenantId, part)) {
+    for await (const { source } of paced(stretch)) {
+      const fate = fates.of(source)
+      if (fate === 'kept') continue
+      const isHidden = hidings.some((hiding) => {
+        const seen = hiding.of(source)
+        return seen === 'removed' || seen === fate
+      })
+      if (!isHidden) counts[fate]++
+    }
+  }
+  return { inRange: counts.removed, learntFrom: counts.redacted }
+}
+
 /** How many versions of anomalies {@link eraseAnomaliesIn} would remove. */
 export async function countVersionsIn(
   control: Control,

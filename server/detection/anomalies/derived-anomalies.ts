@@ -3,7 +3,13 @@
 import type { Control } from '../../control/database.ts'
 import type { DerivedStore, ErasedPart, RunAlone } from '../../telemetry/derived-store.ts'
 import type { ActiveHold, HeldPart } from '../../telemetry/held-part.ts'
-import { countAnomaliesIn, countVersionsIn, eraseAnomaliesIn, keepersIn } from './anomaly-erasure.ts'
+import {
+  countAnomaliesIn,
+  countVersionsIn,
+  countVisibleIn,
+  eraseAnomaliesIn,
+  keepersIn,
+} from './anomaly-erasure.ts'
 import type { ReadHolds } from './held-anomalies.ts'
 
 export class DerivedAnomalies implements DerivedStore {
@@ -17,8 +23,8 @@ export class DerivedAnomalies implements DerivedStore {
     this.#readHolds = readHolds
   }
 
-  async preview(tenantId: string, part: ErasedPart) {
-    const { inRange, learntFrom } = await countAnomaliesIn(this.#control, tenantId, part)
+  async preview(tenantId: string, part: ErasedPart, hidden: readonly ErasedPart[]) {
+    const { inRange, learntFrom } = await countVisibleIn(this.#control, tenantId, part, hidden)
     return { anomalies: inRange, anomalies_learned_from: learntFrom }
   }
 
