@@ -137,7 +137,7 @@ export const Detector = z
       .describe('Every organisation starts with it; its name, metric_key and method_key are fixed.'),
     last_run_at: Instant.nullable().describe('Null before the first run.'),
     last_status: DetectorStatus.nullable().describe(
-      'Null before the first run, and between an erasure and the next run.',
+      'Null before the first run, and until the next run after a deletion has hidden something.',
     ),
     created_at: Instant,
     last_note: z.string().nullable().describe('An explanation of last_status, for people.'),

@@ -38,6 +38,7 @@ import { addRetentionRoutes } from '../deletion/retention/routes.ts'
 import { RetentionStore, retentionRetest } from '../deletion/retention/store.ts'
 import { RetentionWorker } from '../deletion/retention/worker.ts'
 import { addDeletionRoutes } from '../deletion/routes.ts'
+import { clearRunResults } from '../detection/anomalies/anomaly-erasure.ts'
 import { forgetReleasedVersions } from '../detection/anomalies/held-anomalies.ts'
 import type { DiskWatch } from '../disk/disk-watch.ts'
 import { type TelemetryEngine, withGrowingTimeouts } from '../telemetry/engine.ts'
@@ -100,6 +101,7 @@ export function wireDeletion(needs: DeletionNeeds): WiredDeletion {
     secondPersonTest: (...asked) => secondPersonTest(secondPerson.forClients, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(secondPerson.forAttempts, ...asked),
     retentionRetest: (request) => retentionRetest(needs.trustedNowMs, request),
+    clearDerived: clearRunResults,
   })
   const requests = new RequestQueries(control, (requestIds) => backups.containing(requestIds))
   const worker = createWorker(needs, { holds, requests, requestStore, visibility })

@@ -11,6 +11,7 @@ import type { Actor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { storageFaultOf } from '../core/storage-fault.ts'
+import { clearRunResults } from '../detection/anomalies/anomaly-erasure.ts'
 import type { DerivedStore } from '../telemetry/derived-store.ts'
 import { type TelemetryEngine, type TenantPlace, withGrowingTimeouts } from '../telemetry/engine.ts'
 import { type Fences, ProcessFences } from '../telemetry/fences.ts'
@@ -206,6 +207,7 @@ export function storeShowing(
     ...{ control, clock, visibility, findRelated, secondPersonTest },
     secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
     retentionRetest: (request) => retentionRetest(async () => clock.nowMs(), request),
+    clearDerived: clearRunResults,
   })
 }
 

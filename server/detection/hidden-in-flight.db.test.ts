@@ -65,7 +65,7 @@ let gate: WatchedGate
 let store: DetectionStore
 let clock: WatchedClock
 let onRead: ((statement: string) => void) | null = null
-const anomalies = new Map<string, string>()
+const [anomalies, detectors] = [new Map<string, string>(), new Map<string, string>()]
 
 before(async () => {
   fixture = await openControlAndEngine()
@@ -105,6 +105,7 @@ beforeEach(async () => {
   for (const place of [acme, globex]) {
     await insertSpans(fixture.engine, place, [...traffic(-120, 0), ...traffic(0, 5, 6)])
     const detector = await createErrorsDetector(store, place)
+    detectors.set(place.tenantId, detector.id)
     await store.recordRun(runRecordOf(detector, nowMs, [findingOf(atNs(0), atNs(5))]))
     const page = { limit: 1, filter: {}, before: null }
     const [recorded] = await store.listAnomalies(place.tenantId, page)
@@ -214,10 +215,14 @@ test('no response is sent of which something is hidden after its reads, while it
     `/anomalies/${anomalies.get(as)}`,
     `/anomalies/${anomalies.get(as)}/versions`,
     '/anomalies/metrics',
+    '/anomalies/detectors',
+    `/anomalies/detectors/${detectors.get(as)}`,
   ]
+  const shown = (url: string) =>
+    url === '/anomalies/metrics' ? /queue.size/ : url.includes('detectors') ? /anomalous/ : /checkout/
   for (const url of urlsOf('acme')) {
     const before = await get(url)
-    assert.match(before.body, url === '/anomalies/metrics' ? /queue.size/ : /checkout/)
+    assert.match(before.body, shown(url))
     gate.afterReads = () => gate.hide('acme', everything)
     const during = await get(url)
     gate.afterReads = null
@@ -228,7 +233,7 @@ test('no response is sent of which something is hidden after its reads, while it
     gate.afterReads = () => gate.hide('acme', everything)
     const { body, statusCode } = await get(url, 'globex')
     assert.equal(statusCode, 200)
-    assert.match(body, url === '/anomalies/metrics' ? /queue.size/ : /checkout/)
+    assert.match(body, shown(url))
   }
   await fixture.control.deleteFrom('legal_holds').execute()
 })

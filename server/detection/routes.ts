@@ -37,7 +37,7 @@ interface DetectionRoutesOptions {
 }
 
 export function addDetectionRoutes(http: FastifyInstance, options: DetectionRoutesOptions): void {
-  addReadingRoutes(http, options.store)
+  addReadingRoutes(http, options)
   addEditingRoutes(http, options.store)
   addRunRoute(http, options)
   addCatalogueRoutes(http, options)
@@ -45,19 +45,32 @@ export function addDetectionRoutes(http: FastifyInstance, options: DetectionRout
   addVersionsRoute(http, options)
 }
 
-function addReadingRoutes(http: FastifyInstance, store: DetectionStore): void {
+function addReadingRoutes(http: FastifyInstance, { readerOf, store }: DetectionRoutesOptions): void {
   serve(http, detectorOperations.list, {
-    handle: async ({ caller, query }) => {
+    handle: ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
-      const rows = await store.listDetectors(caller.tenantId, { limit: query.limit + 1, beforeId })
-      return { body: pageOfRows(rows, query.limit, (row) => [row.id], toDetector) }
+      return readerOf(caller).answer(async () => {
+        const rows = await store.listDetectors(caller.tenantId, { limit: query.limit + 1, beforeId })
+        return pageOfRows(rows, query.limit, (row) => [row.id], toDetector)
+      })
     },
   })
 
   serve(http, detectorOperations.get, {
-    handle: async ({ caller, params }) =>
-      detectorAnswer(await store.findDetector(caller.tenantId, params.detector_id)),
+    handle: ({ caller, params }) => readDetectorAnswer(store, readerOf(caller), params.detector_id),
   })
+}
+
+/** What a run has said of the detector is hidden with the telemetry it was said of. */
+async function readDetectorAnswer(
+  store: DetectionStore,
+  reader: TenantReader,
+  id: string,
+): Promise<Answer<Detector>> {
+  const { body: stored, requireCurrent } = await reader.answer(() =>
+    store.findDetector(reader.place.tenantId, id),
+  )
+  return { ...detectorAnswer(stored), requireCurrent }
 }
 
 function addEditingRoutes(http: FastifyInstance, store: DetectionStore): void {
@@ -92,11 +105,11 @@ function addEditingRoutes(http: FastifyInstance, store: DetectionStore): void {
   })
 }
 
-function addRunRoute(http: FastifyInstance, { runner, store }: DetectionRoutesOptions): void {
+function addRunRoute(http: FastifyInstance, { readerOf, runner, store }: DetectionRoutesOptions): void {
   serve(http, detectorOperations.run, {
     handle: async ({ caller, params }) => {
       await runner.run(caller, params.detector_id)
-      return detectorAnswer(await store.findDetector(caller.tenantId, params.detector_id))
+      return readDetectorAnswer(store, readerOf(caller), params.detector_id)
     },
   })
 }

@@ -8,6 +8,7 @@ import { openStores, type Stores, silent } from '../../../tests/fixtures.ts'
 import { operatorActor } from '../../core/actor.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError } from '../../core/app-error.ts'
+import { clearRunResults } from '../../detection/anomalies/anomaly-erasure.ts'
 import { EngineError, type TenantPlace } from '../../telemetry/engine.ts'
 import { sql } from '../../telemetry/sql.ts'
 import { findRelated } from '../../tenancy/lineage.ts'
@@ -144,6 +145,7 @@ test('before its first attempt a deletion stays hidden where it can’t be read 
     secondPersonTest: (...asked) => secondPersonTest(needs, ...asked),
     secondPersonRetest: (...asked) => secondPersonRetest(needs, ...asked),
     retentionRetest: (request) => retentionRetest(async () => clock.nowMs(), request),
+    clearDerived: clearRunResults,
   })
   const stored = () => requests.stored(own.tenantId, request.request_id)
   await store.move(await stored(), 'start', { actor: ada })

@@ -16,9 +16,8 @@ import { transact, transactOnce, tryAgain } from '../../control/transaction.ts'
 import { type Actor, actorText } from '../../core/actor.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
-import { type ClockReading, readingOf } from '../../worker/clock-watch.ts'
+import { readingOf } from '../../worker/clock-watch.ts'
 import {
-  type FindRelated,
   findExisting,
   type RequestedBy,
   refuseDuringFullErasure,
@@ -40,10 +39,16 @@ import {
   toStored,
 } from './request.ts'
 import { addLateRows, insertRequest, updateSeen } from './request-table.ts'
-import type { DeletionSelection } from './selection.ts'
-import { approvalWaitMs, type DeletionEvent, hasBegun, isFinal, transitions } from './states.ts'
+import {
+  approvalWaitMs,
+  type DeletionEvent,
+  hasBegun,
+  hidingStatuses,
+  isFinal,
+  transitions,
+} from './states.ts'
+import type { RequestStoreDeps } from './store-deps.ts'
 import { deletionActor } from './system-actors.ts'
-import type { Visibility } from './visibility.ts'
 
 interface Created {
   /** The new row, or the existing one. */
@@ -51,32 +56,6 @@ interface Created {
   /** False where an identical open request, or one with the same Idempotency-Key, existed already. */
   readonly isNew: boolean
 }
-
-interface RequestStoreDeps {
-  readonly control: Control
-  readonly clock: Clock
-  readonly visibility: Visibility
-  readonly findRelated: FindRelated
-  /**
-   * Looks at what a new request would leave, and returns what tells why it needs a second person; null where
-   * it needs none. That reads in the transaction that writes the request, so that two requests at once can't
-   * both pass.
-   */
-  readonly secondPersonTest: (
-    asker: { readonly tenantId: string; readonly requester: Actor },
-    selection: DeletionSelection,
-    at: ClockReading,
-  ) => Promise<CauseIn>
-  /**
-   * The same for a request that was accepted without a second person, before its first attempt. Throws where
-   * it can't be told; then the request stays as it is, and hidden.
-   */
-  readonly secondPersonRetest: (request: StoredDeletion, at: ClockReading) => Promise<CauseIn>
-  /** Returns what tells why a request of retention, the only ones of the system, must not begin. */
-  readonly retentionRetest: (request: StoredDeletion) => Promise<CauseIn>
-}
-
-type CauseIn = (trx: ControlTransaction) => Promise<string | null>
 
 /** Who moves a request, and what the ledger records of it. */
 interface MovedBy {
@@ -149,7 +128,7 @@ export class RequestStore {
         startsAtMs: draft.delayMinutes > 0 ? nowMs + draft.delayMinutes * 60_000 : null,
         approveByMs: waits ? nowMs + approvalWaitMs : null,
       })
-      await recordMove(trx, this.#clock.nowMs(), null, request, {
+      await this.#record(trx, null, request, {
         actor: by.requester,
         action: 'deletion.requested',
         facts: {
@@ -209,7 +188,7 @@ export class RequestStore {
         requested_at: instantText(erasure.createdAtMs),
         approved_by: erasure.approval === null ? null : actorText(erasure.approval.by),
       }
-      await recordMove(trx, this.#clock.nowMs(), null, request, { actor, action: 'deletion.taken_up', facts })
+      await this.#record(trx, null, request, { actor, action: 'deletion.taken_up', facts })
       await announce(request)
       return request
     })
@@ -280,13 +259,27 @@ export class RequestStore {
     const request = await updateSeen(trx, seen, columns)
     if (request === null) return null
     if (to === 'completed') await noteBackups(trx, seen.requestId)
-    await recordMove(trx, this.#clock.nowMs(), seen, request, {
+    await this.#record(trx, seen, request, {
       actor: by.actor,
       action: isFinal(to) ? `deletion.${to}` : by.isPersonal ? `deletion.${event}` : null,
       facts: { event, ...by.facts },
     })
     await announce(request)
     return request
+  }
+
+  /** Records the move, and clears what was derived from telemetry that it hides. */
+  async #record(
+    trx: ControlTransaction,
+    before: StoredDeletion | null,
+    after: StoredDeletion,
+    by: Parameters<typeof recordMove>[4],
+  ): Promise<void> {
+    await recordMove(trx, this.#clock.nowMs(), before, after, by)
+    const wasHidden = before !== null && hidingStatuses.includes(before.status)
+    if (!wasHidden && hidingStatuses.includes(after.status)) {
+      await this.#deps.clearDerived(trx, after.tenantId)
+    }
   }
 
   /**

@@ -74,7 +74,7 @@ export async function eraseAnomaliesIn(
   await alone(() =>
     transact(control, async (trx) => {
       await lock(trx, { tenantId })
-      await clearRunResults(trx, tenantId)
+      await renewRunResults(trx, tenantId)
     }),
   )
   return counts
@@ -154,15 +154,23 @@ export async function keepersIn(
   return new Set([...keeping.found].map(({ holdId }) => holdId))
 }
 
+/** Clears the results of the detectors' last runs, and makes the detectors run again. */
+async function renewRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
+  await trx.updateTable('detectors').set({ next_run_at_ms: 0 }).where('tenant_id', '=', tenantId).execute()
+  await clearRunResults(trx, tenantId)
+}
+
 /**
  * Clears the results of the detectors' last runs, which are derived from telemetry too (counts of series, for
  * example). Statuses that only say that nothing was judged stay: the next run needs them to find what is new.
+ * Called in the transaction that hides telemetry: a run that has read it records nothing afterwards.
  */
-async function clearRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
+export async function clearRunResults(trx: ControlTransaction, tenantId: string): Promise<void> {
   await trx
     .updateTable('detectors')
-    .set({ next_run_at_ms: 0, last_note: null })
+    .set({ last_note: null })
     .where('tenant_id', '=', tenantId)
+    .where('last_note', 'is not', null)
     .execute()
   await trx
     .updateTable('detectors')
