@@ -130,13 +130,26 @@ export const RevokedAccessToken = AccessToken.extend({
 export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
 
 /**
- * Records show a token as `token:NAME (tok_…)`, with its own id at the end. A name with an id in parentheses
- * would look like another token to a person who reads the first id.
+ * Characters that change how others look, or that one does not see: accents and other marks, joiners,
+ * fillers, selectors, and every space but the usual one.
  */
-export const TokenName = DisplayName.refine((name) => !/\p{Ps}[\s\p{Cf}]*tok_/iu.test(name), {
+const unseen = /(?! )[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zs}\u2800]/gu
+
+/** Whether a person may read `tok_` in the name. Forms of a letter, such as wide ones, count as it. */
+function showsTokenId(name: string): boolean {
+  const shown = name.replace(unseen, '').normalize('NFKD').replace(unseen, '')
+  return /tok_/i.test(shown)
+}
+
+/**
+ * Records show a token as `token:NAME (tok_…)`, with its own id at the end. A name with an id would look like
+ * another token to a person who reads the first id. Letters of other scripts that look like these are
+ * accepted.
+ */
+export const TokenName = DisplayName.refine((name) => !showsTokenId(name), {
   error:
-    'Use a name without “(tok_”: records show the id of a token in this form, so the name would look like another token',
-}).describe('What uses the token. Records show it with the id. It may not contain `(tok_`.')
+    'Use a name without “tok_”: records show a token with its id, which begins with it, so the name would look like another token',
+}).describe('What uses the token. Records show it with the id. It may not contain `tok_`.')
 
 export const CreateAccessToken = z
   .strictObject({

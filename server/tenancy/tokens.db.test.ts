@@ -155,14 +155,26 @@ describe('an admin that makes as many tokens as there may be', () => {
 
 describe('the name of a token', () => {
   test('cannot imitate the text of another token in records', async () => {
-    for (const name of [`ben (${owner.id})`, 'ben （TOK_01)', 'ben [\u200b tok_01]']) {
+    const disguises = [
+      ...[`ben (${owner.id})`, 'ben （TOK_01)', 'ben [\u200b tok_01]', 'ben (t\u200bok_01)', 'tok_01'],
+      ...['ben (tok\u00ad_01)', 'ben (\ufe0ftok_01)', 'ben (\u034ftok_01)', 'ben (\u3164tok_01)'],
+      ...[
+        'ben ‹tok_01›',
+        'ben ﴾tok_01﴿',
+        'ben (ｔｏｋ＿01)',
+        'ben (𝐭𝐨𝐤_01)',
+        'ben (to\u200ak_01)',
+        'ben (tọk_01)',
+      ],
+    ]
+    for (const name of disguises) {
       const { body, status } = await tryMake(owner, { name })
-      assert.equal(status, 422)
+      assert.equal(status, 422, name)
       const [{ input, loc, msg }, ...others] = body.detail
       assert.deepEqual([loc, input, others], [['body', 'name'], name, []])
       assert.match(msg, /look like another token/)
     }
-    for (const name of ['ben (at home)', 'tok_01', 'stock (tokyo)']) await make(owner, { name })
+    for (const name of ['ben (at home)', 'stock_tokyo', 'auto k_means', 'é（1）']) await make(owner, { name })
   })
 })
 
