@@ -379,7 +379,7 @@ async function addRoutes(needs: RouteNeeds): Promise<void> {
   addIngestUsageRoute(http, ingest.quotas)
   addQueryRoutes(http, readerOf, clock)
   addDetectorPreviewRoutes(http, { ...needs, readerOf: readerAs('background') })
-  addFeedbackRoutes(http, needs.detectors)
+  addFeedbackRoutes(http, needs.detectors, readerOf)
   const incidents = new Incidents(needs.detectors, new SurroundingsReader(gate))
   addDetectionRoutes(http, {
     store: needs.detectors,

@@ -13,6 +13,8 @@ interface AppErrorOptions {
   readonly retryAfterSeconds?: number
   /** Added to `detail` and `code` in the body. Never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>
+  /** Called when the response is written. Throws where the facts may no longer be sent. */
+  readonly requireCurrent?: () => void
 }
 
 export class AppError extends Error {
@@ -20,6 +22,7 @@ export class AppError extends Error {
   readonly status: number
   readonly retryAfterSeconds: number | undefined
   readonly facts: Readonly<Record<string, unknown>>
+  readonly requireCurrent: (() => void) | undefined
 
   constructor(code: ErrorCode, options: AppErrorOptions = {}) {
     super(options.sentence ?? errorCatalogue[code].sentence, { cause: options.cause })
@@ -28,6 +31,7 @@ export class AppError extends Error {
     this.status = errorCatalogue[code].status
     this.retryAfterSeconds = options.retryAfterSeconds
     this.facts = options.facts ?? {}
+    this.requireCurrent = options.requireCurrent
   }
 }
 

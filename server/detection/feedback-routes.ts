@@ -3,13 +3,19 @@
 import type { FastifyInstance } from 'fastify'
 import { anomalyOperations } from '../../contract/operations/anomalies.ts'
 import { AppError } from '../core/app-error.ts'
+import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
 import { serve } from '../http/serve.ts'
+import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { FeedbackStore } from './anomalies/feedback-store.ts'
 import { readMute } from './anomalies/mute.ts'
 import type { DetectionStore } from './detectors/store.ts'
 
-export function addFeedbackRoutes(http: FastifyInstance, store: DetectionStore): void {
+export function addFeedbackRoutes(
+  http: FastifyInstance,
+  store: DetectionStore,
+  readerOf: (caller: Caller) => TenantReader,
+): void {
   const { feedback } = store
   serve(http, anomalyOperations.giveFeedback, {
     handle: async ({ body, caller, params }) => {
@@ -20,7 +26,7 @@ export function addFeedbackRoutes(http: FastifyInstance, store: DetectionStore):
       }
       await find()
       await feedback.giveFeedback(caller.tenantId, params.anomaly_id, body, caller)
-      return { body: await find() }
+      return readerOf(caller).answer(find)
     },
   })
   addMuteRoutes(http, feedback)

@@ -34,6 +34,7 @@ import {
   traffic,
 } from './detection-fixture.ts'
 import { DetectionStore } from './detectors/store.ts'
+import { addFeedbackRoutes } from './feedback-routes.ts'
 import { Incidents } from './incidents/incidents.ts'
 import { SurroundingsReader } from './incidents/surroundings.ts'
 import { readMetricNames } from './metric-names.ts'
@@ -99,6 +100,7 @@ beforeEach(async () => {
     readerOf,
     clock,
   })
+  addFeedbackRoutes(http, store, readerOf)
   const evaluations = new EvaluationsHere()
   addDetectorPreviewRoutes(http, { readerOf, clock, evaluations, isReady: () => true })
   await http.ready()
@@ -229,6 +231,21 @@ test('no response is sent of which something is hidden after its reads, while it
     gate.unhide('acme', everything.id)
     assert.deepEqual([during.statusCode, during.json().code], [503, 'erasing'], url)
   }
+  const give = (as: string) =>
+    http.inject({
+      method: 'POST',
+      url: `/anomalies/${anomalies.get(as)}/feedback`,
+      headers: { authorization: `Bearer ${as}` },
+      payload: { verdict: 'real' },
+    })
+  assert.match((await give('acme')).body, /checkout/)
+  let reads = 0
+  // The first read is before the verdict is stored.
+  gate.afterReads = () => (++reads === 2 ? gate.hide('acme', everything) : undefined)
+  const during = await give('acme')
+  gate.afterReads = null
+  gate.unhide('acme', everything.id)
+  assert.deepEqual([during.statusCode, during.json().code, reads], [503, 'erasing', 2])
   for (const url of urlsOf('globex')) {
     gate.afterReads = () => gate.hide('acme', everything)
     const { body, statusCode } = await get(url, 'globex')

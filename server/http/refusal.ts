@@ -34,6 +34,16 @@ export function knownError(error: unknown): AppError {
   return new AppError(status >= 400 && status < 500 ? 'bad_request' : 'internal', { cause: error })
 }
 
+/** Returns the refusal, or the one to send in its place where its facts may no longer be sent. */
+export function currentRefusal(refusal: AppError): AppError {
+  try {
+    refusal.requireCurrent?.()
+    return refusal
+  } catch (error) {
+    return knownError(error)
+  }
+}
+
 /** Sets the headers of a refusal, whatever form its body has, and notes its reason. */
 export function setRefusalHeaders(reply: FastifyReply, refusal: AppError): void {
   const { request } = reply

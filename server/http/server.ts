@@ -26,7 +26,7 @@ import { RefusalPace } from './limits/refusal-pace.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
 import { ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
-import { knownError, setRefusalHeaders } from './refusal.ts'
+import { currentRefusal, knownError, setRefusalHeaders } from './refusal.ts'
 import { type OnRefusal, reportRefusals, type Sender } from './refused-request.ts'
 import { callerOf } from './request.ts'
 import { goneSignal, whenResponseEnds } from './response-end.ts'
@@ -263,7 +263,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
       .type('application/json')
       .send({ detail: error.problems })
   }
-  const known = knownError(error)
+  const known = currentRefusal(knownError(error))
   // A fault of the disk has a cause where an operation failed, and none where nothing was tried.
   const isDisk = ['storage_full', 'storage_unavailable', 'outcome_unknown'].includes(known.code)
   if (known.code === 'internal' || (isDisk && known.cause !== undefined))

@@ -55,8 +55,14 @@ beforeEach(async () => {
   gate = new TelemetryGate()
 })
 
-function previewsWith(more: Partial<PreviewsDeps> = {}): Previews {
-  return new Previews({
+class CreatedPreviews extends Previews {
+  async create(...asked: Parameters<Previews['answer']>) {
+    return (await this.answer(...asked)).body
+  }
+}
+
+function previewsWith(more: Partial<PreviewsDeps> = {}): CreatedPreviews {
+  return new CreatedPreviews({
     engine: stores.engine,
     control: stores.control,
     gate,

@@ -63,12 +63,10 @@ export class Previews {
     this.#deps = deps
   }
 
-  /** Counts the selection and stores the counts. Also removes expired previews of every organisation. */
-  async create(place: PreviewAsker, selection: DeletionSelection): Promise<Preview> {
-    return (await this.answer(place, selection)).body
-  }
-
-  /** The same as the body of a response, which is not sent where something was hidden meanwhile. */
+  /**
+   * Counts the selection and stores the counts. The result is the body of a response, which is not sent where
+   * something was hidden meanwhile. Also removes expired previews of every organisation.
+   */
   answer(place: PreviewAsker, selection: DeletionSelection): Promise<TenantAnswer<Preview>> {
     const reader = this.#reader(place)
     // A preview that is counted again leaves the first counts behind until they expire.
@@ -153,10 +151,11 @@ export class Previews {
   }
 
   async #stale(place: PreviewAsker, selection: DeletionSelection, what: string): Promise<AppError> {
-    const preview = await this.create(place, selection)
+    const { body: preview, requireCurrent } = await this.answer(place, selection)
     return new AppError('preview_stale', {
       sentence: `${what}; look at the new preview and confirm that.`,
       facts: { preview },
+      requireCurrent,
     })
   }
 

@@ -10,6 +10,8 @@ import { createHttp } from '../../http/server.ts'
 import { insertFixture } from '../../telemetry/row-fixture.ts'
 import { weighRows } from '../../telemetry/row-weights.ts'
 import { monday } from '../deletion-fixture.ts'
+import { governedSceneOf, minuteMs } from '../governed-fixture.ts'
+import { addDeletionRoutes } from '../routes.ts'
 import { Previews } from './preview.ts'
 import { addPreviewRoute } from './routes.ts'
 
@@ -65,6 +67,62 @@ test('a preview is not sent where what it names is hidden after its reads, while
   gate.afterReads = null
   const again = await preview('own')
   assert.equal(again.statusCode, 200)
+  assert.doesNotMatch(again.body, /shop/)
+  await http.close()
+})
+
+test('nor is the preview in a refusal of a stale one', async () => {
+  const scene = await governedSceneOf(stores)
+  const { clock, decisions, neighbour, own, requestStore, requests } = scene
+  const gate = new WatchedGate()
+  const previews = new Previews({
+    ...{ engine: stores.engine, control: stores.control, gate, clock, derivedStores: [] },
+    weighRows: ({ place }) => weighRows(stores.engine, place, true),
+    activeHolds: async () => [],
+    knownBackups: async () => [],
+    approvalCause: async () => null,
+  })
+  const http = createHttp({
+    ...{ clock, logger: silent, isReady: () => true },
+    authenticate: byAccessToken(async (secret) => {
+      const place = [own, neighbour].find(({ tenantId }) => tenantId === secret)
+      if (place === undefined) return null
+      return { ...place, organisationName: secret, role: 'owner', requester: tokenNamed(secret) }
+    }),
+  })
+  const checkPreview = previews.check.bind(previews)
+  addDeletionRoutes(http, { requestStore, requests, decisions, clock, checkPreview, nudge: () => {} })
+  await http.ready()
+  for (const place of [own, neighbour]) {
+    const row = { Timestamp: monday, ServiceName: `shop of ${place.tenantId}` }
+    await insertFixture(stores.engine, place, 'otel_logs', [row])
+  }
+  const { body: shown } = await previews.answer(
+    { ...own, requester: tokenNamed('owner') },
+    { scope: 'all', signals: ['logs'], range: { startNs: null, endNs: null } },
+  )
+  const erase = ({ tenantId }: { tenantId: string }) =>
+    http.inject({
+      method: 'POST',
+      url: '/usage/storage/deletions',
+      headers: { authorization: `Bearer ${tenantId}` },
+      payload: { scope: 'all', signals: ['logs'], confirm: tenantId, preview_id: shown.id },
+    })
+  clock.advance(15 * minuteMs)
+  const hide = () =>
+    gate.hide(own.tenantId, { id: 'del_1', signals: ['logs'], range: { startNs: null, endNs: null } })
+  const before = await erase(own)
+  assert.equal(before.statusCode, 412)
+  assert.match(before.body, new RegExp(`shop of ${own.tenantId}`))
+  gate.afterReads = hide
+  const during = await erase(own)
+  assert.deepEqual([during.statusCode, during.json().code], [503, 'erasing'], during.body)
+  assert.doesNotMatch(during.body, /shop/)
+  assert.equal(during.headers['retry-after'], '1')
+  assert.match((await erase(neighbour)).body, new RegExp(`shop of ${neighbour.tenantId}`))
+  gate.afterReads = null
+  const again = await erase(own)
+  assert.equal(again.statusCode, 412)
   assert.doesNotMatch(again.body, /shop/)
   await http.close()
 })

@@ -85,7 +85,7 @@ beforeEach(async () => {
   const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
   const incidents = new Incidents(store, new SurroundingsReader(gate))
   addDetectionRoutes(http, { store, runner, incidents, metricKeysOf: async () => [], readerOf, clock })
-  addFeedbackRoutes(http, store)
+  addFeedbackRoutes(http, store, readerOf)
 })
 
 function send(
