@@ -135,10 +135,13 @@ export type RevokedAccessToken = z.infer<typeof RevokedAccessToken>
  */
 const unseen = /(?! )[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zs}\u2800]/gu
 
-/** Whether a person may read `tok_` in the name. Forms of a letter, such as wide ones, count as it. */
+/**
+ * Whether a person may read a word in the name that begins with `tok_`. Forms of a letter, such as wide ones,
+ * count as it.
+ */
 function showsTokenId(name: string): boolean {
   const shown = name.replace(unseen, '').normalize('NFKD').replace(unseen, '')
-  return /tok_/i.test(shown)
+  return /(?<![\p{L}\p{N}])tok_/iu.test(shown)
 }
 
 /**
@@ -148,8 +151,8 @@ function showsTokenId(name: string): boolean {
  */
 export const TokenName = DisplayName.refine((name) => !showsTokenId(name), {
   error:
-    'Use a name without “tok_”: records show a token with its id, which begins with it, so the name would look like another token',
-}).describe('What uses the token. Records show it with the id. It may not contain `tok_`.')
+    'Use a name without a word that begins with “tok_”: ids do, and records show the id, so the name would look like another token',
+}).describe('What uses the token. Records show it with the id. No word of it may begin with `tok_`.')
 
 export const CreateAccessToken = z
   .strictObject({

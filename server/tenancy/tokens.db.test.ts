@@ -174,7 +174,8 @@ describe('the name of a token', () => {
       assert.deepEqual([loc, input, others], [['body', 'name'], name, []])
       assert.match(msg, /look like another token/)
     }
-    for (const name of ['ben (at home)', 'stock_tokyo', 'auto k_means', 'é（1）']) await make(owner, { name })
+    for (const name of ['ben (at home)', 'tiktok_ads', 'stock_tokyo', 'auto k_means', 'é（1）'])
+      await make(owner, { name })
   })
 })
 
