@@ -250,6 +250,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })
 
   const front = wireHttp({ ...stores, ...serving })
+  gate.onHide((tenantId) => front.answers.endOutdated(tenantId))
   const rooms = { deletion, ingest, detectors, runner, evaluations, refusals }
   await addRoutes({ ...stores, ...rooms, ...serving, front })
   deletion.addRoutes(front.http, () => deletionLoop.nudge())

@@ -286,13 +286,14 @@ function addAnswerMetrics({ answers }: MetricSources, registers: Registry[]): vo
   })
   new Counter({
     name: 'lethe_http_answers_unread_total',
-    help: 'Effects of unread responses: a request refused with 429 (refused), or a connection closed (given_up).',
+    help: 'Effects of unread responses: a request refused with 429 (refused), or a connection closed, of a response that was not read (given_up) or may no longer be sent (outdated).',
     labelNames: ['outcome'],
     registers,
     collect() {
       this.reset()
       this.inc({ outcome: 'refused' }, answers.totals.refused)
       this.inc({ outcome: 'given_up' }, answers.totals.givenUp)
+      this.inc({ outcome: 'outdated' }, answers.totals.outdated)
     },
   })
 }

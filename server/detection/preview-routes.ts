@@ -44,7 +44,7 @@ export function addDetectorPreviewRoutes(
   serve(http, detectorOperations.suggest, {
     handle: ({ caller, query }) => {
       const reader = readerOf(caller)
-      return reader.answer(() => suggest(reader, query, { clock, evaluations }), never)
+      return reader.answer(() => suggest(reader, query, { clock, evaluations }), { repeatsMax: never })
     },
   })
 
@@ -78,7 +78,9 @@ export function addDetectorPreviewRoutes(
           }
           const reader = readerOf(caller)
           const replay = () => backtest(reader, definition, range, { clock, evaluations })
-          return reader.answer(async () => previewWithDeploys(reader, definition, await replay()), never)
+          return reader.answer(async () => previewWithDeploys(reader, definition, await replay()), {
+            repeatsMax: never,
+          })
         })
       } finally {
         busy.delete(caller.tenantId)

@@ -45,7 +45,10 @@ export interface Answer<Body> {
   readonly status?: number
   readonly headers?: Readonly<Partial<Record<ResponseHeader | 'content-security-policy', string>>>
   readonly body: Body
-  /** Called before the response is sent, when its JSON is written. Throws where it may no longer be sent. */
+  /**
+   * Called before the response is sent, when its JSON is written, and after each hiding until it was passed
+   * to the system. Throws where it may no longer be sent.
+   */
   readonly requireCurrent?: () => void
   /** A page that is sent in place of the body, where the operation declares one. */
   readonly html?: string
@@ -166,11 +169,11 @@ function sender({ id, results }: Operation): Send {
       throw new Error(`${id} does not declare this status: ${status}.`)
     for (const [name, value] of Object.entries(headers)) reply.header(name, value)
     reply.status(status)
+    reply.requireCurrent = requireCurrent ?? null
     if (stream !== undefined) return reply.type(form.type).send(stream)
     if (html !== undefined) return reply.type('text/html; charset=utf-8').send(html)
     if (body === undefined) return reply.send()
     const written = await form.write(body, new Pace(turn))
-    requireCurrent?.()
     return reply.type('application/json; charset=utf-8').send(written)
   }
 }

@@ -2,9 +2,13 @@
 
 import type { FastifyInstance } from 'fastify'
 import { telemetryOperations } from '../../contract/operations/telemetry.ts'
+import { parseInstant } from '../../contract/values/instant.ts'
 import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
+import { allTime } from '../core/time-range.ts'
 import { serve } from '../http/serve.ts'
+import type { Coverage } from '../telemetry/gate.ts'
+import type { Signal } from '../telemetry/schema/tables.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { listAttributes } from './attribute-names.ts'
 import { listMetrics, listServices } from './catalogue.ts'
@@ -24,9 +28,9 @@ export function addQueryRoutes(
   clock: Clock,
   limits: ReadLimits = interactiveLimits,
 ): void {
-  const answer = <T>(caller: Caller, read: Read<T>) => {
+  const answer = <T>(caller: Caller, read: Read<T>, coverageOf?: (body: T) => Coverage) => {
     const [reader, nowNs, own] = [readerOf(caller), clock.nowNs(), timed(limits, clock)]
-    return reader.answer(() => read(reader, nowNs, own))
+    return reader.answer(() => read(reader, nowNs, own), coverageOf && { coverageOf })
   }
 
   serve(http, telemetryOperations.series, {
@@ -34,17 +38,31 @@ export function addQueryRoutes(
       answer(caller, (reader, ...given) => answerSeries(reader, query, ...given)),
   })
   serve(http, telemetryOperations.logs, {
-    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listLogs(reader, query, ...given)),
+    handle: ({ caller, query }) =>
+      answer(
+        caller,
+        (reader, ...given) => listLogs(reader, query, ...given),
+        ({ items }) => timesOf('logs', items),
+      ),
   })
   serve(http, telemetryOperations.logCounts, {
     handle: ({ caller, query }) => answer(caller, (reader, ...given) => countLogs(reader, query, ...given)),
   })
   serve(http, telemetryOperations.spans, {
-    handle: ({ caller, query }) => answer(caller, (reader, ...given) => listSpans(reader, query, ...given)),
+    handle: ({ caller, query }) =>
+      answer(
+        caller,
+        (reader, ...given) => listSpans(reader, query, ...given),
+        ({ items }) => timesOf('traces', items),
+      ),
   })
   serve(http, telemetryOperations.trace, {
     handle: ({ caller, params, query }) =>
-      answer(caller, (reader, _, own) => readTrace(reader, params.trace_id, query, own)),
+      answer(
+        caller,
+        (reader, _, own) => readTrace(reader, params.trace_id, query, own),
+        ({ spans }) => timesOf('traces', spans),
+      ),
   })
   serve(http, telemetryOperations.services, {
     handle: ({ caller, query }) =>
@@ -60,6 +78,15 @@ export function addQueryRoutes(
   serve(http, telemetryOperations.deploys, {
     handle: ({ caller, query }) => answer(caller, (reader, ...given) => listDeploys(reader, query, ...given)),
   })
+}
+
+/** The coverage of a page of rows in the order of time, either way: its rows, and nothing beside them. */
+function timesOf(signal: Signal, items: readonly { readonly time: string }[]): Coverage {
+  const [first, last] = [items[0], items.at(-1)].map((item) => (item ? parseInstant(item.time) : null))
+  if (!first || !last) return { signals: [], range: allTime }
+  if (!('ns' in first && 'ns' in last)) return { signals: [signal], range: allTime }
+  const [startNs, lastNs] = first.ns < last.ns ? [first.ns, last.ns] : [last.ns, first.ns]
+  return { signals: [signal], range: { startNs, endNs: lastNs + 1n } }
 }
 
 /** Returns the limits for a request that begins now. */

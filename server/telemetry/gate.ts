@@ -34,11 +34,22 @@ export type FenceChange =
  */
 const repeatsUsually = 5
 
+/**
+ * How many of the last hidings of an organisation are known one by one: more than it may ask for at once.
+ * Beyond them an answer counts as outdated whatever it contains.
+ */
+const latelyMax = 500
+
+/** What an answer contains: telemetry of these signals, within the range. */
+export type Coverage = Pick<Selection, 'signals' | 'range'>
+
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
   readonly #hidden = new Map<string, Selection[]>()
   readonly #hidings = new Map<string, number>()
+  /** The last selections that were hidden, oldest first, also those that are not hidden any more. */
+  readonly #lately = new Map<string, readonly Selection[]>()
   readonly #unhidings = new Map<string, number>()
   readonly #onHide: ((tenantId: string) => void)[] = []
   readonly #fenced = new Map<string, Selection[]>()
@@ -76,6 +87,7 @@ export class TelemetryGate {
   hide(tenantId: string, selection: Selection): void {
     put(this.#hidden, tenantId, selection)
     this.#hidings.set(tenantId, this.hidings(tenantId) + 1)
+    this.#lately.set(tenantId, [...(this.#lately.get(tenantId) ?? []), selection].slice(-latelyMax))
     for (const forget of this.#onHide) forget(tenantId)
   }
 
@@ -93,6 +105,21 @@ export class TelemetryGate {
    */
   hidings(tenantId: string): number {
     return this.#hidings.get(tenantId) ?? 0
+  }
+
+  /**
+   * Whether something of the coverage was hidden after {@link hidings} had this value, also where an erasure
+   * has completed since. Without a coverage, whether anything was.
+   */
+  hasHiddenSince(tenantId: string, hidings: number, coverage?: Coverage): boolean {
+    const count = this.hidings(tenantId) - hidings
+    if (count === 0) return false
+    const lately = this.#lately.get(tenantId) ?? []
+    if (coverage === undefined || count > lately.length) return true
+    const { range, signals } = coverage
+    return lately
+      .slice(-count)
+      .some((hidden) => overlaps(hidden.range, range) && hidden.signals.some((one) => signals.includes(one)))
   }
 
   unhide(tenantId: string, id: string): void {

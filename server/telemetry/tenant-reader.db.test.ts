@@ -320,6 +320,34 @@ test('a body that was read before something was hidden is refused when it is sen
   assert.equal(again.body, 0)
 })
 
+test('a body is outdated only where something that it contains was hidden, also after the erasure has ended', async () => {
+  const gate = new TelemetryGate()
+  const reader = readerOf(own, gate)
+  const range = { startNs, endNs: startNs + 20n * secondNs }
+  const answerOf = (signals: Signal[]) =>
+    reader.answer(() => count(reader), { coverageOf: () => ({ signals, range }) })
+  const [{ requireCurrent }, other] = [await answerOf(['logs', 'traces']), await answerOf(['metrics'])]
+  gate.hide('own', selection({ startNs: range.endNs, endNs: null }))
+  gate.hide('neighbour', selection({ startNs: null, endNs: null }))
+  requireCurrent()
+  gate.hide('own', selection({ startNs: null, endNs: startNs + 1n }, ['logs'], 'del_2'))
+  gate.unhide('own', 'del_2')
+  assert.throws(requireCurrent, { code: 'erasing' })
+  other.requireCurrent()
+})
+
+test('after more hidings than are known one by one a body is outdated', async () => {
+  const gate = new TelemetryGate()
+  const reader = readerOf(own, gate)
+  const { requireCurrent } = await reader.answer(() => count(reader), {
+    coverageOf: () => ({ signals: [], range: { startNs: null, endNs: null } }),
+  })
+  for (let i = 0; i < 500; i++) gate.hide('own', selection({ startNs: null, endNs: null }))
+  requireCurrent()
+  gate.hide('own', selection({ startNs: null, endNs: null }))
+  assert.throws(requireCurrent, { code: 'erasing' })
+})
+
 test('reads of an answer are repeated where something is hidden while it waits for something else', async () => {
   const gate = new TelemetryGate()
   const reader = readerOf(own, gate)

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import type { ReadShare, StatementLimits, TelemetryEngine, TenantPlace } from './engine.ts'
-import { hiddenMeanwhile, type TelemetryGate } from './gate.ts'
+import { type Coverage, hiddenMeanwhile, type TelemetryGate } from './gate.ts'
 import { type TableName, type TableSpec, tables } from './schema/tables.ts'
 import { allOf, instant, join, raw, Sql, sql, uint } from './sql.ts'
 
@@ -36,8 +36,14 @@ export interface TableSelect {
 /** The body of a response. */
 export interface TenantAnswer<Body> {
   readonly body: Body
-  /** Called when the body is written. */
+  /** Called when the body is written, and after each hiding until it is sent. */
   readonly requireCurrent: () => void
+}
+
+interface AnswerOptions<Body> {
+  readonly repeatsMax?: number
+  /** Returns what the body contains; absent: anything of the organisation. */
+  readonly coverageOf?: (body: Body) => Coverage
 }
 
 /** Table names, other databases, and functions that read from elsewhere. */
@@ -107,15 +113,20 @@ export class TenantReader {
   }
 
   /**
-   * Runs all reads of an HTTP response together. Writing a large body takes time as well, so `requireCurrent`
-   * throws `erasing` where something was hidden after the reads.
+   * Runs all reads of an HTTP response together. Writing a large body takes time as well, and a client may
+   * read it slowly, so `requireCurrent` throws `erasing` where something that the body contains was hidden
+   * after the reads.
    */
-  async answer<T>(read: () => Promise<T>, repeatsMax?: number): Promise<TenantAnswer<T>> {
+  async answer<T>(
+    read: () => Promise<T>,
+    { coverageOf, repeatsMax }: AnswerOptions<T> = {},
+  ): Promise<TenantAnswer<T>> {
     const { tenantId } = this.place
     const readAt = async () => ({ body: await read(), hidings: this.gate.hidings(tenantId) })
     const { body, hidings } = await this.together(readAt, repeatsMax)
+    const coverage = coverageOf?.(body)
     const requireCurrent = () => {
-      if (this.gate.hidings(tenantId) !== hidings) throw hiddenMeanwhile()
+      if (this.gate.hasHiddenSince(tenantId, hidings, coverage)) throw hiddenMeanwhile()
     }
     return { body, requireCurrent }
   }

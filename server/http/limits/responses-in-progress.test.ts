@@ -10,6 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import { AppError } from '../../core/app-error.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { byAccessToken } from '../authentication.ts'
 import { testOperation } from '../operation-fixture.ts'
@@ -29,6 +30,8 @@ interface Scene {
   /** Sockets of the service, in the order in which they came. */
   readonly sockets: Socket[]
   readonly worked: string[]
+  /** Organisations whose telemetry is hidden. */
+  readonly hidden: Set<string>
 }
 
 const open: FastifyInstance[] = []
@@ -70,6 +73,15 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
       return { body: { text: 'x'.repeat(largeBytes) } }
     },
   })
+  const hidden = new Set<string>()
+  serve(http, testOperation({ path: '/telemetry', result: text }), {
+    handle: async ({ caller }) => ({
+      body: { text: 'x'.repeat(largeBytes) },
+      requireCurrent: () => {
+        if (hidden.has(caller.tenantId)) throw new AppError('erasing', { retryAfterSeconds: 1 })
+      },
+    }),
+  })
   const handle = async () => ({ body: { text: 'x' } })
   serve(http, testOperation({ path: '/small', result: text }), { handle })
   serve(http, testOperation({ method: 'POST', path: '/change', result: text }), { handle })
@@ -99,7 +111,7 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   http.server.on('connection', (socket) => sockets.push(socket))
   const address = await http.listen({ host: '127.0.0.1', port: 0 })
   open.push(http)
-  return { http, answers, clock, port: Number(new URL(address).port), sockets, worked }
+  return { http, answers, clock, port: Number(new URL(address).port), sockets, worked, hidden }
 }
 
 /** Requests a response and reads its beginning only; returns the service's end of the connection. */
@@ -161,6 +173,32 @@ test('a client that reads slowly gets all of its response', async () => {
     await once(client, 'end')
     assert.ok(client.bytesRead > largeBytes)
   }
+})
+
+test('a response that may no longer be sent ends at once, and the process hands out no more of it', async () => {
+  const scene = await sceneOf({ ownerBytes: 3 * largeBytes })
+  const hidden = await askAndStop(scene, 'acme', '/telemetry')
+  const [other, neighbour] = [
+    await askAndStop(scene, 'acme', '/large'),
+    await askAndStop(scene, 'globex', '/telemetry'),
+  ]
+  scene.answers.endOutdated('acme')
+  assert.deepEqual([scene.answers.totals.outdated, hidden.own.destroyed], [0, false])
+  scene.hidden.add('acme')
+  scene.answers.endOutdated('acme')
+  assert.deepEqual([scene.answers.totals.outdated, hidden.own.destroyed], [1, true])
+  const reset = once(hidden.client, 'error')
+  hidden.client.resume()
+  assert.equal((await reset)[0].code, 'ECONNRESET')
+  // The system of the service drops what it has not sent.
+  assert.ok(hidden.client.bytesRead < hidden.own.bytesWritten)
+  for (const { client } of [other, neighbour]) {
+    client.resume()
+    await once(client, 'end')
+    assert.ok(client.bytesRead > largeBytes)
+  }
+  assert.equal((await ask(scene, 'acme', '/telemetry')).status, 503)
+  assert.equal(scene.answers.unreadBytes, 0)
 })
 
 test('a client with too much unread is refused before the work is done, and a neighbour is not', async () => {

@@ -4,13 +4,21 @@
 // branch of tokens with less than an equal share gets a further response. Of an organisation with twice as
 // much, and of all together, the oldest response of who has the most is ended first. So a client that
 // requests and does not read can't fill the memory, and neither other organisations nor an owner who looks
-// for its token are affected.
+// for its token are affected. And a response ends where it may no longer be sent: no piece of it leaves the
+// process after something in it was hidden.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Shares, unknownLine } from './shares.ts'
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Throws where the response may no longer be sent; see {@link ResponsesInProgress.endOutdated}. */
+    requireCurrent: (() => void) | null
+  }
+}
 
 export interface ResponseLimits {
   /**
@@ -63,6 +71,7 @@ interface OpenResponse {
   readonly owner: Owner
   readonly reply: FastifyReply
   readonly ended: AbortController
+  readonly requireCurrent: (() => void) | null
   /** The whole body, until the end: the part that was read is freed with the rest. Of a stream, one piece. */
   readonly unreadBytes: number
   takenBytes: number
@@ -77,8 +86,11 @@ export class ResponsesInProgress {
   readonly #open = new Set<OpenResponse>()
   /** Bytes of all, divided by owner. */
   readonly #unread = new Shares()
-  /** Since the start: requests that were refused with 429, and responses whose connection was closed. */
-  readonly totals = { refused: 0, givenUp: 0 }
+  /**
+   * Since the start: requests that were refused with 429, responses that were not read, and responses that
+   * could no longer be sent. The connections of both are closed.
+   */
+  readonly totals = { refused: 0, givenUp: 0, outdated: 0 }
 
   constructor(clock: Clock, limits: ResponseLimits = responseLimits) {
     this.#clock = clock
@@ -92,6 +104,7 @@ export class ResponsesInProgress {
 
   /** Counts every response of the service. Call it after the guard's hook, which identifies the caller. */
   watch(http: FastifyInstance): void {
+    http.decorateReply('requireCurrent', null)
     http.addHook('onRequest', async (request) => {
       // Requests that change or send something never wait for a reader.
       if (request.method === 'GET' && request.caller !== null) this.#requireRoom(ownerOf(request), 0)
@@ -99,8 +112,26 @@ export class ResponsesInProgress {
     http.addHook('onSend', async (request, reply, payload) => this.#send(request, reply, payload))
   }
 
+  /**
+   * Ends the responses of an organisation that may no longer be sent, with their connections. Called when
+   * something was hidden, before that is acknowledged. What the client's system has received stays there.
+   */
+  endOutdated(organisation: string): void {
+    for (const answer of [...this.#open]) {
+      if (answer.owner[0] !== organisation || answer.requireCurrent === null) continue
+      try {
+        answer.requireCurrent()
+      } catch {
+        this.#end(answer)
+        this.totals.outdated += 1
+        cut(answer.reply, 'telemetry in a response was hidden before its client had read it')
+      }
+    }
+  }
+
   #send(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
     const owner = ownerOf(request)
+    requireCurrent(reply)
     if (request.method === 'HEAD' || payload === null || payload === undefined) return payload
     if (payload instanceof Readable)
       return Readable.from(this.#pieces(this.#begin(owner, reply, pieceBytes), payload))
@@ -134,6 +165,7 @@ export class ResponsesInProgress {
       owner,
       reply,
       ended: new AbortController(),
+      requireCurrent: reply.requireCurrent,
       unreadBytes,
       takenBytes: 0,
       isOffered: true,
@@ -202,9 +234,28 @@ export class ResponsesInProgress {
     if (answer.ended.signal.aborted) return
     this.totals.givenUp += 1
     this.#end(answer)
-    answer.reply.log.warn({ requestId: answer.reply.request.id }, 'a response was not read and is given up')
-    answer.reply.raw.destroy()
+    cut(answer.reply, 'a response was not read and is given up')
   }
+}
+
+/** Throws the refusal that is sent instead where the response may no longer be sent. */
+function requireCurrent(reply: FastifyReply): void {
+  try {
+    reply.requireCurrent?.()
+  } catch (refusal) {
+    reply.requireCurrent = null
+    throw refusal
+  }
+}
+
+/**
+ * Ends a connection by a reset: after an ordinary end the system would still send what the process has
+ * passed to it, which may be megabytes.
+ */
+function cut({ log, raw, request }: FastifyReply, reason: string): void {
+  log.warn({ requestId: request.id }, reason)
+  raw.socket?.resetAndDestroy()
+  raw.destroy()
 }
 
 function ownerOf(request: FastifyRequest): Owner {
