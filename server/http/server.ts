@@ -1,6 +1,7 @@
 // The HTTP server that all routes share: authentication, the form of refusals, sizes of bodies. The order is
 // fixed: authentication, role, content type, size, validation, work; so a caller without a right learns
-// nothing from later errors. A caller whose body took long is authenticated again before the validation.
+// nothing from later errors. A caller whose body took long is authenticated again before the validation, and
+// a caller who reads again before the answer and while it is sent, so that an ended token reads no further.
 // Every refusal has the documented body, also those that arise in Fastify itself.
 
 import Fastify, {
@@ -17,14 +18,14 @@ import type { Caller } from '../core/caller.ts'
 import { type Clock, elapsedMs } from '../core/clock.ts'
 import { newId } from '../core/ids.ts'
 import { LoopTurns } from '../core/turns/loop-turns.ts'
-import { type Authenticate, identifiedForMs } from './authentication.ts'
+import { type Authenticate, identifiedForMs, type RequestHead } from './authentication.ts'
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
 import { OperationRates } from './limits/rates.ts'
 import { RefusalPace } from './limits/refusal-pace.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
-import { ResponsesInProgress } from './limits/responses-in-progress.ts'
+import { type Confirm, ResponsesInProgress } from './limits/responses-in-progress.ts'
 import { answerUnreadable, createListener } from './listener.ts'
 import { currentRefusal, knownError, setRefusalHeaders } from './refusal.ts'
 import { type OnRefusal, reportRefusals, type Sender } from './refused-request.ts'
@@ -139,7 +140,9 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     if (isCounted(request)) whenResponseEnds(request, reply, underWay.begin(callerOf(request)))
   })
   checkAfterBody(http, options, clients, connections)
-  answers.watch(http)
+  const confirm = confirming(options.clock, clients)
+  checkBeforeAnswer(http, confirm)
+  answers.watch(http, confirm)
   http.addHook('onSend', async (_request, reply) => {
     // A connection that gets a response while the service stops must not stay open and keep the process
     // running.
@@ -176,6 +179,30 @@ function checkAfterBody(
   })
 }
 
+/**
+ * Returns a function that authenticates a caller again where that was a second ago. It does so also while the
+ * service stops, so that answers under way are not cut off.
+ */
+function confirming(clock: Clock, clients: ClientLimits): Confirm {
+  return async (request) => {
+    const nowMs = clock.elapsedMs()
+    if (request.caller === null || nowMs - request.identifiedAtMs < identifiedForMs) return
+    request.identifiedAtMs = nowMs
+    await identify(request, clients)
+  }
+}
+
+/**
+ * A read may have waited for minutes while its token was revoked. The answer to a change says what was done
+ * while the token worked, so it is sent.
+ */
+function checkBeforeAnswer(http: FastifyInstance, confirm: Confirm): void {
+  http.addHook('onSend', async (request, reply) => {
+    const isRead = request.method === 'GET' || reply.requireCurrent !== null
+    if (isRead && reply.statusCode < 400) await confirm(request)
+  })
+}
+
 /** Delays refusals by a limit, before the error handler of the route sends them. */
 function paceRefusals(http: FastifyInstance, pace: RefusalPace): void {
   http.addHook('onError', async (request, reply, error) => {
@@ -199,8 +226,21 @@ function limitsOf({ answers, authenticate, clock, connections, turns: shared }: 
 }
 
 async function guard(request: FastifyRequest, isReady: () => boolean, clients: ClientLimits): Promise<void> {
-  const { access, isUnmetered, operation, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
-  const head = {
+  const { access, isUnmetered } = request.routeOptions.config ?? {}
+  const head = headOf(request, clients)
+  if (access === undefined || access === 'public') {
+    if (isUnmetered !== true) await clients.admit(head)
+    // New senders often use a wrong address; they find it in the list of refusals.
+    if (request.is404 && isReady()) request.sender = senderOf(await clients.find(head))
+    return
+  }
+  if (!isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
+  await identify(request, clients)
+}
+
+function headOf(request: FastifyRequest, clients: ClientLimits): RequestHead {
+  const { operation, takesBasic, takesSignInCode } = request.routeOptions.config ?? {}
+  return {
     method: request.method,
     headers: request.headers,
     address: clients.addressOf(request.raw),
@@ -209,18 +249,17 @@ async function guard(request: FastifyRequest, isReady: () => boolean, clients: C
     // Operations with a protocol of their own are exports of telemetry.
     storesTelemetry: operation?.protocol !== undefined,
   }
-  if (access === undefined || access === 'public') {
-    if (isUnmetered !== true) await clients.admit(head)
-    // New senders often use a wrong address; they find it in the list of refusals.
-    if (request.is404 && isReady()) request.sender = senderOf(await clients.find(head))
-    return
-  }
-  if (!isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-  const caller = await clients.identify(head)
+}
+
+/** Finds the caller of a request to a guarded route. Throws where there is none, or its role may not call. */
+async function identify(request: FastifyRequest, clients: ClientLimits): Promise<void> {
+  const { access = 'public' } = request.routeOptions.config ?? {}
+  const roles = access === 'public' ? [] : access
+  const caller = await clients.identify(headOf(request, clients))
   request.sender = senderOf(caller)
-  if (!access.includes(caller.role)) {
+  if (!roles.includes(caller.role)) {
     throw new AppError('role_not_permitted', {
-      sentence: `This operation is for ${access.join(', ')}; your token has the role ${caller.role}.`,
+      sentence: `This operation is for ${roles.join(', ')}; your token has the role ${caller.role}.`,
     })
   }
   request.caller = caller

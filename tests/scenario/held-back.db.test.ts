@@ -11,7 +11,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { sql } from 'kysely'
 import { Retention } from '../../contract/deletion/governance.ts'
 import { shownTokenHeader } from '../../contract/organisation/session.ts'
-import { readChain } from '../../server/audit/log.ts'
+import { appendAudit, readChain } from '../../server/audit/log.ts'
 import type { Control } from '../../server/control/database.ts'
 import { operatorActor } from '../../server/core/actor.ts'
 import { systemClock } from '../../server/core/clock.ts'
@@ -291,6 +291,42 @@ describe('the rest of a request', () => {
     assert.equal((await answered)['grpc-status'], '16')
     session.destroy()
     await waitFor(bodyBytes, (bytes) => bytes === 0)
+  })
+
+  test('of an export is not sent where its token was revoked, and a neighbour’s goes on', async () => {
+    // Larger than what the buffers of the systems accept.
+    for (const tenant of ['acme', 'globex'] as const) {
+      await control.transaction().execute(async (trx) => {
+        for (let i = 0; i < 200; i++) {
+          await appendAudit(trx, tenant, clock.nowMs(), {
+            actor: operatorActor('test'),
+            action: 'thing.done',
+            target: null,
+            outcome: 'accepted',
+            facts: { text: 'x'.repeat(80_000) },
+          })
+        }
+      })
+    }
+    const { id, secret } = await tokenOf('acme')
+    const [stolen, neighbour] = await Promise.all(
+      [secret, service.secretOf('globex/owner')].map(async (one) => {
+        const answer = await fetch(`${service.address}/audit-log/export`, { headers: bearer(one) })
+        return answer.body?.getReader() ?? assert.fail('no export')
+      }),
+    )
+    await revoke(id)
+    ahead.elapsedMs += 1_000
+    const rest = async (reader: ReadableStreamDefaultReader<Uint8Array> | undefined) => {
+      let end = ''
+      for (;;) {
+        const { done, value } = (await reader?.read()) ?? assert.fail('no export')
+        if (done) return end
+        end = (end + Buffer.from(value)).slice(-2_000)
+      }
+    }
+    await assert.rejects(rest(stolen), TypeError)
+    assert.match(await rest(neighbour), /\n\{"checkpoint":"[^"]+"\}\n$/)
   })
 
   test('does nothing where its organisation was removed', async () => {

@@ -32,6 +32,8 @@ interface Scene {
   readonly worked: string[]
   /** Organisations whose telemetry is hidden. */
   readonly hidden: Set<string>
+  /** Secrets that do not work any more. */
+  readonly revoked: Set<string>
 }
 
 const open: FastifyInstance[] = []
@@ -46,12 +48,14 @@ after(async () => {
 
 async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   const clock = new ManualClock(1_763_717_400_000)
+  const revoked = new Set<string>()
   const answers = new ResponsesInProgress(clock, { ...responseLimits, ...limits })
   const http = createHttp({
     clock,
     logger: pino({ level: 'silent' }),
     // A secret is the organisation, and the root and the branch of a line of tokens where it has one.
     authenticate: byAccessToken(async (secret) => {
+      if (revoked.has(secret)) return null
       const [tenantId = '', root, branch] = secret.split('/')
       return {
         tenantId,
@@ -82,6 +86,18 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
       },
     }),
   })
+  // Their tokens end while they work, for a second or for less.
+  const workFor = (elapsedMs: number) => async () => {
+    await clock.advance(elapsedMs)
+    revoked.add('acme')
+    return { body: { text: 'x' }, requireCurrent: () => {} }
+  }
+  serve(http, testOperation({ path: '/long', result: text }), { handle: workFor(1_000) })
+  serve(http, testOperation({ path: '/short', result: text }), { handle: workFor(999) })
+  serve(http, testOperation({ method: 'POST', path: '/long', result: text }), { handle: workFor(1_000) })
+  serve(http, testOperation({ method: 'PUT', path: '/long', result: text }), {
+    handle: async () => ({ body: (await workFor(1_000)()).body }),
+  })
   const handle = async () => ({ body: { text: 'x' } })
   serve(http, testOperation({ path: '/small', result: text }), { handle })
   serve(http, testOperation({ method: 'POST', path: '/change', result: text }), { handle })
@@ -111,7 +127,7 @@ async function sceneOf(limits: Partial<ResponseLimits> = {}): Promise<Scene> {
   http.server.on('connection', (socket) => sockets.push(socket))
   const address = await http.listen({ host: '127.0.0.1', port: 0 })
   open.push(http)
-  return { http, answers, clock, port: Number(new URL(address).port), sockets, worked, hidden }
+  return { http, answers, clock, port: Number(new URL(address).port), sockets, worked, hidden, revoked }
 }
 
 /** Requests a response and reads its beginning only; returns the service's end of the connection. */
@@ -199,6 +215,44 @@ test('a response that may no longer be sent ends at once, and the process hands 
   }
   assert.equal((await ask(scene, 'acme', '/telemetry')).status, 503)
   assert.equal(scene.answers.unreadBytes, 0)
+})
+
+test('a response whose token ends goes no further a second later, and others do', async () => {
+  for (const path of ['/large', '/stream']) {
+    const scene = await sceneOf({ ownerBytes: 3 * largeBytes })
+    const [stolen, own, neighbour] = [
+      await askAndStop(scene, 'acme/r/stolen', path),
+      await askAndStop(scene, 'acme/r/r', path),
+      await askAndStop(scene, 'globex/r/r', path),
+    ]
+    scene.revoked.add('acme/r/stolen')
+    await scene.clock.advance(1_000)
+    stolen.client.resume()
+    await new Promise((resolve) => stolen.client.once('close', resolve))
+    assert.ok(stolen.client.bytesRead < largeBytes)
+    for (const { client } of [own, neighbour]) {
+      client.resume()
+      await once(client, 'end')
+      assert.ok(client.bytesRead > largeBytes)
+    }
+    assert.equal(scene.answers.totals.outdated, 1)
+    assert.equal(scene.answers.unreadBytes, 0)
+  }
+})
+
+test('a read whose token has ended while it took a second is refused, and a change is answered', async () => {
+  for (const [method, path, status] of [
+    ['GET', '/long', 401],
+    ['GET', '/short', 200],
+    // It reads, as a preview does.
+    ['POST', '/long', 401],
+    ['PUT', '/long', 200],
+  ] as const) {
+    const scene = await sceneOf()
+    assert.equal((await ask(scene, 'acme', path, method)).status, status, `${method} ${path}`)
+    assert.equal((await ask(scene, 'acme', '/small')).status, 401)
+    assert.equal((await ask(scene, 'globex', path, method)).status, 200)
+  }
 })
 
 test('a client with too much unread is refused before the work is done, and a neighbour is not', async () => {

@@ -5,7 +5,7 @@
 // much, and of all together, the oldest response of who has the most is ended first. So a client that
 // requests and does not read can't fill the memory, and neither other organisations nor an owner who looks
 // for its token are affected. And a response ends where it may no longer be sent: no piece of it leaves the
-// process after something in it was hidden.
+// process after something in it was hidden, or a second after its caller's token has ended.
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -19,6 +19,9 @@ declare module 'fastify' {
     requireCurrent: (() => void) | null
   }
 }
+
+/** Throws where the caller of a request may read no further. */
+export type Confirm = (request: FastifyRequest) => Promise<void>
 
 export interface ResponseLimits {
   /**
@@ -103,13 +106,13 @@ export class ResponsesInProgress {
   }
 
   /** Counts every response of the service. Call it after the guard's hook, which identifies the caller. */
-  watch(http: FastifyInstance): void {
+  watch(http: FastifyInstance, confirm: Confirm): void {
     http.decorateReply('requireCurrent', null)
     http.addHook('onRequest', async (request) => {
       // Requests that change or send something never wait for a reader.
       if (request.method === 'GET' && request.caller !== null) this.#requireRoom(ownerOf(request), 0)
     })
-    http.addHook('onSend', async (request, reply, payload) => this.#send(request, reply, payload))
+    http.addHook('onSend', async (request, reply, payload) => this.#send(request, reply, payload, confirm))
   }
 
   /**
@@ -122,19 +125,24 @@ export class ResponsesInProgress {
       try {
         answer.requireCurrent()
       } catch {
-        this.#end(answer)
-        this.totals.outdated += 1
-        cut(answer.reply, 'telemetry in a response was hidden before its client had read it')
+        this.#cutOff(answer, 'telemetry in a response was hidden before its client had read it')
       }
     }
   }
 
-  #send(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
+  #cutOff(answer: OpenResponse, reason: string): void {
+    if (answer.ended.signal.aborted) return
+    this.totals.outdated += 1
+    this.#end(answer)
+    cut(answer.reply, reason)
+  }
+
+  #send(request: FastifyRequest, reply: FastifyReply, payload: unknown, confirm: Confirm): unknown {
     const owner = ownerOf(request)
     requireCurrent(reply)
     if (request.method === 'HEAD' || payload === null || payload === undefined) return payload
     if (payload instanceof Readable)
-      return Readable.from(this.#pieces(this.#begin(owner, reply, pieceBytes), payload))
+      return Readable.from(this.#pieces(this.#begin(owner, reply, pieceBytes), payload, confirm))
     if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload
     const bytes = Buffer.byteLength(payload)
     if (bytes <= pieceBytes) {
@@ -144,7 +152,7 @@ export class ResponsesInProgress {
     this.#requireRoom(owner, bytes)
     reply.header('content-length', bytes)
     const whole = typeof payload === 'string' ? Buffer.from(payload) : payload
-    return Readable.from(this.#pieces(this.#begin(owner, reply, bytes), piecesOf(whole)))
+    return Readable.from(this.#pieces(this.#begin(owner, reply, bytes), piecesOf(whole), confirm))
   }
 
   /** Throws `too_many_requests` where this many more bytes are too many for who has some already. */
@@ -192,9 +200,15 @@ export class ResponsesInProgress {
   }
 
   /** Yields the pieces as the client reads them. */
-  async *#pieces(answer: OpenResponse, source: AsyncIterable<unknown> | Iterable<unknown>) {
+  async *#pieces(answer: OpenResponse, source: AsyncIterable<unknown> | Iterable<unknown>, confirm: Confirm) {
     answer.isOffered = false
     for await (const piece of source) {
+      try {
+        await confirm(answer.reply.request)
+      } catch {
+        this.#cutOff(answer, 'the caller of a response may read no more of it')
+        return
+      }
       answer.isOffered = true
       const bytes = typeof piece === 'string' || Buffer.isBuffer(piece) ? Buffer.byteLength(piece) : 0
       yield piece
