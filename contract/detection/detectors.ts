@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { Aggregation } from '../telemetry/queries.ts'
 import { cursorQuery, Instant, limitQuery, refuse } from '../values/fields.ts'
 import { MomentInput, momentForms } from '../values/instant.ts'
-import { labelMap } from '../values/label-map.ts'
+import { areShort, labelMap, storedLabels, tooManyBytes } from '../values/label-map.ts'
 import { oldRangeNames, withOldNames } from '../values/old-names.ts'
 import { Feedback } from './feedback.ts'
 import { MethodKey } from './methods.ts'
@@ -61,8 +61,6 @@ export const MetricKey = z
     error: `Keys under spans. and logs. are built in; use one of ${[...builtInKeys].join(', ')}`,
   })
 
-const attributesMax = 20
-
 const groupKey = z.string().min(1).max(300)
 /** Each key multiplies the number of series. */
 const groupKeysMax = 5
@@ -70,13 +68,11 @@ const groupKeysMax = 5
 export const DetectorScope = z
   .strictObject({
     service: z.string().min(1).max(300).optional().describe('Only this service.'),
-    attributes: labelMap(z.string().min(1).max(300), z.string().max(1000))
-      .refine((attributes) => Object.keys(attributes).length <= attributesMax, {
-        error: `Give at most ${attributesMax} attributes`,
-        params: { type: 'too_long', ctx: { max_length: attributesMax } },
-      })
+    attributes: storedLabels('attributes')
       .optional()
-      .describe('Only telemetry that has all these attributes with these values.'),
+      .describe(
+        'Only telemetry that has all these attributes with these values. At most 20, and when set at most 4,096 bytes of JSON.',
+      ),
     group_by: z
       .union([groupKey, z.array(groupKey).min(1).max(groupKeysMax)])
       .optional()
@@ -90,6 +86,12 @@ export const DetectorScope = z
   .describe('What the detector applies to; everything where empty.')
   .meta({ id: 'DetectorScope' })
 export type DetectorScope = z.infer<typeof DetectorScope>
+
+/** A scope that a client sets. Scopes that were stored before there was a limit may have more bytes. */
+const SetScope = DetectorScope.refine(({ attributes }) => attributes === undefined || areShort(attributes), {
+  ...tooManyBytes('attributes'),
+  path: ['attributes'],
+})
 
 /** An integer in a JSON body. Any other value, text or 1.5 for example, is reported as `int_type`. */
 function bodyInt(options: { min: number; max: number }) {
@@ -155,13 +157,16 @@ export const CreateDetector = z
     metric_key: MetricKey,
     method_key: MethodKey,
     params: params.default({}),
-    scope: DetectorScope.default({}),
+    scope: SetScope.default({}),
     window_minutes: windowMinutes.default(1440).describe(windowText),
     schedule_minutes: scheduleMinutes.default(5).describe(scheduleText),
     enabled: z.boolean().default(true),
   })
   .meta({ id: 'CreateDetector' })
 export type CreateDetector = z.infer<typeof CreateDetector>
+
+/** The same for a definition whose scope is the stored one. */
+export const DraftWithStoredScope = CreateDetector.extend({ scope: DetectorScope })
 
 export const PatchDetector = z
   .strictObject({

@@ -37,3 +37,37 @@ function describe(text: z.ZodString) {
   const { $schema: _, ...schema } = z.toJSONSchema(text)
   return schema
 }
+
+const labelsMax = 20
+
+/**
+ * The most bytes of the JSON of labels that a client stores. Each run, list and statement that needs them
+ * reads all of them: a thousand detectors with 60 kB each took a second of the event loop.
+ */
+const labelBytesMax = 4096
+
+/** Labels that are stored: at most 20. What a client sends must also be short, see {@link areShort}. */
+export function storedLabels(noun: LabelNoun) {
+  return labelMap(z.string().min(1).max(300), z.string().max(1000)).refine(
+    (labels) => Object.keys(labels).length <= labelsMax,
+    {
+      error: `Give at most ${labelsMax} ${noun}`,
+      params: { type: 'too_long', ctx: { max_length: labelsMax } },
+    },
+  )
+}
+
+type LabelNoun = 'attributes' | 'labels'
+
+/** Whether labels have at most {@link labelBytesMax} bytes. Those of before the limit may have more. */
+export function areShort(labels: LabelMap): boolean {
+  return new TextEncoder().encode(JSON.stringify(labels)).byteLength <= labelBytesMax
+}
+
+/** The problem of labels that are not short. */
+export function tooManyBytes(noun: LabelNoun) {
+  return {
+    error: `Give ${noun} of at most ${labelBytesMax} bytes, counted as JSON in UTF-8`,
+    params: { type: 'bytes_too_long', ctx: { max_length: labelBytesMax } },
+  }
+}

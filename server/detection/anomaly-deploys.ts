@@ -9,11 +9,12 @@ import type { Deploy } from '../../contract/telemetry/deploys.ts'
 import { formatInstant, type Ns, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
 import { partitionPoint } from '../core/partition-point.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { type KnownDeploy, toDeploy } from '../deploys/deploys.ts'
 import { type DeployWindow, readDeploys } from '../deploys/read-deploys.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
-import { idsMax } from './anomalies/id-list.ts'
-import type { DetectorDefinition, StoredDetector } from './detectors/detector.ts'
+import type { DetectorDefinition } from './detectors/detector.ts'
+import type { DetectorSubject } from './detectors/detector-rows.ts'
 import type { DetectionStore } from './detectors/store.ts'
 import { nsOf } from './incidents/timed-anomalies.ts'
 import type { BacktestResult } from './runs/backtest.ts'
@@ -38,6 +39,9 @@ const limits = { maxSeconds: 3, maxMemoryBytes: 512 * 1024 * 1024 }
 /** An anomaly with the deploy that it began with, and its reason. */
 type Told = Pick<Anomaly, 'group' | 'reason' | 'seen_until' | 'started_at' | 'value'>
 
+/** What is needed of the detector of an anomaly. */
+type Subject = Pick<DetectorSubject, 'methodKey' | 'service'>
+
 interface Begun<T extends Told> {
   readonly anomaly: T
   readonly service: string
@@ -51,7 +55,7 @@ export async function deploysWith(
   reader: TenantReader,
   anomalies: readonly Anomaly[],
 ): Promise<Map<string, Pick<Anomaly, 'reason'> & { readonly deploy: Deploy }>> {
-  const found = await deploysOfBegun(reader, await withServices(store, reader.place.tenantId, anomalies))
+  const found = await deploysOfBegun(reader, await withServices(store, reader, anomalies))
   return new Map([...found].map(([{ id }, told]) => [id, told]))
 }
 
@@ -61,9 +65,10 @@ export async function previewWithDeploys(
   definition: DetectorDefinition,
   preview: BacktestResult,
 ): Promise<DetectorPreview> {
+  const subject = { service: definition.scope.service, methodKey: definition.method_key }
   const found = await deploysOfBegun(
     reader,
-    preview.anomalies.flatMap((anomaly) => begunOf(anomaly, definition) ?? []),
+    preview.anomalies.flatMap((anomaly) => begunOf(anomaly, subject) ?? []),
   )
   const services = preview.series.map(({ group }) => group.service || definition.scope.service || '')
   const known = [...new Set(services)].filter((service) => service !== '')
@@ -129,29 +134,25 @@ async function readAffordable(
 /** Those whose service is known, from their group or from the scope of their detector. */
 async function withServices(
   store: DetectionStore,
-  tenantId: string,
+  reader: TenantReader,
   anomalies: readonly Anomaly[],
 ): Promise<Begun<Anomaly>[]> {
-  const ids = [...new Set(anomalies.map(({ detector_id }) => detector_id))]
-  const detectors = new Map<string, StoredDetector>()
-  for (let i = 0; i < ids.length; i += idsMax) {
-    for (const [id, one] of await store.findDetectors(tenantId, ids.slice(i, i + idsMax)))
-      detectors.set(id, one)
-  }
+  const ids = new Set(anomalies.map(({ detector_id }) => detector_id))
+  const pace = new Pace(reader.share.turn)
+  const subjects = await store.findSubjects(reader.place.tenantId, [...ids], pace)
   return anomalies.flatMap((anomaly) => {
-    const found = detectors.get(anomaly.detector_id)?.definition
-    const definition = found?.metric_key === anomaly.metric_key ? found : undefined
-    return begunOf(anomaly, definition) ?? []
+    const subject = subjects.get(anomaly.detector_id)
+    return begunOf(anomaly, subject?.metricKey === anomaly.metric_key ? subject : undefined) ?? []
   })
 }
 
 /** Null where its service is not known. */
-function begunOf<T extends Told>(anomaly: T, definition: DetectorDefinition | undefined): Begun<T> | null {
-  const service = anomaly.group.service || definition?.scope.service
+function begunOf<T extends Told>(anomaly: T, subject: Subject | undefined): Begun<T> | null {
+  const service = anomaly.group.service || subject?.service
   if (service === undefined || service === '') return null
   const startedNs = nsOf(anomaly.started_at)
   const isLong = nsOf(anomaly.seen_until) - startedNs >= lastingNs
-  const isNewLevel = anomaly.value !== null && (isLong || definition?.method_key === 'level_shift')
+  const isNewLevel = anomaly.value !== null && (isLong || subject?.methodKey === 'level_shift')
   return { anomaly, service, startedNs, isNewLevel }
 }
 

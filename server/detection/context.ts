@@ -5,6 +5,7 @@ import type { AnomalyContext } from '../../contract/detection/context.ts'
 import type { Anomaly } from '../../contract/detection/detectors.ts'
 import { formatInstant, nsPerMinute } from '../../contract/values/instant.ts'
 import { AppError } from '../core/app-error.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { readAttributeShares } from '../series/attribute-shares.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import { formatQuantity } from './anomalies/format.ts'
@@ -36,7 +37,7 @@ export async function contextOf(
     similar: await similarTo(store, reader.place.tenantId, anomaly),
     contributors: await contributorsTo(reader, anomaly, labels),
     links: linksOf(anomaly, labels, detector?.definition ?? null),
-    related: await relatedOf(store, reader.place.tenantId, anomaly),
+    related: await relatedOf(store, reader.place.tenantId, anomaly, new Pace(reader.share.turn)),
     deploys: await deploysAround(reader, anomaly),
   }
 }

@@ -63,7 +63,7 @@ export async function relatedIdsOf(
   anomalies: readonly Anomaly[],
   pace = new Pace(),
 ): Promise<Map<string, string[]>> {
-  const around = await anomaliesAround(store, tenantId, anomalies, halvingsMax)
+  const around = await anomaliesAround(store, tenantId, anomalies, halvingsMax, pace)
   const byId = new Map(around.map((one) => [one.anomaly.id, one]))
   const ids = new Map<string, string[]>()
   for (const { id } of anomalies) {
@@ -83,8 +83,9 @@ export async function relatedOf(
   store: DetectionStore,
   tenantId: string,
   anomaly: Anomaly,
+  pace = new Pace(),
 ): Promise<RelatedAnomalies> {
-  const around = await anomaliesAround(store, tenantId, [anomaly], 0)
+  const around = await anomaliesAround(store, tenantId, [anomaly], 0, pace)
   const own = around.find((one) => one.anomaly.id === anomaly.id)
   if (own === undefined) return { count: 0, anomalies: [] }
   const { count, nearest } = relatedTo(own, around)
@@ -131,14 +132,14 @@ async function anomaliesAround(
   tenantId: string,
   anomalies: readonly Anomaly[],
   halvingsLeft: number,
+  pace: Pace,
 ): Promise<TimedAnomaly[]> {
   const spans = anomalies.map(({ seen_until, started_at }) => {
     return { startNs: nsOf(started_at), endNs: nsOf(seen_until) }
   })
   const found = await listedAround(store, tenantId, spans, halvingsLeft, null)
-  return withTimes(store, tenantId, [
-    ...new Map([...found, ...anomalies].map((one) => [one.id, one])).values(),
-  ])
+  const distinct = new Map([...found, ...anomalies].map((one) => [one.id, one]))
+  return withTimes(store, tenantId, [...distinct.values()], pace)
 }
 
 interface Span {

@@ -283,6 +283,33 @@ test('a patch without a body, or with one that is no object, is a 422 that says 
   assert.deepEqual(problems(await send('PATCH', at(id), '{"name":')), ['body json_invalid'])
 })
 
+test('a detector with a longer scope than one may set is listed, read, renamed, run and deleted', async () => {
+  const attributes = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`k${i}`, 'x'.repeat(1000)]))
+  assert.deepEqual(
+    problems(await send('POST', '/anomalies/detectors', { ...queue, scope: { attributes } })),
+    ['body.scope.attributes bytes_too_long'],
+  )
+  const { id } = await create()
+  await fixture.control
+    .updateTable('detectors')
+    .set({ scope: JSON.stringify({ attributes }) })
+    .where('id', '=', id)
+    .execute()
+  const { items } = (await send('GET', '/anomalies/detectors')).json()
+  assert.deepEqual(items[0].scope, { attributes })
+  for (const type of ['application/json', 'application/merge-patch+json']) {
+    const named = await send('PATCH', at(id), { name: type }, { type })
+    assert.deepEqual([named.json().name, named.json().scope], [type, { attributes }])
+    const scope = { attributes: { ...attributes, more: '' } }
+    assert.deepEqual(problems(await send('PATCH', at(id), { scope }, { type })), [
+      'body.scope.attributes too_long',
+      'body.scope.attributes bytes_too_long',
+    ])
+  }
+  assert.equal((await send('POST', `${at(id)}/run`)).json().last_status, 'no_data')
+  assert.equal((await send('DELETE', at(id))).statusCode, 204)
+})
+
 test('a patch of the wrong content type is refused', async () => {
   const { id } = await create()
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch+json']) {

@@ -1,5 +1,5 @@
-// How detectors are stored: reads and writes the row of a detector. Definitions are JSON columns. The store
-// decides who may change them, and writes the audit log.
+// How detectors are stored: reads and writes their rows. Definitions are JSON columns. The store decides who
+// may change them, and writes the audit log. No read parses more than a few rows before other work runs.
 
 import type { Selectable } from 'kysely'
 import { DetectorScope, DetectorStatus } from '../../../contract/detection/detectors.ts'
@@ -7,6 +7,10 @@ import { MethodKey } from '../../../contract/detection/methods.ts'
 import type { Control, ControlTransaction, DetectorsTable } from '../../control/database.ts'
 import { InvalidInput, problem } from '../../core/app-error.ts'
 import { newId } from '../../core/ids.ts'
+import { pageBytes } from '../../core/input/cursor.ts'
+import { isRecord } from '../../core/input/is-record.ts'
+import { Pace } from '../../core/turns/pace.ts'
+import { idList, idsMax } from '../anomalies/id-list.ts'
 import type { DetectorDefinition, StoredDetector } from './detector.ts'
 
 /**
@@ -73,6 +77,86 @@ export async function findDetectorRow(
     .where('id', '=', id)
     .executeTakeFirst()
   return row === undefined ? null : readDetector(row)
+}
+
+/** A page of a list of detectors. */
+export interface DetectorPage {
+  readonly limit: number
+  readonly beforeId: string | null
+}
+
+/**
+ * Reads a page, newest first: fewer than `limit` where those have more bytes than a response may, but always
+ * one more than the response has room for. Rows are read and parsed a few at a time, and other work of the
+ * event loop runs in between: scopes of before there was a limit have 60 kB each.
+ */
+export async function readDetectorPage(
+  control: Control,
+  tenantId: string,
+  { beforeId, limit }: DetectorPage,
+  pace = new Pace(),
+): Promise<StoredDetector[]> {
+  const detectors: StoredDetector[] = []
+  let [bytes, lastId] = [0, beforeId]
+  while (detectors.length < limit && (bytes <= pageBytes || detectors.length < 2)) {
+    const wanted = Math.min(idsMax, limit - detectors.length)
+    let query = control
+      .selectFrom('detectors')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('id', 'desc')
+      .limit(wanted)
+    if (lastId !== null) query = query.where('id', '<', lastId)
+    const rows = await query.execute()
+    for (const row of rows) {
+      if (pace.isOver()) await pace.turn()
+      detectors.push(readDetector(row))
+      bytes += Buffer.byteLength(row.scope) + Buffer.byteLength(row.params)
+      lastId = row.id
+    }
+    if (rows.length < wanted) break
+  }
+  return detectors
+}
+
+/** What an anomaly needs to know of the detector that raised it. */
+export interface DetectorSubject {
+  readonly metricKey: string
+  readonly methodKey: string
+  /** Of its scope; undefined where it has none. */
+  readonly service: string | undefined
+}
+
+/**
+ * Reads the subjects of the detectors that exist, by id; any number of ids. The database answers on the event
+ * loop, so a few are read at a time.
+ */
+export async function readSubjects(
+  control: Control,
+  tenantId: string,
+  ids: readonly string[],
+  pace: Pace,
+): Promise<Map<string, DetectorSubject>> {
+  const subjects = new Map<string, DetectorSubject>()
+  for (let i = 0; i < ids.length; i += idsMax) {
+    const rows = await control
+      .selectFrom('detectors')
+      .select(['id', 'metric_key', 'method_key', 'scope'])
+      .where('tenant_id', '=', tenantId)
+      .where('id', 'in', idList(ids.slice(i, i + idsMax)))
+      .execute()
+    for (const { id, method_key: methodKey, metric_key: metricKey, scope } of rows) {
+      if (pace.isOver()) await pace.turn()
+      subjects.set(id, { metricKey, methodKey, service: serviceIn(scope) })
+    }
+  }
+  return subjects
+}
+
+/** The service of a stored scope. The rest is not checked, which would take longer than reading it. */
+function serviceIn(scope: string): string | undefined {
+  const read: unknown = JSON.parse(scope)
+  return isRecord(read) && typeof read.service === 'string' ? read.service : undefined
 }
 
 export function definitionColumns(definition: DetectorDefinition) {

@@ -115,6 +115,37 @@ test('all problems of a definition are reported at once, with their locations', 
   ])
 })
 
+/** Attributes whose JSON has that many bytes, most of them in characters of three bytes. */
+function attributesOf(bytes: number) {
+  const long = { a: '漢'.repeat(600), b: '漢'.repeat(600), c: '' }
+  return { ...long, c: 'x'.repeat(bytes - Buffer.byteLength(JSON.stringify(long))) }
+}
+
+test('the attributes of a scope have at most 4,096 bytes as JSON', () => {
+  const scoped = (bytes: number) => problemsOf({ ...draft, scope: { attributes: attributesOf(bytes) } })
+  assert.deepEqual(scoped(4096), [])
+  const [problem, ...others] = scoped(4097)
+  assert.deepEqual(locations([problem, ...others].filter((one) => one !== undefined)), [
+    'body.scope.attributes bytes_too_long',
+  ])
+  assert.match(problem?.msg ?? '', /^Give attributes of at most 4096 bytes/)
+  assert.deepEqual(problem?.ctx, { max_length: 4096 })
+})
+
+test('a longer scope of before the limit stays in patches that leave it as it is, and is refused in others', () => {
+  const attributes = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`k${i}`, '漢'.repeat(1000)]))
+  const old = { ...before, scope: { service: 'checkout', attributes } }
+  const renamed = patched(old, { name: 'Renamed' }, false)
+  assert('value' in renamed)
+  assert.deepEqual(renamed.value.after, { ...old, name: 'Renamed' })
+  assert('value' in patched(old, { scope: old.scope, enabled: false }, false))
+  assert('value' in patched(old, { scope: {} }, true))
+  const longer = ['body.scope.attributes bytes_too_long']
+  assert.deepEqual(locations(patchProblems(old, { scope: { service: 'cart' } }, true)), longer)
+  assert.deepEqual(locations(patchProblems(old, { scope: { ...old.scope, service: 'cart' } }, false)), longer)
+  assert.deepEqual(patchProblems(old, { scope: { service: 'cart' } }, false), [])
+})
+
 test('window and schedule accept their bounds and nothing outside them', () => {
   const fits = (window_minutes: unknown, schedule_minutes: unknown) =>
     problemsOf({ ...draft, window_minutes, schedule_minutes }).length === 0

@@ -9,6 +9,7 @@ import {
   type Detector,
   type DetectorScope,
   type DetectorStatus,
+  DraftWithStoredScope,
   type PatchDetector,
 } from '../../../contract/detection/detectors.ts'
 import { comparesPeers, MethodKey, methodParams } from '../../../contract/detection/methods.ts'
@@ -62,9 +63,17 @@ const fixedOnSystem: readonly DefinitionField[] = ['name', 'metric_key', 'method
 /** The sent body of a detector. */
 export type SentDefinition<Body> = Pick<SentBody<Body>, 'body' | 'raw'>
 
-/** The whole definition with defaults filled in, or every problem of it, located in the body. */
-export function readDraft(draft: Draft): Parsed<DetectorDefinition> {
-  const { value: body, problems } = readPart('body', CreateDetector, draft)
+/**
+ * The whole definition with defaults filled in, or every problem of it, located in the body.
+ *
+ * @param isOldScope whether the scope is stored already: it may be longer than one that is set
+ */
+export function readDraft(draft: Draft, isOldScope = false): Parsed<DetectorDefinition> {
+  const { value: body, problems } = readPart(
+    'body',
+    isOldScope ? DraftWithStoredScope : CreateDetector,
+    draft,
+  )
   const read = readCreation({ body, raw: draft })
   return 'value' in read ? read : { problems: [...problems, ...read.problems] }
 }
@@ -174,7 +183,8 @@ export function readPatch(
   const refused = isSystem ? refusedOnSystem(definition, raw) : []
   if (refused.length > 0) return { value: { before, after: definition, refused } }
   if (changesMethodAlone(definition, raw)) return { problems: [paramsMissing(raw)] }
-  const read = readDraft(draftOfPatch(definition, body ?? raw, isMerge))
+  const draft = draftOfPatch(definition, body ?? raw, isMerge)
+  const read = readDraft(draft, isDeepStrictEqual(draft.scope, definition.scope))
   if ('value' in read) return { value: { before, after: read.value, refused } }
   if (body !== undefined) return read
   const parts = ['params', 'scope'].filter((part) => raw[part] === undefined || isRecord(raw[part]))

@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Anomaly, PatchDetector } from '../../../contract/detection/detectors.ts'
+import { paceOfSteps } from '../../../tests/with-turns.ts'
 import { readChain } from '../../audit/log.ts'
 import { trafficByHour } from '../../control/migrations/0006-traffic-by-hour.ts'
 import { soonerAlarms } from '../../control/migrations/0010-sooner-alarms.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import { AppError, InvalidInput } from '../../core/app-error.ts'
+import { pageOfRows } from '../../core/input/cursor.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { allTime, type TimeRange } from '../../core/time-range.ts'
 import { readActiveHolds } from '../../deletion/governance/active-holds.ts'
@@ -30,7 +32,7 @@ import {
   removeDetectors,
   runRecordOf,
 } from '../detection-fixture.ts'
-import { readDraft, type StoredDetector } from './detector.ts'
+import { readDraft, type StoredDetector, toDetector } from './detector.ts'
 import { insertDetector } from './detector-rows.ts'
 import { type AskedPatch, patchDetector } from './patch.ts'
 import { DetectionStore } from './store.ts'
@@ -55,6 +57,18 @@ beforeEach(async () => {
   store = new DetectionStore(fixture.control, clock, gate, readActiveHolds)
   await removeDetectors(fixture)
 })
+
+/** Stores detectors of before scopes had a limit, with 60 kB each; oldest first. */
+async function insertLongScopes(count: number): Promise<string[]> {
+  const attributes = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`k${i}`, '漢'.repeat(1000)]))
+  const long = { ...definition(), scope: { service: 'checkout', attributes } }
+  const ids: string[] = []
+  for (let i = 0; i < count; i++) {
+    const row = { tenantId: 'acme', definition: long, isSystem: false, nowMs: noonMs + i }
+    ids.push(await fixture.control.transaction().execute((trx) => insertDetector(trx, row)))
+  }
+  return ids
+}
 
 /** A plain patch that names no version, unless more is said. */
 function patch(tenantId: string, id: string, body: PatchDetector, more: Partial<AskedPatch> = {}) {
@@ -524,4 +538,33 @@ test('a run is not recorded when a part of what it read was hidden since, and it
   assert.equal((await store.dueDetectors(clock.nowMs(), 9)).length, 1)
   assert.equal(await record(detector, found, { read, isUnknown: hiddenAt(at(-25)) }), true, 'not read')
   assert.equal((await anomalies()).length, 2)
+})
+
+test('a page of detectors is read in pieces, until a response is full', async () => {
+  const ids = (await insertLongScopes(120)).toReversed()
+  const { pace, turns } = paceOfSteps()
+  const read: string[] = []
+  const pages: number[] = []
+  for (let beforeId: string | null = null; ; ) {
+    const rows = await store.listDetectors('acme', { limit: 101, beforeId }, pace)
+    const page = pageOfRows(rows, 100, ({ id }) => [id], toDetector)
+    read.push(...page.items.map(({ id }) => id))
+    pages.push(rows.length)
+    if (page.next_cursor === null) break
+    beforeId = read.at(-1) ?? null
+  }
+  assert.deepEqual(read, ids, 'each once')
+  // A page has room for 69 of them.
+  assert.deepEqual(pages, [75, 51])
+  assert(turns() >= 10, `${turns()} turns`)
+})
+
+test('services of any number of detectors are read with others in between, also from long scopes', async () => {
+  const ids = await insertLongScopes(60)
+  const foreign = await create(globex, { scope: { service: 'theirs' } })
+  const { pace, turns } = paceOfSteps()
+  const subjects = await store.findSubjects('acme', [...ids, foreign.id, 'det_gone'], pace)
+  const subject = { metricKey: 'queue.length', methodKey: 'threshold', service: 'checkout' }
+  assert.deepEqual(new Map(ids.map((id) => [id, subject])), subjects)
+  assert(turns() >= 5, `${turns()} turns`)
 })

@@ -1,7 +1,7 @@
-// All SQL of detectors, and of anomalies together with `anomaly-list.ts`, `anomaly-rows.ts` and
-// `write-runs.ts`. A change by a person and its audit entry share one transaction, and so do the result of
-// a run and the anomalies it records. Changes compare and set `revision`: a run that read an older definition
-// records nothing, so an anomaly always belongs to the definition that it names.
+// All SQL of detectors together with `detector-rows.ts`, and of anomalies together with `anomaly-list.ts`,
+// `anomaly-rows.ts` and `write-runs.ts`. A change by a person and its audit entry share one transaction, and
+// so do the result of a run and the anomalies it records. Changes compare and set `revision`: a run that read
+// an older definition records nothing, so an anomaly always belongs to the definition that it names.
 //
 // Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race
 // between the two: it is called inside the transaction, so a run that read something before it was hidden
@@ -15,6 +15,7 @@ import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
 import { type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
@@ -37,10 +38,14 @@ import {
   type StoredDetector,
 } from './detector.ts'
 import {
+  type DetectorPage,
+  type DetectorSubject,
   definitionColumns,
   findDetectorRow,
   insertDetector,
   readDetector,
+  readDetectorPage,
+  readSubjects,
   refuseTooManyDetectors,
 } from './detector-rows.ts'
 
@@ -68,19 +73,14 @@ export class DetectionStore {
     this.feedback = new FeedbackStore(control, clock, gate, readHolds)
   }
 
-  /** Newest first; starts after `beforeId` where it is given. */
-  async listDetectors(
-    tenantId: string,
-    page: { limit: number; beforeId: string | null },
-  ): Promise<StoredDetector[]> {
-    let query = this.#control
-      .selectFrom('detectors')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .orderBy('id', 'desc')
-      .limit(page.limit)
-    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
-    return (await query.execute()).map(readDetector)
+  /** See {@link readDetectorPage}. */
+  listDetectors(tenantId: string, page: DetectorPage, pace?: Pace): Promise<StoredDetector[]> {
+    return readDetectorPage(this.#control, tenantId, page, pace)
+  }
+
+  /** See {@link readSubjects}. */
+  findSubjects(tenantId: string, ids: readonly string[], pace: Pace): Promise<Map<string, DetectorSubject>> {
+    return readSubjects(this.#control, tenantId, ids, pace)
   }
 
   async findDetector(tenantId: string, id: string): Promise<StoredDetector | null> {

@@ -107,10 +107,11 @@ export class Incidents {
     return reader.together(async () => {
       const anomaly = anomalyId === null ? null : await this.#store.findAnomaly(tenantId, anomalyId)
       if (anomaly === null) return null
-      const [own] = await withTimes(this.#store, tenantId, [anomaly])
+      const pace = new Pace(reader.share.turn)
+      const [own] = await withTimes(this.#store, tenantId, [anomaly], pace)
       if (own === undefined) return null
       const probe = this.#prober(reader, nowNs, probesOfIncidents)
-      const group = await this.#groupOf(tenantId, own, probe, new Pace(reader.share.turn))
+      const group = await this.#groupOf(tenantId, own, probe, pace)
       return group === null ? null : toIncidentWithMembers(await viewOf(group, probe, nowNs), nowNs)
     })
   }
@@ -138,7 +139,7 @@ export class Incidents {
         load++, startNs -= 2n * reachNs
       ) {
         const range = { range_start: startNs > 0n ? startNs : 0n, range_end: endNs }
-        const loaded = await this.#load(tenantId, range)
+        const loaded = await this.#load(tenantId, range, pace)
         const unread = new Set<TimedAnomaly>()
         const groups = await grouped(loaded, probe, pace, unread)
         const isCut = loaded.length === loadedMax
@@ -168,7 +169,7 @@ export class Incidents {
       range_start: startNs === undefined ? undefined : startNs > reachNs ? startNs - reachNs : 0n,
       range_end: untilNs === undefined ? undefined : untilNs + reachNs,
     }
-    const loaded = await this.#load(tenantId, range)
+    const loaded = await this.#load(tenantId, range, pace)
     const groups = (await grouped(loaded, probe, pace)).toReversed()
     const isCut = loaded.length === loadedMax
     const oldestNs = earliest(endOfTime, ...loaded.map(({ startedNs }) => startedNs))
@@ -191,7 +192,7 @@ export class Incidents {
     let [startNs, endNs] = [own.startedNs - reachNs, own.seenUntilNs + reachNs]
     for (let load = 1; ; load++) {
       const range = { range_start: startNs > 0n ? startNs : 0n, range_end: endNs }
-      const groups = await grouped(await this.#load(tenantId, range), probe, pace)
+      const groups = await grouped(await this.#load(tenantId, range, pace), probe, pace)
       const group = groups.find(({ members }) => members.some(({ anomaly }) => anomaly.id === own.anomaly.id))
       if (group === undefined) return null
       const [firstNs, lastNs] = [positionOf(group).startedNs, seenUntilOf(group.members)]
@@ -202,9 +203,13 @@ export class Incidents {
     }
   }
 
-  async #load(tenantId: string, filter: { range_start?: Ns | undefined; range_end?: Ns | undefined }) {
+  async #load(
+    tenantId: string,
+    filter: { range_start?: Ns | undefined; range_end?: Ns | undefined },
+    pace: Pace,
+  ) {
     const page = { limit: loadedMax, filter, before: null }
-    return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page))
+    return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page), pace)
   }
 
   /**

@@ -1,8 +1,8 @@
 // Anomalies with their times as numbers and with the service that they are of, which is what relates them.
 
-import type { Anomaly, DetectorScope } from '../../../contract/detection/detectors.ts'
+import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { type Ns, parseInstant } from '../../../contract/values/instant.ts'
-import { idsMax } from '../anomalies/id-list.ts'
+import { mapInTurns, type Pace } from '../../core/turns/pace.ts'
 import type { DetectionStore } from '../detectors/store.ts'
 
 export interface TimedAnomaly {
@@ -17,14 +17,14 @@ export async function withTimes(
   store: DetectionStore,
   tenantId: string,
   anomalies: readonly Anomaly[],
+  pace: Pace,
 ): Promise<TimedAnomaly[]> {
   const withoutService = anomalies.filter(({ group }) => group.service === undefined)
-  const scopes = await scopesOf(store, tenantId, [
-    ...new Set(withoutService.map(({ detector_id }) => detector_id)),
-  ])
-  return anomalies.map((anomaly) => {
-    const scope = scopes.get(anomaly.detector_id)
-    const ofScope = scope?.metricKey === anomaly.metric_key ? scope.scope.service : undefined
+  const ids = new Set(withoutService.map(({ detector_id }) => detector_id))
+  const subjects = await store.findSubjects(tenantId, [...ids], pace)
+  return mapInTurns(anomalies, pace, (anomaly) => {
+    const subject = subjects.get(anomaly.detector_id)
+    const ofScope = subject?.metricKey === anomaly.metric_key ? subject.service : undefined
     return {
       anomaly,
       startedNs: nsOf(anomaly.started_at),
@@ -32,16 +32,6 @@ export async function withTimes(
       service: anomaly.group.service || ofScope || null,
     }
   })
-}
-
-async function scopesOf(store: DetectionStore, tenantId: string, ids: readonly string[]) {
-  const scopes = new Map<string, { readonly metricKey: string; readonly scope: DetectorScope }>()
-  for (let i = 0; i < ids.length; i += idsMax) {
-    for (const [id, { definition }] of await store.findDetectors(tenantId, ids.slice(i, i + idsMax))) {
-      scopes.set(id, { metricKey: definition.metric_key, scope: definition.scope })
-    }
-  }
-  return scopes
 }
 
 /** Parses an instant that this program has written. */
