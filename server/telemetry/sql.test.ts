@@ -80,3 +80,12 @@ test('bytes are a literal in the same alphabet, with all given pieces in their o
     assert.match(render(sql`${bytes(byte)}`), /^'(?:[\w .,:/-]|\\x[0-9a-f]{2})'$/)
   assert.throws(() => render(sql`select ${new Bound('Bytes', 'text')}`), assert.AssertionError)
 })
+
+test('a literal of bytes has each byte that was bound', () => {
+  const all = Array.from({ length: 256 }, (_, byte) => byte)
+  const inside = render(sql`${bytes(...all)}`).slice(1, -1)
+  const read = inside.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) =>
+    String.fromCharCode(Number(`0x${hex}`)),
+  )
+  assert.deepEqual([...Buffer.from(read, 'latin1')], all)
+})

@@ -129,13 +129,18 @@ function quoted(value: unknown): string {
   return /^[\w .,:/-]*$/.test(value) ? `'${value}'` : quotedBytes(Buffer.from(value))
 }
 
-/** Letters, digits and a few signs are written as they are, every other byte as its number. */
+/**
+ * How each byte is written: letters, digits and a few signs as they are, every other one as its number. A
+ * table, because a statement may have a hundred thousand of them, which are written on the event loop.
+ */
+const byteTexts: readonly string[] = Array.from({ length: 256 }, (_, byte) => {
+  const char = String.fromCharCode(byte)
+  return byte < 0x80 && /[\w .,:/-]/.test(char) ? char : `\\x${byte.toString(16).padStart(2, '0')}`
+})
+
 function quotedBytes(value: unknown): string {
   assert(value instanceof Uint8Array, 'Bytes are bound as bytes')
   let text = ''
-  for (const byte of value) {
-    const char = String.fromCharCode(byte)
-    text += byte < 0x80 && /[\w .,:/-]/.test(char) ? char : `\\x${byte.toString(16).padStart(2, '0')}`
-  }
+  for (const byte of value) text += byteTexts[byte]
   return `'${text}'`
 }
