@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { cursorQuery, Instant, limitQuery } from '../values/fields.ts'
 import { InstantInput } from '../values/instant.ts'
-import { labelMap } from '../values/label-map.ts'
+import { areShort, labelMap, storedLabels, tooManyBytes } from '../values/label-map.ts'
 import { oldNameOf, withOldNames } from '../values/old-names.ts'
 import { isTimeZone } from '../values/time-zone.ts'
 
@@ -51,13 +51,7 @@ export const Weekly = z
   .meta({ id: 'Weekly' })
 export type Weekly = z.infer<typeof Weekly>
 
-const group = labelMap(z.string().min(1).max(300), z.string().max(1000)).refine(
-  (labels) => Object.keys(labels).length <= 20,
-  {
-    error: 'Give at most 20 labels',
-    params: { type: 'too_long', ctx: { max_length: 20 } },
-  },
-)
+const group = storedLabels('labels').refine(areShort, tooManyBytes('labels'))
 
 const CreateMuteFields = z
   .strictObject({
@@ -65,7 +59,7 @@ const CreateMuteFields = z
     group: group
       .optional()
       .describe(
-        'Only series with these labels, which come from `group_by`, `service` and `attributes` of the scope, such as {"service": "checkout"}.',
+        'Only series with these labels, which come from `group_by`, `service` and `attributes` of the scope, such as {"service": "checkout"}. At most 20, and 4,096 bytes of JSON.',
       ),
     all_detectors: z
       .boolean()

@@ -7,9 +7,10 @@ import { pino } from 'pino'
 import type { Anomaly, Detector } from '../../../contract/detection/detectors.ts'
 import { type Mute, weekdays } from '../../../contract/detection/feedback.ts'
 import type { Role } from '../../../contract/role.ts'
-import { withTurns } from '../../../tests/with-turns.ts'
+import { paceOfSteps, withTurns } from '../../../tests/with-turns.ts'
 import { readChain } from '../../audit/log.ts'
 import { actorValues } from '../../control/actor-columns.ts'
+import { figuresOf } from '../../control/dialect.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
 import type { Caller } from '../../core/caller.ts'
 import { countFormatters } from '../../core/formatter-count-fixture.ts'
@@ -24,6 +25,7 @@ import { TenantReader } from '../../telemetry/tenant-reader.ts'
 import {
   acme,
   atNs,
+  createErrorsDetector,
   eraseAnomalies,
   errorsDraft,
   globex,
@@ -34,7 +36,7 @@ import {
   type StoresFixture,
   traffic,
 } from '../detection-fixture.ts'
-import { methodChoiceOf } from '../detectors/detector.ts'
+import { methodChoiceOf, type StoredDetector } from '../detectors/detector.ts'
 import { DetectionStore } from '../detectors/store.ts'
 import { addFeedbackRoutes } from '../feedback-routes.ts'
 import { Incidents } from '../incidents/incidents.ts'
@@ -497,4 +499,81 @@ test('two hundred mutes in as many time zones are listed with others in between,
   assert(listed.length === 200 && listed.every(({ is_active }) => is_active))
   assert(turns > 3, `${turns} turns`)
   assert.equal(await countFormatters(() => store.feedback.listMutes('acme', page)), 0)
+})
+
+/** A row of a mute of before groups had a limit, with 60 kB of labels. */
+const longMute = (i: number, detectorId: string | null = null) => {
+  const group = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`k${n}`, '漢'.repeat(1000)]))
+  return {
+    ...{ id: `mut_${String(i).padStart(3, '0')}`, tenant_id: 'acme', created_at_ms: noonMs - minuteMs },
+    ...{ detector_id: detectorId, group_key: JSON.stringify(group), weekly: null, note: null },
+    ...{ from_ns: null, until_ns: null },
+    ...actorValues('created_by', tokenNamed('owner')),
+  }
+}
+
+const insertMutes = (rows: readonly ReturnType<typeof longMute>[]) =>
+  fixture.control.insertInto('detector_mutes').values(rows).execute()
+
+async function statementsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = figuresOf(fixture.control).statements
+  await work()
+  return figuresOf(fixture.control).statements - before
+}
+
+test('the group of a mute has at most 4,096 bytes as JSON', async () => {
+  const create = (bytes: number) => {
+    const group = { a: '漢'.repeat(600), b: '漢'.repeat(600), c: '' }
+    group.c = 'x'.repeat(bytes - Buffer.byteLength(JSON.stringify(group)))
+    return send('POST', '/anomalies/mutes', { group, open_ended: true })
+  }
+  await ok(create(4096), 201)
+  const refused = await create(4097)
+  assert.equal(refused.statusCode, 422)
+  const [problem] = refused.json().detail
+  assert.deepEqual(
+    [problem.loc, problem.type, problem.ctx],
+    [['body', 'group'], 'bytes_too_long', { max_length: 4096 }],
+  )
+})
+
+test('a page of mutes is read in pieces, until a response is full, and a short one by a statement', async () => {
+  const rows = Array.from({ length: 120 }, (_, i) => longMute(i))
+  await insertMutes(rows)
+  const { pace, turns } = paceOfSteps()
+  const ids: string[] = []
+  const page = { limit: 201, beforeId: null, detectorId: undefined, withExpired: false }
+  const first = await store.feedback.listMutes('acme', page, pace)
+  // A response has room for 69 of them.
+  assert.equal(first.length, 70)
+  assert(turns() >= 6, `${turns()} turns`)
+  for (let url = '/anomalies/mutes?limit=200'; ; ) {
+    const { items, next_cursor } = await ok<{ items: Mute[]; next_cursor: string | null }>(send('GET', url))
+    ids.push(...items.map(({ id }) => id))
+    if (next_cursor === null) break
+    url = `/anomalies/mutes?limit=200&cursor=${next_cursor}`
+  }
+  assert.deepEqual(ids, rows.map(({ id }) => id).toReversed(), 'each once')
+  const one = paceOfSteps()
+  assert.equal(await statementsOf(() => store.feedback.listMutes('acme', { ...page, limit: 2 }, one.pace)), 1)
+  assert.equal(one.turns(), 0)
+})
+
+test('the mutes of many detectors are read once for all of them, with others in between', async () => {
+  const detectors: StoredDetector[] = []
+  for (let i = 0; i < 60; i++) detectors.push(await createErrorsDetector(store))
+  const first = detectors[0]?.id ?? null
+  await insertMutes(Array.from({ length: 60 }, (_, i) => longMute(i, i < 30 ? null : first)))
+  const { pace, turns } = paceOfSteps()
+  let mutes: number[] = []
+  const statements = await statementsOf(async () => {
+    mutes = (await store.feedback.tuningsOf(detectors, pace)).map((tuning) => tuning.mutes.length)
+  })
+  assert.deepEqual(
+    mutes,
+    detectors.map(({ id }) => (id === first ? 60 : 30)),
+  )
+  // Mutes in pieces of 25, and verdicts of 25 detectors at a time.
+  assert.equal(statements, 6)
+  assert(turns() >= 5, `${turns()} turns`)
 })

@@ -1,16 +1,11 @@
-// All SQL of feedback and mutes, together with `verdicts.ts`. A verdict is stored in columns of its anomaly,
-// so removing or hiding the anomaly does the same to the verdict. A verdict or a mute makes the detectors
-// that it concerns due at once, and a run that read the state before it is not recorded.
+// All SQL of feedback and mutes, together with `verdicts.ts` and `mute-rows.ts`. A verdict is stored in
+// columns of its anomaly, so removing or hiding the anomaly does the same to the verdict. A verdict or a mute
+// makes the detectors that it concerns due at once, and a run that read the state before it is not recorded.
 
 import type { Selectable } from 'kysely'
-import {
-  type CreateMute,
-  type GiveFeedback,
-  type Mute,
-  Weekly,
-} from '../../../contract/detection/feedback.ts'
+import type { CreateMute, GiveFeedback, Mute } from '../../../contract/detection/feedback.ts'
 import { administrators } from '../../../contract/role.ts'
-import { formatInstant, type Ns, nsPerMs } from '../../../contract/values/instant.ts'
+import { formatInstant, type Ns } from '../../../contract/values/instant.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { lockForAct } from '../../control/acting.ts'
 import { actorTextIn, actorValues } from '../../control/actor-columns.ts'
@@ -21,12 +16,15 @@ import { AppError, InvalidInput, problem } from '../../core/app-error.ts'
 import type { Caller } from '../../core/caller.ts'
 import { type Clock, instantText } from '../../core/clock.ts'
 import { newId } from '../../core/ids.ts'
+import { pageBytes } from '../../core/input/cursor.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { RaisingDetector } from './anomaly-rows.ts'
 import { confirmedOf, type Tuning, wideningsOf } from './feedback.ts'
 import { keepVersion, type ReadHolds, versionsMaxOf } from './held-anomalies.ts'
+import { idsMax } from './id-list.ts'
 import { endsTooEarly, type MuteRule, muteAt } from './mute.ts'
+import { everyMute, muteRows, ruleOf } from './mute-rows.ts'
 import { verdictsOf } from './verdicts.ts'
 
 /** Each mute is compared with each series of each run. */
@@ -60,32 +58,41 @@ export class FeedbackStore {
 
   /**
    * The feedback and mutes that runs of these detectors of one organisation use, in the order of the
-   * detectors; at most `idsMax`.
+   * detectors; any number of them. The mutes are read once for all.
    */
-  async tuningsOf(detectors: readonly RaisingDetector[]): Promise<Tuning[]> {
+  async tuningsOf(detectors: readonly RaisingDetector[], pace = new Pace()): Promise<Tuning[]> {
     const [first] = detectors
     if (first === undefined) return []
-    const rows = await this.#control
-      .selectFrom('detector_mutes')
-      .selectAll()
-      .where('tenant_id', '=', first.tenantId)
-      .orderBy('id')
-      .execute()
-    const nowNs = this.#clock.nowNs()
-    const mutes = rows
-      .filter((row) => !isForgotten(row, nowNs))
-      .map((row) => ({ detectorId: row.detector_id, rule: ruleOf(row) }))
+    const mutes = await this.#rulesOf(first.tenantId, new Set(detectors.map(({ id }) => id)), pace)
     const tunings: Tuning[] = []
-    for await (const { isOutdated, verdicts } of verdictsOf(this.#control, this.#gate, detectors)) {
-      const id = detectors[tunings.length]?.id
-      tunings.push({
-        widenings: wideningsOf(verdicts),
-        confirmed: confirmedOf(verdicts),
-        mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
-        isOutdated,
-      })
+    for (let i = 0; i < detectors.length; i += idsMax) {
+      const some = detectors.slice(i, i + idsMax)
+      for await (const { isOutdated, verdicts } of verdictsOf(this.#control, this.#gate, some)) {
+        const id = detectors[tunings.length]?.id
+        tunings.push({
+          widenings: wideningsOf(verdicts),
+          confirmed: confirmedOf(verdicts),
+          mutes: mutes.flatMap(({ detectorId, rule }) => ((detectorId ?? id) === id ? [rule] : [])),
+          isOutdated,
+        })
+      }
     }
     return tunings
+  }
+
+  /** The mutes of all detectors of the organisation and of these ones, oldest first. */
+  async #rulesOf(
+    tenantId: string,
+    detectorIds: ReadonlySet<string>,
+    pace: Pace,
+  ): Promise<{ detectorId: string | null; rule: MuteRule }[]> {
+    const rules: { detectorId: string | null; rule: MuteRule }[] = []
+    const search = { ...everyMute, endsAfterNs: this.#clock.nowNs() - keptNs - 1n }
+    for await (const row of muteRows(this.#control, tenantId, search, pace)) {
+      const { detector_id: detectorId } = row
+      if (detectorId === null || detectorIds.has(detectorId)) rules.push({ detectorId, rule: ruleOf(row) })
+    }
+    return rules.reverse()
   }
 
   /**
@@ -200,22 +207,19 @@ export class FeedbackStore {
     })
   }
 
-  /** Newest first. */
-  async listMutes(tenantId: string, page: MutePage): Promise<Mute[]> {
-    let query = this.#control.selectFrom('detector_mutes').selectAll().where('tenant_id', '=', tenantId)
-    if (page.beforeId !== null) query = query.where('id', '<', page.beforeId)
-    const rows = await query.orderBy('id', 'desc').execute()
+  /**
+   * Newest first: fewer than `limit` where those have more bytes than a response may, but always one more
+   * than the response has room for.
+   */
+  async listMutes(tenantId: string, page: MutePage, pace = new Pace()): Promise<Mute[]> {
     const nowNs = this.#clock.nowNs()
-    const pace = new Pace()
+    const search = { ...page, endsAfterNs: page.withExpired ? nowNs - keptNs - 1n : nowNs }
     const mutes: Mute[] = []
-    for (const row of rows) {
-      if (mutes.length === page.limit) break
-      const isOfDetector =
-        page.detectorId === undefined || (row.detector_id ?? page.detectorId) === page.detectorId
-      if (!isOfDetector || (page.withExpired ? isForgotten(row, nowNs) : isOver(row, nowNs))) continue
-      // The first use of a time zone takes a while.
-      if (pace.isOver()) await pace.turn()
+    let bytes = 0
+    for await (const row of muteRows(this.#control, tenantId, search, pace)) {
       mutes.push(this.#onWire(row))
+      bytes += Buffer.byteLength(row.group_key ?? '')
+      if (bytes > pageBytes && mutes.length > 1) break
     }
     return mutes
   }
@@ -258,23 +262,7 @@ export class FeedbackStore {
   }
 }
 
-function ruleOf(row: Selectable<DetectorMutesTable>): MuteRule {
-  return {
-    id: row.id,
-    group: row.group_key === null ? null : JSON.parse(row.group_key),
-    fromNs: row.from_ns === null ? BigInt(row.created_at_ms) * nsPerMs : BigInt(row.from_ns),
-    untilNs: row.until_ns === null ? null : BigInt(row.until_ns),
-    weekly: row.weekly === null ? null : Weekly.parse(JSON.parse(row.weekly)),
-  }
-}
-
-type Ending = Pick<Selectable<DetectorMutesTable>, 'until_ns'>
-
-function isOver({ until_ns }: Ending, nowNs: Ns): boolean {
-  return until_ns !== null && BigInt(until_ns) <= nowNs
-}
-
-function isForgotten({ until_ns }: Ending, nowNs: Ns): boolean {
+function isForgotten({ until_ns }: Pick<Selectable<DetectorMutesTable>, 'until_ns'>, nowNs: Ns): boolean {
   return until_ns !== null && BigInt(until_ns) + keptNs < nowNs
 }
 

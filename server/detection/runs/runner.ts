@@ -14,6 +14,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import { readSeriesBatch } from '../../series/batched-read.ts'
 import { hasRowsBefore } from '../../series/earlier-rows.ts'
 import { signalsOf } from '../../series/event-series.ts'
@@ -109,19 +110,22 @@ export class DetectorRunner {
     const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind })
     const ranAtMs = clock.nowMs()
     this.#courses.forgetUnused(ranAtMs)
+    const pace = new Pace(reader.share.turn)
     const detectors: StoredDetector[] = []
-    const runs = new Map<StoredDetector, ReadyRun>()
     for (const some of chunksOf(ids)) {
       if (batch.signal?.aborted) break
-      const found = await this.#findSome(tenantId, some, batch)
-      const tunings = await store.feedback.tuningsOf(found)
-      for (const [i, detector] of found.entries()) {
-        detectors.push(detector)
-        const choice = methodChoiceOf(detector.definition)
-        if (choice === null) continue
-        const run = { detector, choice, tuning: tunings[i] ?? null, isUnknown: unknownFor(reader) }
-        runs.set(detector, await this.#prepare(run, reader, ranAtMs))
-      }
+      if (pace.isOver()) await pace.turn()
+      detectors.push(...(await this.#findSome(tenantId, some, batch)))
+    }
+    // After all of the detectors: what changes later also changes the revision that a record compares.
+    const tunings = await store.feedback.tuningsOf(detectors, pace)
+    const runs = new Map<StoredDetector, ReadyRun>()
+    for (const [i, detector] of detectors.entries()) {
+      if (batch.signal?.aborted) break
+      const choice = methodChoiceOf(detector.definition)
+      if (choice === null) continue
+      const run = { detector, choice, tuning: tunings[i] ?? null, isUnknown: unknownFor(reader) }
+      runs.set(detector, await this.#prepare(run, reader, ranAtMs))
     }
     await this.#readAhead(reader, [...runs.values()])
     // Those that begin take long, so the ones that continue come first.
