@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
+import { sql as rawSql } from 'kysely'
 import type { SharedTestControl } from '../../tests/control-plane.ts'
 import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { batchOf, delegate, insertRows, silent, temporaryFolder } from '../../tests/fixtures.ts'
@@ -68,7 +69,7 @@ before(async () => {
 
 beforeEach(async () => {
   await plane?.close()
-  rmSync(backupDir, { recursive: true, force: true })
+  for (const path of [backupDir, away]) rmSync(path, { recursive: true, force: true })
   plane = await openSharedControlPlane()
   control = plane.control
   laterMs = 0
@@ -200,7 +201,7 @@ test('a backup is copied when no attempt of an erasure is in progress', async ()
   )
   // More statements than the copy has before its first failpoint.
   for (let i = 0; i < 30; i++) await engine.select(sql`SELECT 1 AS one`)
-  assert.deepEqual(points, [])
+  assert.deepEqual(points, ['backup begun'])
   ended.resolve()
   await Promise.all([attempt, taking])
   assert.equal((await register().find(backupId))?.status, 'ready')
@@ -341,21 +342,6 @@ test('an expired backup is removed, and no other', async () => {
   )
 })
 
-test('a backup on a disk that is unmounted stays known, and is removed when the disk is back', async () => {
-  const row = await taken({}, 1)
-  const away = `${backupDir}-away`
-  renameSync(backupDir, away)
-  laterMs = 2 * dayMs
-  const backups = newBackups()
-  await round(backups)
-  assert.equal((await register().find(row.backup_id))?.status, 'ready')
-  renameSync(away, backupDir)
-  laterMs += 120_000
-  await round(backups)
-  assert.equal((await register().find(row.backup_id))?.status, 'removed')
-  assert.deepEqual(namesThere(), ['erasures.ndjson'])
-})
-
 test('after a crash at any point a backup is ready and complete, or failed and removed', async () => {
   for (const [point, status] of [
     ['backup engine copied', 'failed'],
@@ -363,25 +349,168 @@ test('after a crash at any point a backup is ready and complete, or failed and r
     ['backup sealed', 'failed'],
     ['backup in place', 'ready'],
   ] as const) {
-    const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
-    const standing = Promise.withResolvers<void>()
-    const failpoint = async (name: string) => {
-      if (name !== point) return
-      standing.resolve()
-      await new Promise(() => {})
-    }
-    // Nobody ends its work, and no timer of it may keep this process.
-    const disk = new DiskCalls(backupDir, new ManualClock(0))
-    void round(newBackups({ failpoint, disk }))
-    await standing.promise
-    assert.equal((await register().find(backupId))?.status, 'running', point)
+    const row = await crashedAt(point)
+    assert.equal(row.status, 'running', point)
     assert.equal((await register().containing()).all.length, 1, 'it counts while it is under way')
     await newBackups().settle()
-    const row = (await register().find(backupId)) ?? assert.fail()
-    assert.equal(row.status, status, point)
-    if (status === 'ready') assert.deepEqual(namesThere(), [backupId, 'erasures.ndjson'])
-    else await assertFailed(row, /^The process ended/)
+    const settled = await rowOf(row.backup_id)
+    assert.equal(settled.status, status, point)
+    if (status === 'ready') assert.deepEqual(namesThere(), [row.backup_id, 'erasures.ndjson'])
+    else await assertFailed(settled, /^The process ended/)
   }
+})
+
+/** Requests a backup and takes it until this point, where nobody continues. Returns its row. */
+async function crashedAt(point: string): Promise<BackupRow> {
+  const backupId = await register().request(backupDir, 30, operatorActor('command-line'))
+  const standing = Promise.withResolvers<void>()
+  const failpoint = async (name: string) => {
+    if (name !== point) return
+    standing.resolve()
+    await new Promise(() => {})
+  }
+  // Nobody ends its work, and no timer of it may keep this process.
+  const disk = new DiskCalls(backupDir, new ManualClock(0))
+  void round(newBackups({ failpoint, disk }))
+  await standing.promise
+  return rowOf(backupId)
+}
+
+async function rowOf(backupId: string): Promise<BackupRow> {
+  return (await register().find(backupId)) ?? assert.fail('It is not registered.')
+}
+
+const away = `${backupDir}-away`
+
+/** Unmounts the disk. A start and the first erasure write a journal where it was. */
+async function unmount(): Promise<void> {
+  renameSync(backupDir, away)
+  await new ErasureJournal(backupDir, folderSecret, new DiskCalls(backupDir)).ensure()
+}
+
+function mountAgain(): void {
+  rmSync(backupDir, { recursive: true })
+  renameSync(away, backupDir)
+}
+
+for (const { point, what, status } of [
+  { point: 'backup engine copied', what: 'an incomplete', status: 'failed' },
+  { point: 'backup in place', what: 'a complete', status: 'ready' },
+] as const) {
+  test(`after a start without its disk ${what} backup counts as one with telemetry until the disk is back`, async () => {
+    const neighbour = await taken()
+    laterMs = 1
+    const { backup_id: backupId } = await crashedAt(point)
+    const counted = [backupId, neighbour.backup_id]
+    const known = async () => (await register().containing()).all.map(({ backup_id }) => backup_id)
+    assert.deepEqual(await known(), counted)
+    await unmount()
+    const restarted = newBackups()
+    await restarted.settle()
+    await round(restarted)
+    const unknown = await rowOf(backupId)
+    assert.equal(unknown.status, 'running')
+    assert.match(unknown.error ?? '', /Mount its disk; .* lethe backup remove bak_\w+ --gone$/)
+    assert.deepEqual(await known(), counted)
+    await completeErasure('del_meanwhile')
+
+    mountAgain()
+    laterMs = 120_000
+    await round(restarted)
+    const row = await rowOf(backupId)
+    assert.equal(row.status, status)
+    assert.equal((await rowOf(neighbour.backup_id)).status, 'ready')
+    const left = status === 'ready' ? counted : [neighbour.backup_id]
+    assert.deepEqual(await known(), left)
+    assert.deepEqual(namesThere(), [...left, 'erasures.ndjson'].sort())
+    const fromBefore = (await register().containing(['del_meanwhile'])).fromBefore('del_meanwhile')
+    assert.deepEqual(
+      fromBefore.map(({ backup_id }) => backup_id),
+      left,
+      'it does not name the erasure',
+    )
+  })
+}
+
+async function completeErasure(requestId: string): Promise<void> {
+  await rawSql`insert into deletion_requests (request_id, tenant_id, scope, signals, created_at_ms, selection_hash, status, attempts, crashes, progress)
+    values (${requestId}, 'acme', 'all', '[]', 0, '', 'completed', 1, 0, '{}')`.execute(control)
+  await rawSql`insert into erasure_backups select ${requestId}, backup_id from backups
+    where status in ('requested', 'running', 'ready')`.execute(control)
+}
+
+test('a backup whose disk has another path after a restart is ended there', async () => {
+  const { backup_id: backupId } = await crashedAt('backup in place')
+  const elsewhere = join(folder, 'other path', 'backups')
+  mkdirSync(join(folder, 'other path'))
+  renameSync(backupDir, elsewhere)
+  await newBackups({ backupDir: elsewhere }).settle()
+  const row = await rowOf(backupId)
+  assert.deepEqual([row.status, row.folder], ['ready', join(elsewhere, backupId)])
+})
+
+test('a first backup that was interrupted before it began is taken after the restart', async () => {
+  const { backup_id: backupId, status } = await crashedAt('backup begun')
+  assert.equal(status, 'requested')
+  assert.deepEqual(namesThere(), [`${backupId}.taking`])
+  const restarted = newBackups()
+  await restarted.settle()
+  assert.deepEqual(namesThere(), [])
+  await round(restarted)
+  assert.equal((await rowOf(backupId)).status, 'ready')
+})
+
+test('a removal that is interrupted before it is recorded is recorded after the restart', async () => {
+  const ready = await taken()
+  renameSync(ready.folder, `${ready.folder}.removing`)
+  laterMs = 1
+  const running = await crashedAt('backup engine copied')
+  renameSync(`${running.folder}.taking`, `${running.folder}.taking.removing`)
+  await newBackups().settle()
+  assert.equal((await rowOf(ready.backup_id)).status, 'removed')
+  assert.equal((await rowOf(running.backup_id)).status, 'failed')
+  assert.deepEqual(namesThere(), ['erasures.ndjson'])
+})
+
+test('a backup that can’t be ended keeps no other from being taken, ended or removed', async () => {
+  const lost = await crashedAt('backup engine copied')
+  rmSync(`${lost.folder}.taking`, { recursive: true })
+  laterMs = 1
+  const expired = await taken({}, 1)
+  laterMs = 2 * dayMs
+  const restarted = newBackups()
+  await restarted.settle()
+  const next = await register().request(backupDir, 30, operatorActor('command-line'))
+  await round(restarted)
+  const statuses = [lost.backup_id, expired.backup_id, next].map(async (id) => (await rowOf(id)).status)
+  assert.deepEqual(await Promise.all(statuses), ['running', 'removed', 'ready'])
+})
+
+test('what can’t be ended is logged once', async () => {
+  const lost = await crashedAt('backup engine copied')
+  rmSync(`${lost.folder}.taking`, { recursive: true })
+  let errors = 0
+  const backups = newBackups({ logger: { ...silent, error: () => void errors++ } })
+  for (let day = 1; day < 4; day++) {
+    laterMs = day * dayMs
+    await round(backups)
+  }
+  assert.equal(errors, 1)
+})
+
+test('an expired backup on a disk that is unmounted stays known, also where a journal was written meanwhile', async () => {
+  const row = await taken({}, 1)
+  await unmount()
+  laterMs = 2 * dayMs
+  const backups = newBackups()
+  await backups.settle()
+  await round(backups)
+  assert.equal((await rowOf(row.backup_id)).status, 'ready')
+  mountAgain()
+  laterMs += 120_000
+  await round(backups)
+  assert.equal((await rowOf(row.backup_id)).status, 'removed')
+  assert.deepEqual(namesThere(), ['erasures.ndjson'])
 })
 
 /** A disk with a call that hangs until `release`, and time that passes until work on it is given up. */

@@ -1,23 +1,22 @@
-// Takes requested backups, removes expired ones, and handles at the start what a crash left. It runs inside
+// Takes requested backups, and has those ended and removed that left-backups.ts knows how to. It runs inside
 // the deletion loop, so that no erasure acts while engine and control plane are copied: a backup is
 // completely from before an erasure or completely from after it. Hashing the copy and syncing it come
 // afterwards, beside the loop, because the content of the copy no longer changes and an erasure need not wait
-// for it. A folder gets its final name only when it is complete, and a backup is recorded as failed only when
-// nothing of it is on disk. Where the disk stays silent, what runs is given up, so that the loop goes on; the
-// locks are kept until the copy has ended, and until later rounds have removed or recorded what it wrote, the
-// backup counts as running.
+// for it. A folder gets its final name only when it is complete. Something of a backup is on its disk before
+// it counts as running, and it is recorded as failed only when nothing of its content is. Where the disk
+// stays silent, what runs is given up, so that the loop goes on; the locks are kept until the copy has ended,
+// and until later rounds have removed or recorded what it wrote, the backup counts as running.
 
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { FastifyBaseLogger } from 'fastify'
-import type { Clock } from '../core/clock.ts'
-import { type DiskCalls, patientLooks } from '../disk/disk-calls.ts'
+import { patientLooks } from '../disk/disk-calls.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
 import { LeaseLost } from '../worker/lease.ts'
 import { engineBytes, engineVersion } from './engine-copy.ts'
-import { findLackOfSpace, namesIn, readIfThere, removeFolder, renameSynced, sealFolder } from './files.ts'
-import { type ErasureJournal, journalFile } from './journal.ts'
+import { findLackOfSpace, removeFolder, renameSynced, sealFolder, syncPath } from './files.ts'
+import type { ErasureJournal } from './journal.ts'
+import { LeftBackups, type LeftBackupsDeps, takingOf } from './left-backups.ts'
 import {
   BackupError,
   backupIdPattern,
@@ -27,29 +26,15 @@ import {
   instanceFile,
   instanceHash,
   type Manifest,
-  readManifest,
   telemetrySchemaHash,
   writeManifest,
 } from './manifest.ts'
-import type { BackupRegister, BackupRow, TakenBackup } from './register.ts'
+import type { BackupRow, TakenBackup } from './register.ts'
 
-export interface BackupsDeps {
-  readonly register: BackupRegister
+export interface BackupsDeps extends LeftBackupsDeps {
   readonly journal: ErasureJournal
   readonly engine: TelemetryEngine
   readonly files: LocalEngineFiles
-  readonly clock: Clock
-  /** The time for the expiry of backups; null while the clock is in doubt, and then none is removed. */
-  readonly trustedNowMs: () => Promise<number | null>
-  readonly logger: Pick<FastifyBaseLogger, 'error' | 'info' | 'warn'>
-  readonly backupDir: string
-  /** The file system of `backupDir`. */
-  readonly disk: DiskCalls
-  /**
-   * The data folder's secret: a copy is restored only into the same folder, or with the secret into an empty
-   * one.
-   */
-  readonly folderSecret: string
   readonly serviceVersion: string
   /** Name of the newest migration of the control plane. */
   readonly migration: string
@@ -73,39 +58,20 @@ interface CopyMoment {
   readonly erased: readonly string[]
 }
 
-const takingSuffix = '.taking'
-
-/** Pause before the next try to remove or record a backup where that failed. */
-const removalPauseMs = 60_000
-
 export class Backups {
   readonly #deps: BackupsDeps
-  /** No removal is tried before this time, by the monotonic clock. */
-  #notBeforeMs = Number.NEGATIVE_INFINITY
+  readonly #left: LeftBackups
   /** The copy that is being sealed; one at a time. Never rejects. */
   #sealing: Promise<void> | null = null
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
+    this.#left = new LeftBackups(deps)
   }
 
-  /**
-   * Call it before anything is served: removes incomplete and partly removed folders, records complete ones
-   * again, and records backups that were running when the process ended as failed.
-   */
-  async settle(): Promise<void> {
-    const { backupDir, logger, register } = this.#deps
-    for (const name of await namesIn(backupDir)) {
-      const folder = join(backupDir, name)
-      const isOurs = backupIdPattern.test(name.split('.')[0] ?? '')
-      if (isOurs && name.endsWith('.removing')) await rm(folder, { recursive: true, force: true })
-      else if (isOurs && name.endsWith(takingSuffix)) await this.#removeUnfinished(folder, name)
-      else if (isOurs) await this.#adopt(folder, name)
-    }
-    for (const row of await register.inStatus('running')) {
-      logger.warn({ backupId: row.backup_id }, 'the process ended while this backup was taken')
-      await register.fail(row.backup_id, 'The process ended while the backup was taken.')
-    }
+  /** See {@link LeftBackups.settle}. */
+  settle(): Promise<void> {
+    return this.#left.settle()
   }
 
   /**
@@ -118,42 +84,10 @@ export class Backups {
     const [next] = await register.inStatus('requested')
     if (signal.aborted) return
     if (this.#sealing === null) {
-      await this.#endGivenUp()
+      await this.#left.endGivenUp()
       if (next !== undefined) await this.#take(next, signal)
     }
-    await this.#removeAllExpired()
-  }
-
-  /** Ends the backups that stayed `running`. Call it only while none is copied or sealed. */
-  async #endGivenUp(): Promise<void> {
-    for (const row of await this.#deps.register.inStatus('running')) {
-      await this.#orLater(row, 'a backup that was given up could not be ended', () => this.#endLeft(row))
-    }
-  }
-
-  async #removeAllExpired(): Promise<void> {
-    const { logger, register, trustedNowMs } = this.#deps
-    for (const row of await register.inStatus('ready')) {
-      const nowMs = await trustedNowMs()
-      if (nowMs === null) return
-      if (row.expires_at_ms > nowMs) continue
-      await this.#orLater(row, 'an expired backup could not be removed', async () => {
-        await this.#removeExpired(row)
-        logger.info({ backupId: row.backup_id }, 'an expired backup was removed')
-      })
-    }
-  }
-
-  /** Runs the work while the disk answers. Where it fails, nothing of this kind is tried for a pause. */
-  async #orLater(row: BackupRow, failure: string, work: () => Promise<void>): Promise<void> {
-    const { clock, disk, logger } = this.#deps
-    if (clock.steady().ms < this.#notBeforeMs) return
-    try {
-      await disk.during(work)
-    } catch (err) {
-      logger.error({ err, backupId: row.backup_id }, failure)
-      this.#notBeforeMs = clock.steady().ms + removalPauseMs
-    }
+    await this.#left.removeAllExpired()
   }
 
   /** Resolves when no copy is being sealed. */
@@ -169,33 +103,11 @@ export class Backups {
     } while (!signal.aborted && (await this.#deps.register.inStatus('requested')).length > 0)
   }
 
-  async #removeExpired(row: BackupRow): Promise<void> {
-    await assertReachable(row)
-    await removeBackup(this.#deps.register, row)
-  }
-
-  /** Records a backup that is complete after all, or removes what was written of it. */
-  async #endLeft(row: BackupRow): Promise<void> {
-    const { logger, register } = this.#deps
-    const backupId = row.backup_id
-    const names = await assertReachable(row)
-    if (!names.includes(backupId)) {
-      await removeFolder(`${row.folder}${takingSuffix}`)
-      await register.fail(backupId, 'The backup was given up; the log of the service names the cause.')
-      logger.info({ backupId }, 'what was left of a backup that was given up was removed')
-      return
-    }
-    await this.#adopt(row.folder, backupId)
-    if ((await register.find(backupId))?.status === 'running') {
-      throw new BackupError(`${row.folder} is not a backup of this data folder.`)
-    }
-    logger.info({ backupId }, 'a backup that was given up is complete')
-  }
-
   async #take(row: BackupRow, signal: AbortSignal): Promise<void> {
-    const { disk, register, whileNothingErases } = this.#deps
+    const { disk, failpoint, register, whileNothingErases } = this.#deps
+    if (!(await this.#isBegun(row))) return
+    await failpoint('backup begun')
     await register.begin(row.backup_id)
-    if (!(await this.#isDiskAnswering(row))) return
     // The locks are taken within the work, which may continue after it was given up: while the engine copies,
     // it keeps every part that an erasure replaces. Without this disk no erasure could act anyway.
     const copy = (givenUp: AbortSignal) =>
@@ -207,17 +119,37 @@ export class Backups {
     })
   }
 
-  /** Where the disk does not answer, the backup has failed without having written anything. */
-  async #isDiskAnswering(row: BackupRow): Promise<boolean> {
+  /**
+   * Makes the backup's folder, so that its disk is recognised from before it counts as running. Where that
+   * fails, the backup has failed without a copy of anything.
+   */
+  async #isBegun(row: BackupRow): Promise<boolean> {
     const { disk, logger, register } = this.#deps
     try {
       await disk.check()
+      await disk.during(() => this.#begin(row))
       return true
     } catch (err) {
       logger.error({ err, backupId: row.backup_id }, 'a backup could not be taken')
       await register.fail(row.backup_id, err instanceof Error ? err.message : String(err))
       return false
     }
+  }
+
+  async #begin(row: BackupRow): Promise<void> {
+    const { backupDir, folderSecret } = this.#deps
+    if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
+      throw new BackupError(
+        `It was requested in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
+      )
+    }
+    const created = await mkdir(backupDir, { recursive: true, mode: 0o700 })
+    const folder = takingOf(row.folder)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await writeFile(join(folder, instanceFile), folderSecret, { mode: 0o600 })
+    await syncPath(folder)
+    await syncPath(backupDir)
+    if (created !== undefined) await syncPath(dirname(created))
   }
 
   async #finish(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<void> {
@@ -257,8 +189,8 @@ export class Backups {
   async #fail(row: BackupRow, cause: unknown): Promise<void> {
     const { disk, logger, register } = this.#deps
     try {
-      await disk.during(() => removeFolder(`${row.folder}${takingSuffix}`))
-      await register.fail(row.backup_id, cause instanceof Error ? cause.message : String(cause))
+      const message = cause instanceof Error ? cause.message : String(cause)
+      await disk.during(() => removeFolder(takingOf(row.folder), () => register.fail(row.backup_id, message)))
     } catch (err) {
       logger.error({ err, backupId: row.backup_id }, 'a failed backup could not be removed')
     }
@@ -269,15 +201,13 @@ export class Backups {
    * erasures that were completed by then.
    */
   async #copy(row: BackupRow, signal: AbortSignal): Promise<CopyMoment> {
-    const { clock, copyControl, failpoint, files, folderSecret, register } = this.#deps
+    const { clock, copyControl, failpoint, files, register } = this.#deps
     signal.throwIfAborted()
-    await this.#assertPossible(row)
-    const folder = `${row.folder}${takingSuffix}`
-    await mkdir(folder, { mode: 0o700 })
-    await writeFile(join(folder, instanceFile), folderSecret, { mode: 0o600 })
+    await this.#assertPossible()
+    const folder = takingOf(row.folder)
     const takenAtMs = clock.nowMs()
     const erased = await register.completedErasures()
-    const path = `${row.backup_id}${takingSuffix}/${engineFolder}`
+    const path = join(takingOf(row.backup_id), engineFolder)
     await files.copyTo(path, row.backup_id, clock, signal)
     signal.throwIfAborted()
     await failpoint('backup engine copied')
@@ -291,7 +221,7 @@ export class Backups {
   /** The folder is in place when this resolves. */
   async #seal(row: BackupRow, moment: CopyMoment, signal: AbortSignal): Promise<TakenBackup> {
     const { backupDir, failpoint } = this.#deps
-    const folder = `${row.folder}${takingSuffix}`
+    const folder = takingOf(row.folder)
     await failpoint('backup copied')
     const files = await sealFolder(folder, signal)
     await writeManifest(folder, await this.#describe(row, moment, files))
@@ -301,17 +231,11 @@ export class Backups {
     return { ...moment, bytes: bytesOf(files) }
   }
 
-  async #assertPossible(row: BackupRow): Promise<void> {
+  async #assertPossible(): Promise<void> {
     const { backupDir, controlBytes, engine, journal, sideTables } = this.#deps
-    if (!backupIdPattern.test(row.backup_id) || row.folder !== join(backupDir, row.backup_id)) {
-      throw new BackupError(
-        `It was requested in ${dirname(row.folder)}, but the service keeps its backups in ${backupDir}; see LETHE_BACKUP_DIR.`,
-      )
-    }
     if ((await sideTables()).length > 0) {
       throw new BackupError('An erasure was interrupted; take the backup when it has completed.')
     }
-    await mkdir(backupDir, { recursive: true, mode: 0o700 })
     await journal.ensure()
     const neededBytes = (await engineBytes(engine)) + (await controlBytes())
     const lack = await findLackOfSpace(backupDir, neededBytes)
@@ -338,51 +262,9 @@ export class Backups {
       files,
     }
   }
-
-  /** Incomplete folders of another data folder with the same backup folder are left unchanged. */
-  async #removeUnfinished(folder: string, name: string): Promise<void> {
-    const { folderSecret, register } = this.#deps
-    const isKnown = (await register.find(name.slice(0, -takingSuffix.length))) !== null
-    if (isKnown || (await readIfThere(join(folder, instanceFile))) === folderSecret)
-      await removeFolder(folder)
-  }
-
-  async #adopt(folder: string, name: string): Promise<void> {
-    const { folderSecret, logger, register } = this.#deps
-    try {
-      const manifest = await readManifest(folder)
-      if (manifest?.backup_id !== name || manifest.instance_hash !== instanceHash(folderSecret)) return
-      const taken = {
-        takenAtMs: manifest.taken_at_ms,
-        bytes: bytesOf(manifest.files),
-        erased: manifest.erased ?? null,
-      }
-      await register.adopt({ backupId: name, folder, expiresAtMs: manifest.expires_at_ms, taken })
-    } catch (error) {
-      if (!(error instanceof BackupError)) throw error
-      logger.warn({ backupId: name, reason: error.message }, 'a folder beside the backups is not readable')
-    }
-  }
 }
 
 function stopped({ reason }: AbortSignal): BackupError {
   const what = reason instanceof LeaseLost ? 'The process lost its lease' : 'The service was stopped'
   return new BackupError(`${what} while the backup was taken.`)
-}
-
-/**
- * Returns the names beside a backup. Throws where its folder isn't visible because the disk may be unmounted:
- * the journal, which is beside every backup, shows whether it is there.
- */
-async function assertReachable({ backup_id, folder }: BackupRow): Promise<string[]> {
-  const names = await namesIn(dirname(folder))
-  const expected = [backup_id, `${backup_id}${takingSuffix}`, journalFile]
-  if (expected.some((name) => names.includes(name))) return names
-  throw new BackupError(`${folder} can't be reached; is its disk there?`)
-}
-
-/** Removes a backup's folder, then records it. */
-export async function removeBackup(register: BackupRegister, row: BackupRow): Promise<void> {
-  await removeFolder(row.folder)
-  await register.remove(row.backup_id)
 }

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import { chmod, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { z } from 'zod'
 import { syncFileSystem } from '../disk/sync-file-system.ts'
 
@@ -79,18 +79,29 @@ export async function renameSynced(from: string, to: string): Promise<void> {
   await syncPath(dirname(to))
 }
 
+/** The name of a folder from when its removal begins until its end. */
+export function removingOf(folder: string): string {
+  return `${folder}.removing`
+}
+
 /**
- * Removes a folder so that a partly removed one never has its old name. Does nothing where it doesn't exist.
+ * Removes a folder so that a partly removed one never has its old name. Continues a removal that was
+ * interrupted. `record` is called when the content is gone from the disk and the name is not yet, so that it
+ * is seen from the name whether it was recorded. Where nothing is there, only `record` is called.
  */
-export async function removeFolder(folder: string): Promise<void> {
-  const doomed = `${folder}.removing`
-  await rm(doomed, { recursive: true, force: true })
-  try {
+export async function removeFolder(
+  folder: string,
+  record: () => Promise<void> = async () => {},
+): Promise<void> {
+  const doomed = removingOf(folder)
+  const names = await namesIn(dirname(folder))
+  if (names.includes(basename(folder))) {
+    await rm(doomed, { recursive: true, force: true })
     await renameSynced(folder, doomed)
-  } catch (error) {
-    if (isMissing(error)) return
-    throw error
-  }
+  } else if (!names.includes(basename(doomed))) return record()
+  for (const name of await namesIn(doomed)) await rm(join(doomed, name), { recursive: true, force: true })
+  await syncPath(doomed)
+  await record()
   await rm(doomed, { recursive: true, force: true })
   await syncPath(dirname(folder))
 }

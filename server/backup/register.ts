@@ -136,6 +136,11 @@ export class BackupRegister {
     await this.#update(backupId, { status: 'failed', error })
   }
 
+  /** Records why a running backup that nobody takes any more could not be ended. It stays `running`. */
+  async note(backupId: string, error: string): Promise<void> {
+    await this.#update(backupId, { error })
+  }
+
   async remove(backupId: string): Promise<void> {
     const removed = { status: 'removed', removed_at_ms: this.#clock.nowMs() }
     await this.#change(async (trx) => {
@@ -145,8 +150,8 @@ export class BackupRegister {
   }
 
   /**
-   * Records a backup by its folder: the control plane may be older than the backup, or the process ended
-   * before the backup was recorded as ready.
+   * Records a backup by its folder: the control plane may be older than the backup, the process ended before
+   * the backup was recorded as ready, or its disk has got another path meanwhile.
    */
   async adopt(found: {
     backupId: string
@@ -175,6 +180,9 @@ export class BackupRegister {
           removed_at_ms: null,
         }
         await insertBackup(trx, row)
+      } else {
+        const { backupId, folder } = found
+        await trx.updateTable('backups').set({ folder }).where('backup_id', '=', backupId).execute()
       }
       await markReady(trx, found.backupId, found.taken)
     })

@@ -5,9 +5,9 @@
 // Restoring requires a stopped service.
 
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { removeBackup } from '../backup/backups.ts'
+import { dirname, join, resolve } from 'node:path'
 import { namesIn, removeFolder } from '../backup/files.ts'
+import { isVisible, removeBackup } from '../backup/left-backups.ts'
 import { BackupError, backupIdPattern, bytesOf, type Manifest, readManifest } from '../backup/manifest.ts'
 import { BackupRegister, type BackupRow } from '../backup/register.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
@@ -64,17 +64,49 @@ export async function listBackups(config: Config, options: JsonOption): Promise<
   else for (const item of items) print(lineOf(item))
 }
 
-export async function removeBackupById(config: Config, backupId: string, options: JsonOption): Promise<void> {
+interface RemoveCommand extends JsonOption {
+  /** Records as removed what can't be seen: the operator says that it is gone. */
+  readonly gone?: boolean
+}
+
+export async function removeBackupById(
+  config: Config,
+  backupId: string,
+  options: RemoveCommand,
+): Promise<void> {
   await withRegister(config, async (register) => {
     const row = await register.find(backupId)
-    if (row?.status === 'requested' || row?.status === 'running') {
-      throw new ConfigError(`The backup ${backupId} is being taken; remove it when it is ready.`)
-    }
-    if (row !== null) await removeBackup(register, row)
+    if (row !== null) await removeRegistered(register, row, options)
     else await removeFolder((await requireFound(config, backupId)).folder)
     if (options.json) printJson({ backup_id: backupId, status: 'removed' })
     else print(`${backupId} removed`)
   })
+}
+
+/** Throws ConfigError where nothing of it is there and the operator has not said that it is gone. */
+async function removeRegistered(
+  register: BackupRegister,
+  row: BackupRow,
+  { gone = false }: RemoveCommand,
+): Promise<void> {
+  const { backup_id: backupId, folder, status } = row
+  if (status === 'requested' || (status === 'running' && row.error === null)) {
+    throw new ConfigError(`The backup ${backupId} is being taken; remove it when it is ready.`)
+  }
+  const isThere = await isVisible(row)
+  if (isThere && (gone || status === 'running')) {
+    throw new ConfigError(
+      status === 'running'
+        ? `Something of the backup ${backupId} is in ${dirname(folder)}; a running service ends it within two minutes, or says in "lethe backup list" why it can't.`
+        : `The backup ${backupId} is in ${dirname(folder)}; remove it without --gone.`,
+    )
+  }
+  if (!isThere && !gone && (status === 'ready' || status === 'running')) {
+    throw new ConfigError(
+      `Nothing of the backup ${backupId} is in ${dirname(folder)}. Mount its disk and repeat; if it was deleted or its disk is lost, add --gone.`,
+    )
+  }
+  await removeBackup(register, row)
 }
 
 interface RestoreCommand extends JsonOption {
@@ -206,7 +238,10 @@ async function folderOf(config: Config, backupId: string): Promise<string> {
 
 interface BackupForm {
   readonly backup_id: string
-  /** `found`: in the folder, but not in the register; `missing`: in the register, but not in the folder. */
+  /**
+   * `found`: in the folder, but not in the register; `missing`: in the register, but not in the folder;
+   * `unknown`: nobody takes it any more, and `error` says why it could not be ended.
+   */
   readonly status: string
   readonly taken_at: string | null
   readonly expires_at: string
@@ -217,9 +252,10 @@ interface BackupForm {
 
 function wireForm(row: BackupRow): BackupForm {
   const isGone = row.status === 'ready' && !existsSync(row.folder)
+  const isUnknown = row.status === 'running' && row.error !== null
   return {
     backup_id: row.backup_id,
-    status: isGone ? 'missing' : row.status,
+    status: isGone ? 'missing' : isUnknown ? 'unknown' : row.status,
     taken_at: row.taken_at_ms === null ? null : instantText(row.taken_at_ms),
     expires_at: instantText(row.expires_at_ms),
     bytes: row.bytes ?? 0,

@@ -159,7 +159,7 @@ interface CertificatesTable {
 /** The register of backups: which ones may have copies of telemetry, and until when. */
 export interface BackupsTable extends ActorColumns<'requested_by'> {
   backup_id: Fixed<string>
-  folder: Fixed<string>
+  folder: string
   status: string
   requested_at_ms: Fixed<number>
   /** Everything committed before this time is in the backup. */

@@ -25,6 +25,7 @@ export function addBackupCommands(program: Command): void {
     withJson(backup.command('remove'))
       .description('remove a backup before it expires')
       .argument('<backup_id>')
+      .option('--gone', 'nothing of it exists any more: it was deleted, or its disk is lost')
       .action(async (id, options) => (await load()).removeBackupById(await config(), id, options)),
     'lethe backup remove bak_01kampe0000000000000000000',
   )
