@@ -5,6 +5,7 @@ import type { SigningKeys } from '../audit/signing.ts'
 import type { BackupRegister } from '../backup/register.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { leftNotReached } from '../control/left-planes.ts'
 import { migrationNames } from '../control/migrate.ts'
 import type { Clock } from '../core/clock.ts'
 import { CertificateStore } from '../deletion/certificate/store.ts'
@@ -29,7 +30,7 @@ export function wireCertificates(needs: CertificateNeeds): CertificateStore {
     control,
     keys,
     derivedStores: derivedStores(control).map(({ name }) => name),
-    notReached: dialectOf(control).notReached,
+    notReached: async () => [...dialectOf(control).notReached, ...(await leftNotReached(control))],
     findBackups: async (requestId) => (await register.containing([requestId])).fromBefore(requestId),
     issuer: async () => ({
       instanceSha256: certificateIssuer,

@@ -7,7 +7,6 @@ import { BackupRegister } from '../backup/register.ts'
 import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
 import { derivedTables } from '../control/derived-tables.ts'
-import { erasedFlushOf } from '../control/erased-flush.ts'
 import { actorText, readActorText } from '../core/actor.ts'
 import type { Clock } from '../core/clock.ts'
 import { CompletionMarks } from '../deletion/attempt/completion-marks.ts'
@@ -50,6 +49,7 @@ import { areRelated, findRelated } from '../tenancy/lineage.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { readingOf } from '../worker/clock-watch.ts'
 import { derivedStores } from './derived-stores.ts'
+import { flushErasedEverywhere } from './erased-flush-everywhere.ts'
 import { weighingForAnswers, weighingOf } from './wire-row-weights.ts'
 
 /** How erasures run; as usual where absent. */
@@ -213,6 +213,7 @@ function addAllRoutes(http: FastifyInstance, needs: DeletionNeeds, rooms: Rooms)
 function createWorker(
   {
     clock,
+    config,
     control,
     disk,
     engine,
@@ -257,7 +258,7 @@ function createWorker(
     journalled: async () => (await journal.read()).map(erasureOf),
     derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
-    flushControl: () => erasedFlushOf(control).flush(derivedTables),
+    flushControl: () => flushErasedEverywhere({ config, control }, derivedTables),
   })
 }
 

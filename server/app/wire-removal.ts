@@ -5,8 +5,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { signCheckpoint } from '../audit/export.ts'
 import { chainTables, readHead } from '../audit/log.ts'
 import type { SigningKeys } from '../audit/signing.ts'
+import type { Config } from '../config.ts'
 import type { Control } from '../control/database.ts'
-import { erasedFlushOf } from '../control/erased-flush.ts'
 import type { Clock } from '../core/clock.ts'
 import { readBack } from '../deletion/attempt/verifier.ts'
 import { approvalRuleOf } from '../deletion/governance/policy.ts'
@@ -16,8 +16,10 @@ import { signals } from '../telemetry/schema/tables.ts'
 import { OrganisationRemoval } from '../tenancy/removal.ts'
 import type { TenancyStore } from '../tenancy/store.ts'
 import { isClockInDoubt } from '../worker/clock-watch.ts'
+import { flushErasedEverywhere } from './erased-flush-everywhere.ts'
 
 interface RemovalNeeds {
+  readonly config: Pick<Config, 'control' | 'dataDir'>
   readonly control: Control
   readonly keys: SigningKeys
   readonly clock: Clock
@@ -30,6 +32,7 @@ interface RemovalNeeds {
 const everything = { signals, range: { startNs: null, endNs: null } }
 
 export function wireRemoval({
+  config,
   control,
   clock,
   engine,
@@ -66,7 +69,7 @@ export function wireRemoval({
     },
     async flushControl(tables) {
       try {
-        await erasedFlushOf(control).flush(tables)
+        await flushErasedEverywhere({ config, control }, tables)
       } catch (err) {
         logger.warn({ err }, 'removed rows of an organisation leave the disk with the next erasure')
       }

@@ -16,7 +16,7 @@ import { signals } from '../telemetry/schema/tables.ts'
 import { isMissing, syncPath } from './files.ts'
 
 /** Name of the journal beside the backups. */
-export const journalFile = 'erasures.ndjson'
+const journalFile = 'erasures.ndjson'
 
 const nsText = z.string().regex(/^-?\d{1,30}$/)
 

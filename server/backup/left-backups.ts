@@ -209,8 +209,8 @@ export class LeftBackups {
 }
 
 /**
- * Whether anything of a backup is in the folder: while it is taken, complete, or partly removed. Where nothing
- * is, it may be gone, or its disk isn't mounted.
+ * Whether anything of a backup is in the folder: while it is taken, complete, or partly removed. Where
+ * nothing is, it may be gone, or its disk isn't mounted.
  */
 export async function isVisible({ folder, status }: Pick<BackupRow, 'folder' | 'status'>): Promise<boolean> {
   const removed = status === 'running' ? takingOf(folder) : folder

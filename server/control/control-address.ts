@@ -7,7 +7,7 @@ import { AddressProblem } from './address-problem.ts'
 import type { Control } from './database.ts'
 import { openPostgres } from './postgres/postgres.ts'
 import { nameOf, type PostgresServer, postgresSchemes, readAddress } from './postgres/url.ts'
-import { openSqlite } from './sqlite/sqlite.ts'
+import { logsOf, openSqlite } from './sqlite/sqlite.ts'
 
 export type ControlAddress =
   | { readonly kind: 'sqlite'; readonly path: string }
@@ -50,6 +50,11 @@ export function openControlAt(address: ControlAddress): Control {
 /** Whether there may be a control plane: a file that is absent is none, and a server can only be asked. */
 export function mayHaveControl(address: ControlAddress): boolean {
   return address.kind === 'postgres' || existsSync(address.path)
+}
+
+/** The files of a control plane of SQLite at this path; not all of them have to exist. */
+export function controlFilesAt(path: string): string[] {
+  return [path, ...logsOf(path)]
 }
 
 /** Names the address in a sentence for the operator. Never contains a password. */

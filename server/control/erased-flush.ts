@@ -15,6 +15,9 @@ export class ErasedBytesKept extends Error {
   override readonly name = 'ErasedBytesKept'
 }
 
+/** A file of a control plane that is not used any more is there. Only an operator can end this. */
+export class LeftControlPlane extends ErasedBytesKept {}
+
 type Flush = (tables: readonly string[]) => Promise<void>
 
 export class ErasedFlush {

@@ -39,8 +39,8 @@ async function openScene(t: TestContext): Promise<Scene> {
   const printed: string[] = []
   const move: Scene['move'] = (changes) =>
     moveControl({
-      source: { name: 'old', control: source.control, reader: source.another() },
-      target: { name: 'new', control: target.control },
+      source: { name: 'old', file: '/old', control: source.control, reader: source.another() },
+      target: { name: 'new', file: null, control: target.control },
       installation: 'ours',
       withBrokenChains: false,
       say: (line) => printed.push(line),
@@ -94,8 +94,18 @@ async function insertAnomalies(control: Control, tenantId: string): Promise<void
 
 async function digests(control: Control): Promise<unknown> {
   const found: unknown[] = []
-  for (const table of controlTables) found.push([table, await digestTable(control, table)])
-  return found
+  for (const table of controlTables) {
+    // Each side of a move records the other one there.
+    if (table !== 'instance') found.push([table, await digestTable(control, table)])
+  }
+  const rows = await control.selectFrom('instance').selectAll().orderBy('key').execute()
+  return [...found, rows.filter(({ key }) => !key.startsWith('left_control_plane '))]
+}
+
+/** Where each side has recorded a control plane that is not used any more. */
+async function left(control: Control): Promise<unknown> {
+  const rows = await control.selectFrom('instance').selectAll().orderBy('key').execute()
+  return rows.flatMap(({ key, value }) => (key.startsWith('left_control_plane ') ? [[key, value]] : []))
 }
 
 /** Whether a service or a command would use it. */
@@ -127,6 +137,7 @@ test('everything arrives, is counted and compared, and only the new database can
     printed.join('\n'),
   )
   await assert.rejects(assertUsable(source.control), /was moved to new and is no longer used/)
+  assert.deepEqual(await left(target.control), [['left_control_plane old', '/old']])
 })
 
 test('erased rows are not moved', async (t) => {
@@ -227,9 +238,11 @@ test('a part of another move is refused, and the error names that move', async (
     if (name === 'copied organisations') throw new Error('the power went')
   }
   await assert.rejects(scene.move({ failpoint }), /the power went/)
+  // Where the move is never finished, the source stays in use and knows of the half target.
+  assert.deepEqual(await left(scene.source.control), [['left_control_plane new', '']])
   await assert.rejects(scene.move({ installation: 'theirs' }), /half of another installation's control plane/)
   await assert.rejects(assertUsable(scene.target.control), /is incomplete: its move from old was interrupted/)
-  const source = { name: 'third', control: scene.source.control, reader: scene.source.another() }
+  const source = { name: 'third', file: null, control: scene.source.control, reader: scene.source.another() }
   await assert.rejects(scene.move({ source }), /half of the control plane old/)
 })
 
@@ -269,6 +282,6 @@ test('a database without a control plane is not moved', async (t) => {
   const scene = await openScene(t)
   const empty = await openSharedControlPlane(false)
   t.after(empty.close)
-  const source = { name: 'nothing', control: empty.control, reader: empty.another() }
+  const source = { name: 'nothing', file: null, control: empty.control, reader: empty.another() }
   await assert.rejects(scene.move({ source }), /There is no control plane in nothing/)
 })

@@ -3,7 +3,8 @@
 // target's after, and every table is compared row by row. The order of the marks (control/move-mark.ts) keeps
 // both databases from being used: the target is marked first, then the source is marked, and only then is the
 // target's mark removed. A move that was interrupted anywhere continues when it is repeated; a source that
-// has changed since is copied from the beginning.
+// has changed since is copied from the beginning. Each side records that the other one may keep what is
+// erased later (control/left-planes.ts).
 
 import { checkChain, listTenants } from '../audit/live-check.ts'
 import { chainTables } from '../audit/log.ts'
@@ -12,14 +13,13 @@ import { controlTables, copyTable, dropTables, isEmptyOf, sameDigest } from '../
 import { folderSecretIn } from '../control/data-folder.ts'
 import type { Control, ControlTransaction } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
+import { type ControlPlace, forgetLeft, recordLeft } from '../control/left-planes.ts'
 import { migrate, migrationNames } from '../control/migrate.ts'
 import { migrationsIn } from '../control/migration-history.ts'
 import { assertUsable, type MoveMark, readMark, removeMark, setMark } from '../control/move-mark.ts'
 import { transactOnce } from '../control/transaction.ts'
 
-interface NamedControl {
-  /** The address without a password, for people and for the mark on the other side. */
-  readonly name: string
+interface NamedControl extends ControlPlace {
   readonly control: Control
 }
 
@@ -57,6 +57,8 @@ export async function moveControl(options: MoveOptions): Promise<Moved> {
   if (await wasLeft(options)) return finish(options)
   await prepareSource(options)
   await prepareTarget(options)
+  // From here on the target may have rows, also where this move is never finished.
+  await recordLeft(source.control, target)
   await failpoint('target marked')
   const before = await checkChains(source.reader, options)
   say(`Chains before: ${chainsText(before)}.`)
@@ -95,9 +97,16 @@ async function finish({ source, target, say }: MoveOptions): Promise<Moved> {
       `${source.name} is marked as moved to ${target.name}, which has no control plane. Is it the right database?`,
     )
   }
+  await forgetLeft(target.control, target)
+  await recordLeft(target.control, source)
   await removeMark(target.control)
   say(`${source.name} is marked as moved; the service and all commands refuse it.`)
   say(`${target.name} is complete.`)
+  say(
+    source.file === null
+      ? `${source.name} keeps what is erased from now on, and certificates say so. Delete it when you trust the new one.`
+      : `${source.file} keeps what is erased from now on: no erasure is completed until you delete it.`,
+  )
   return { tables: [], chains: 0, entries: 0, wasComplete: true }
 }
 

@@ -12,6 +12,7 @@ import { KeySeal } from '../audit/key-seal.ts'
 import { checkChain } from '../audit/live-check.ts'
 import { appendAudit, appendLedger, readChain } from '../audit/log.ts'
 import { SigningKeys } from '../audit/signing.ts'
+import { readConfig } from '../config.ts'
 import type { DeletionRequestsTable } from '../control/database.ts'
 import { operatorActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
@@ -40,7 +41,9 @@ const gate = new TelemetryGate()
 const fences = new ProcessFences(gate)
 const store = new TenancyStore(control, clock)
 const keys = new SigningKeys(control, clock, testSeal)
+const config = readConfig({ LETHE_DATA_DIR: stores.folder })
 const removal = wireRemoval({
+  config,
   control,
   clock,
   engine,
@@ -337,7 +340,7 @@ describe('where deletions need two people, the removal', () => {
   test('does not count an old approval because a restore has made the service erase again', async () => {
     const scene = await governedSceneOf(stores)
     const { own, tables } = scene
-    const wired = wireRemoval({ ...scene, control, engine, keys, tenancy: store, logger: silent })
+    const wired = wireRemoval({ ...scene, config, control, engine, keys, tenancy: store, logger: silent })
     const removeBy = () => wired.remove(own.tenantId, tokenNamed('ada'))
     const eraseAll = async () => {
       const { request } = await scene.request(all, tokenNamed('ada'))
@@ -453,7 +456,7 @@ test('a deletion or a hold that is requested while the stores are counted stops 
 test('the removal has the time of its transaction, and is refused where its token ended during the count', async () => {
   const waiting = new FailingEngine(engine)
   waiting.before = async () => void (await clock.advance(60_000))
-  const needs = { control, clock, fences, keys, tenancy: store, logger: silent }
+  const needs = { config, control, clock, fences, keys, tenancy: store, logger: silent }
   const slow = wireRemoval({ ...needs, engine: waiting })
   await request(acme.tenantId)
   const secret = newTokenSecret('owner')

@@ -343,7 +343,7 @@ testRace('a certificate is issued once', async (scene) => {
       clock: scene.clock,
       keys: new SigningKeys(scene.control, scene.clock, new KeySeal('a sealing key that only this test has')),
       derivedStores: [],
-      notReached: [],
+      notReached: async () => [],
       findBackups: async () => [],
       issuer: async () => ({
         instanceSha256: 'x',

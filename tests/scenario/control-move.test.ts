@@ -5,9 +5,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { controlFilesAt } from '../../server/control/control-address.ts'
 import { openSharedPostgresPlane } from '../postgres-plane.ts'
 import { waitFor } from '../wait-for.ts'
 import {
@@ -15,11 +17,15 @@ import {
   type BackupDirs,
   bodiesOf,
   cleanUp,
+  completed,
   eraseBefore,
   eventsOf,
   globex,
   lethe,
   newBackupDirs,
+  type Process,
+  readDeletion,
+  requestErasure,
   serveReady,
   takeBackup,
 } from './backup-dirs.ts'
@@ -78,6 +84,23 @@ async function isOpen(session: number | undefined): Promise<boolean> {
   return rows.length > 0
 }
 
+/** An erasure after the move is completed only when the old control plane is deleted. */
+async function assertWaitsForOld(service: Process, path: string): Promise<void> {
+  const requestId = await requestErasure(service, erasedHours)
+  const { detail, status } = await waitFor(
+    () => readDeletion(service, requestId),
+    (request) => request.status === 'incomplete' || request.status === 'completed',
+  )
+  assert.equal(status, 'incomplete')
+  assert.match(
+    String(detail.blocked_reason),
+    /control\.db is a control plane that is not used any more .*, delete /,
+  )
+  assert.ok(existsSync(path))
+  for (const file of controlFilesAt(path)) rmSync(file, { force: true })
+  assert.equal((await completed(service, requestId)).status, 'completed')
+}
+
 test('a control plane is moved by a command that was killed and repeated, and then only the new one is used', async () => {
   const old = newBackupDirs()
   const service = await populated(old)
@@ -110,6 +133,10 @@ test('a control plane is moved by a command that was killed and repeated, and th
   assert.match(out, /^The target has a part of this move, which continues\.$/m)
   assert.match(out, /^25 tables with \d+ rows are the same in /m)
   assert.match(out, /^Chains after: 4 with \d+ entries, checked entry by entry\.$/m)
+  assert.match(
+    out,
+    /control\.db keeps what is erased from now on: no erasure is completed until you delete it\.$/m,
+  )
   await refused(old, /^lethe: This control plane was moved to the database .* and is no longer used;/m)
 
   for (const chain of ['ledger', 'audit']) {
@@ -120,6 +147,7 @@ test('a control plane is moved by a command that was killed and repeated, and th
   assert.deepEqual(await bodiesOf(again, acme), kept)
   assert.deepEqual(await bodiesOf(again, globex), rows)
   assert.equal((await eventsOf(again, requestId)).at(-1), 'system:deletion completed')
+  await assertWaitsForOld(again, join(old.dataDir, 'control.db'))
   await again.terminate()
 
   assert.match(await restored(moved, backupId), /The control plane was not changed\./)

@@ -8,6 +8,7 @@ import { spawnSync } from 'node:child_process'
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { controlFilesAt } from '../../server/control/control-address.ts'
 import type { Control } from '../../server/control/database.ts'
 import { administer, openDatabase, urlOf } from '../postgres-plane.ts'
 import { type PostgresServer, programOf, role, startPostgres } from '../postgres-server.ts'
@@ -197,6 +198,13 @@ test('the control plane of a backup alone is moved into an empty database, and g
   const { code, err } = await lethe(dirs, 'migrate', 'control', ...words)
   assert.equal(code, 0, err)
   assert.deepEqual(await withAnomaly('alone'), ['acme', 'globex'], 'it came back')
+  const refused = await lethe(dirs, 'serve')
+  assert.equal(refused.code, 1)
+  assert.match(
+    refused.err,
+    /^lethe: .*control\.copy is a control plane that is not used any more .*, delete /m,
+  )
+  for (const file of controlFilesAt(copy)) rmSync(file, { force: true })
   const service = await serveReady(dirs)
   assert.deepEqual(await bodiesOf(service, acme), kept)
   assert.deepEqual(await bodiesOf(service, globex), rows)

@@ -2,7 +2,7 @@
 // is locked meanwhile, so that no service starts on it; a service that does waits.
 
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { readFolderSecret } from '../../app/instance.ts'
 import { instanceFile } from '../../backup/manifest.ts'
 import { type Config, ConfigError, readConfig } from '../../config.ts'
@@ -14,6 +14,7 @@ import {
 } from '../../control/control-address.ts'
 import { folderSecretIn } from '../../control/data-folder.ts'
 import type { Control } from '../../control/database.ts'
+import type { ControlPlace } from '../../control/left-planes.ts'
 import { migrationsIn } from '../../control/migration-history.ts'
 import { instanceOf } from '../../core/process/instance.ts'
 import { moveControl } from '../../move/move.ts'
@@ -49,11 +50,11 @@ export async function migrateControl(env: Environment, options: MigrateOptions):
   }
   try {
     const secret = readFolderSecret(config.dataDir)
-    const source = { name: fromName, control: open(config.control), reader: open(config.control) }
+    const source = { ...placeOf(config.control), control: open(config.control), reader: open(config.control) }
     await assertOfFolder(source, secret, config.dataDir)
     const { chains, entries, tables, wasComplete } = await moveControl({
       source,
-      target: { name: toName, control: open(to) },
+      target: { ...placeOf(to), control: open(to) },
       installation: instanceOf(secret).certificateIssuer,
       withBrokenChains: options.withBrokenChains === true,
       // With --json the transcript is beside the document.
@@ -67,6 +68,11 @@ export async function migrateControl(env: Environment, options: MigrateOptions):
     for (const handle of handles) await handle.destroy()
     lock.close()
   }
+}
+
+function placeOf(address: ControlAddress): ControlPlace {
+  const file = address.kind === 'sqlite' ? resolve(address.path) : null
+  return { name: nameOfControl(address), file }
 }
 
 /** The settings with another control plane. A problem with its address names the option. */

@@ -1,6 +1,7 @@
 // Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
 // their files a moment later. A request counts as removed only when no file of such a part is found.
 
+import { LeftControlPlane } from '../../control/erased-flush.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
@@ -35,6 +36,7 @@ export async function flushUntilEmpty(
     try {
       return await flushControl()
     } catch (error) {
+      if (error instanceof LeftControlPlane) throw error
       if (attempt === flushAttempts || clock.steady().ms - startMs >= flushRetriesMs) throw error
       if (signal.aborted) throw new ErasureStopped(signal)
       await clock.sleep(flushPauseMs, signal)

@@ -33,7 +33,7 @@ async function open(t: { after(fn: () => Promise<void>): void }) {
     clock,
     keys,
     derivedStores: ['anomalies'],
-    notReached: [],
+    notReached: async () => [],
     findBackups: async (requestId: string) => (requestId === 'del_1' ? backups : []),
     issuer: async () => ({
       instanceSha256: instanceOf('x').certificateIssuer,

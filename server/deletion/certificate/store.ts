@@ -30,7 +30,7 @@ interface CertificateDeps {
   /** Returns known backups that may have a copy of what this request erased. */
   readonly findBackups: (requestId: string) => Promise<readonly KnownBackup[]>
   /** Where the database of the control plane can have erased bytes, as sentences. */
-  readonly notReached: readonly string[]
+  readonly notReached: () => Promise<readonly string[]>
   readonly issuer: () => Promise<Issuer>
 }
 
@@ -74,7 +74,7 @@ export class CertificateStore {
     const certificate = buildCertificate({
       ...completed,
       derivedStores,
-      notReached,
+      notReached: await notReached(),
       issuer: await issuer(),
       backups: await findBackups(requestId),
       supersedes: completed.kept?.certificate.jti ?? null,
