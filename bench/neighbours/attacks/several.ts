@@ -1,8 +1,8 @@
-// Attacks of four organisations together, each within its own limits: what one of them may not do alone, they
-// try together.
+// Attacks of several organisations together, each within its own limits: what one of them may not do alone,
+// they try together.
 
-import type { Attack, Attacker, Organisation } from '../attack.ts'
-import { protobuf } from '../rows.ts'
+import { type Attack, type Attacker, madeOnce, type Organisation } from '../attack.ts'
+import { gaugeBody, logsBody, nowMs, protobuf } from '../rows.ts'
 import { previewOf } from './detection.ts'
 import { erase, erasure, hourAgo, hourMs } from './erasures.ts'
 import { floodOfMetrics } from './ingest.ts'
@@ -16,6 +16,22 @@ async function together(
 ): Promise<void> {
   await Promise.all(attacker.everyone.map((as) => attacker.loops(connections, (loop) => work(as, loop))))
 }
+
+const weekMs = 7 * 86_400_000
+const weeksOfBody = 120
+/** So many bodies of a signal are of the last twenty years together. */
+const bodiesOfSignal = 8
+
+/** Bodies with a row of each of {@link weeksOfBody} weeks, and no week of a signal twice. */
+const otherWeeks = madeOnce(() =>
+  Array.from({ length: bodiesOfSignal }, (_, body) => {
+    const weeks = Array.from({ length: weeksOfBody }, (__, week) => body * weeksOfBody + week)
+    const times = weeks.map((week) => nowMs() - week * weekMs)
+    const lines = times.map((atMs) => ({ atMs, body: 'x' }))
+    const points = times.map((atMs) => ({ atMs, value: 1, attributes: {} }))
+    return [logsBody('weeks', lines), gaugeBody('weeks', 'attacker.weeks', points)]
+  }).flat(),
+)
 
 export const attacksOfSeveral: readonly Attack[] = [
   {
@@ -38,6 +54,21 @@ export const attacksOfSeveral: readonly Attack[] = [
         const body = bodies[loop % bodies.length] ?? Buffer.alloc(0)
         return attacker.call('POST', '/v1/metrics', { as, role: 'ingest', body, headers: protobuf })
       })
+    },
+  },
+  {
+    name: 'together-many-weeks',
+    does: 'Two organisations send rows of 120 weeks, each body of other weeks, 32 connections each.',
+    prepare: async () => void otherWeeks(),
+    run: async (attacker) => {
+      const bodies = otherWeeks()
+      const send = (as: Organisation) =>
+        attacker.loops(32, (loop) => {
+          const { bytes, signal } = bodies[loop % bodies.length] ?? logsBody('weeks', [])
+          const sent = { as, role: 'ingest', body: bytes, headers: protobuf } as const
+          return attacker.call('POST', `/v1/${signal}`, sent)
+        })
+      await Promise.all(attacker.everyone.slice(0, 2).map(send))
     },
   },
   {

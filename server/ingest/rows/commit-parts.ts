@@ -1,30 +1,74 @@
 // Decides which waiting rows are in one commit, and in one insert of it. Pure.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
+import { CommitCost, type CostedRows, costOfRows } from './commit-cost.ts'
 
-interface WaitingSlice {
+interface WaitingSlice extends CostedRows {
   readonly place: TenantPlace
-  /** Size of the encoded rows. */
-  readonly bytes: number
+}
+
+/** The waiting rows of a placement. */
+interface WaitingPlacement {
+  readonly cost: Pick<CommitCost, 'partitions' | 'value'>
 }
 
 /**
- * A commit has no more than this, bytes of encoded rows. It limits what the engine has in memory
- * at once, and how long others wait for a commit: some four tenths of a second.
+ * A commit costs no more than this, bytes of encoded rows (commit-cost.ts). It limits what the engine has in
+ * memory at once, and how long others wait for a commit: some four tenths of a second.
  */
 export const groupBytes = 32 * 1024 * 1024
 
-/** Bytes of encoded rows. Placements with less differ too little for a sender to notice. */
+/**
+ * A commit that has so many partitions gets no further rows, because others wait for it: it takes almost a
+ * second. So it has fewer than twice as many, since one request has no more.
+ */
+const groupPartitions = 128
+
+/**
+ * Rows of a placement in more partitions take a third of a second. They are in one of the commits that run at
+ * once, so that the other one is for those who have few.
+ */
+const manyPartitions = 48
+
+/**
+ * Placements in one commit. An insert costs as much as several partitions before it writes the first, so with
+ * few placements each row costs more; with many the first one written waits for the last
+ * (docs/decisions/0022).
+ */
+const placementsMax = 8
+
+/** Placements that cost less differ too little for a sender to notice. */
 const smallBytes = 2 * 1024 * 1024
 const similarTimes = 8
 
 /**
- * Whether the waiting rows of two placements may be in one commit: a commit ends for all its placements at
- * once, so a placement with few rows would wait for one with many.
+ * Whether the waiting rows of two placements may be in one commit, by what they cost: a commit ends for all
+ * its placements at once, so a placement with few rows would wait for one with many.
  */
-export function mayShareCommit(bytes: number, otherBytes: number): boolean {
-  const [less, more] = bytes < otherBytes ? [bytes, otherBytes] : [otherBytes, bytes]
+function mayShareCommit(cost: number, otherCost: number): boolean {
+  const [less, more] = cost < otherCost ? [cost, otherCost] : [otherCost, cost]
   return more <= Math.max(smallBytes, less * similarTimes)
+}
+
+/**
+ * Returns the placements of the next commit: the first one that is due, and others that cost about as much.
+ */
+export function placementsOfCommit<Placement extends WaitingPlacement>(
+  due: readonly Placement[],
+): readonly Placement[] {
+  const firstCost = due[0]?.cost.value ?? 0
+  const similar = due.filter(({ cost }) => mayShareCommit(firstCost, cost.value))
+  let [sum, partitions] = [0, 0]
+  return similar.slice(0, placementsMax).filter(({ cost }, at) => {
+    sum += cost.value
+    partitions += cost.partitions
+    return at === 0 || (sum <= groupBytes && partitions <= groupPartitions)
+  })
+}
+
+/** Whether rows that wait for a placement have so many partitions that no other such commit may run. */
+export function hasManyPartitions({ cost }: WaitingPlacement): boolean {
+  return cost.partitions > manyPartitions
 }
 
 /**
@@ -35,40 +79,58 @@ export function mayShareCommit(bytes: number, otherBytes: number): boolean {
 const halvedBytes = 16 * 1024 * 1024
 
 /**
- * Returns as many slices as fit into a commit: the next one is always of the organisation that has the
- * fewest bytes in it.
+ * Returns as many slices as fit into a commit: the next one is always of the organisation that costs least in
+ * it, and of several of these the smallest one.
  *
- * @param mostOf the most bytes of an organisation; it has at least one slice
+ * @param slices of one placement
+ * @param mostOf the highest cost of an organisation; it has at least one slice
  */
 export function fairPart<Slice extends WaitingSlice>(
   slices: readonly Slice[],
   mostOf: (tenantId: string) => number,
 ): readonly Slice[] {
-  const waiting = [...Map.groupBy(slices, ({ place }) => place.tenantId).values()].map((own) => ({
-    own: own.values(),
+  const waiting = [...Map.groupBy(slices, ({ place }) => place.tenantId)].map(([tenantId, own]) => ({
+    tenantId,
+    rest: own.slice(1).values(),
     next: own[0],
-    bytes: 0,
+    cost: new CommitCost(),
   }))
-  for (const one of waiting) one.own.next()
   const part: Slice[] = []
-  let bytes = 0
+  const all = new CommitCost()
   for (;;) {
-    let least: (typeof waiting)[number] | undefined
-    for (const one of waiting) {
-      if (one.next !== undefined && one.bytes < (least?.bytes ?? Number.POSITIVE_INFINITY)) least = one
-    }
+    const least = leastOf(waiting)
     const slice = least?.next
     if (least === undefined || slice === undefined) return part
-    if (part.length > 0 && bytes + slice.bytes > groupBytes) return part
-    if (least.bytes > 0 && least.bytes + slice.bytes > mostOf(slice.place.tenantId)) {
+    if (part.length > 0 && (all.partitions >= groupPartitions || all.valueWith(slice) > groupBytes)) {
+      return part
+    }
+    const isTooMuch =
+      least.cost.valueWith(slice) > mostOf(least.tenantId) || all.partitionsWith(slice) > groupPartitions
+    if (least.cost.bytes > 0 && isTooMuch) {
       least.next = undefined
       continue
     }
     part.push(slice)
-    bytes += slice.bytes
-    least.bytes += slice.bytes
-    least.next = least.own.next().value
+    all.add(slice)
+    least.cost.add(slice)
+    least.next = least.rest.next().value
   }
+}
+
+interface Waiting {
+  readonly cost: CommitCost
+  readonly next: CostedRows | undefined
+}
+
+function leastOf<One extends Waiting>(waiting: readonly One[]): One | undefined {
+  let [least, leastCost, leastNext]: [One | undefined, number, number] = [undefined, 0, 0]
+  for (const one of waiting) {
+    if (one.next === undefined) continue
+    const [cost, next] = [one.cost.value, costOfRows(one.next)]
+    if (least !== undefined && (cost > leastCost || (cost === leastCost && next >= leastNext))) continue
+    ;[least, leastCost, leastNext] = [one, cost, next]
+  }
+  return least
 }
 
 /**

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ManualClock } from '../../core/manual-clock.ts'
-import { fairPart, groupBytes } from './commit-parts.ts'
+import { groupBytes } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
 
 const megabyte = 1024 * 1024
@@ -49,7 +49,11 @@ async function send({ clock, shares }: ReturnType<typeof scene>, sent: Record<st
 /** Returns the pauses after a commit of 8 MiB of each that has taken no time, milliseconds. */
 function pausesAfterCommit({ shares }: ReturnType<typeof scene>, tenantIds: readonly string[]) {
   const slices = tenantIds.flatMap((tenantId) =>
-    [3, 5].map((megabytes) => ({ place: { tenantId }, bytes: megabytes * megabyte })),
+    [3, 5].map((megabytes) => ({
+      place: { tenantId },
+      bytes: megabytes * megabyte,
+      partitions: new Set([1]),
+    })),
   )
   shares.ended(slices, shares.nowMs())
   return tenantIds.map((tenantId) => shares.pauseMs(tenantId))
@@ -101,7 +105,7 @@ test('no pause is longer than two seconds, and it counts from when the commit be
   const beside = scene({ waiting: { calm: 0 } })
   await send(beside, { calm: 0.1, flood: 0.5 }, 40)
   assert.deepEqual(pausesAfterCommit(beside, ['flood']), [2000])
-  const slice = { place: { tenantId: 'flood' }, bytes: megabyte }
+  const slice = { place: { tenantId: 'flood' }, bytes: megabyte, partitions: new Set([1]) }
   await beside.clock.advance(2000)
   beside.shares.ended([slice], beside.shares.nowMs() - 60_000)
   assert.equal(beside.shares.pauseMs('flood'), 0)
@@ -197,12 +201,17 @@ test('the limit ends within ten seconds after the others have sent their last', 
   assert.equal(shares.mostBytes('flood'), groupBytes)
 })
 
-test('a part of a commit has no more of an organisation than it may have, but always one slice', () => {
-  const slice = (tenantId: string, bytes: number) => ({ place: { tenantId, placement: 1 }, bytes })
-  const flood = Array.from({ length: 9 }, () => slice('flood', 3 * megabyte))
-  const calm = slice('calm', megabyte)
-  const most = (tenantId: string) => (tenantId === 'flood' ? 8 * megabyte : groupBytes)
-  assert.deepEqual(fairPart([...flood, calm], most), [flood[0], calm, flood[1]])
-  const large = slice('flood', 20 * megabyte)
-  assert.deepEqual(fairPart([large, ...flood], most), [large])
+test('a flood pauses for the partitions of its commit, not only for its bytes', async () => {
+  const beside = scene({ waiting: calmly })
+  await send(beside, { calm: 2, flood: 5 })
+  const [pauseMs = 0] = pausesAfterCommit(beside, ['flood'])
+  assert.ok(pauseMs > 0)
+  const partitions = (from: number) => new Set(Array.from({ length: 72 }, (_, at) => from + at))
+  const slices = [0, 72].map((from) => ({
+    place: { tenantId: 'flood' },
+    bytes: 20_000,
+    partitions: partitions(from),
+  }))
+  beside.shares.ended(slices, beside.shares.nowMs())
+  assert.equal(beside.shares.pauseMs('flood'), pauseMs)
 })

@@ -6,6 +6,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { Presence } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
+import { CommitCost, type CostedRows } from './commit-cost.ts'
 import { groupBytes } from './commit-parts.ts'
 import { FloodRate, type FloodRateOptions } from './flood-rate.ts'
 import { sliceBytes } from './pending-batch.ts'
@@ -15,9 +16,8 @@ interface CommitSharesOptions extends Pick<FloodRateOptions, 'areCoresShort' | '
 }
 
 /** A part of a commit; all of an organisation count together. */
-interface CommittedRows {
+interface CommittedRows extends CostedRows {
   readonly place: { readonly tenantId: string }
-  readonly bytes: number
 }
 
 interface Pause {
@@ -70,9 +70,9 @@ export class CommitShares {
     if (pause !== undefined && isInSecondHalf(pause, this.nowMs())) pause.lateBytes += bytes
   }
 
-  /** Counts rows that now wait. */
-  count(tenantId: string, bytes: number): void {
-    this.#floods.count(tenantId, bytes)
+  /** Counts rows that now wait, by what they cost (commit-cost.ts). */
+  count(tenantId: string, cost: number): void {
+    this.#floods.count(tenantId, cost)
     this.#senders.note(tenantId)
   }
 
@@ -81,7 +81,7 @@ export class CommitShares {
     return this.#floods.limitOf(tenantId) < Number.POSITIVE_INFINITY
   }
 
-  /** The most bytes of the organisation in the next commit. */
+  /** The highest cost of the organisation in the next commit. */
   mostBytes(tenantId: string): number {
     return this.#senders.isAlone(tenantId) ? groupBytes : sliceBytes
   }
@@ -90,12 +90,15 @@ export class CommitShares {
   ended(rows: Iterable<CommittedRows>, beganMs: number): void {
     const nowMs = this.nowMs()
     this.#floods.adjust()
-    const bytesOf = new Map<string, number>()
-    for (const { bytes, place } of rows) {
-      bytesOf.set(place.tenantId, (bytesOf.get(place.tenantId) ?? 0) + bytes)
+    const costs = new Map<string, CommitCost>()
+    for (const slice of rows) {
+      const { tenantId } = slice.place
+      const cost = costs.get(tenantId) ?? new CommitCost()
+      costs.set(tenantId, cost)
+      cost.add(slice)
     }
-    for (const [tenantId, bytes] of bytesOf) {
-      const nextMs = beganMs + bytes / this.#floods.limitOf(tenantId)
+    for (const [tenantId, cost] of costs) {
+      const nextMs = beganMs + cost.value / this.#floods.limitOf(tenantId)
       if (nextMs <= nowMs) continue
       const untilMs = Math.min(nextMs, nowMs + longestPauseMs)
       this.#pauses.set(tenantId, { beganMs: nowMs, untilMs, lateBytes: 0 })

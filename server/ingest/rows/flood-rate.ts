@@ -4,7 +4,8 @@
 // long. So while cores are short and an organisation is present that is no flood, every flood has the same
 // limit, which falls until a part of the cores is free and then rises again. Where only floods send, none has
 // a limit. An organisation that sends at its own pace, whatever it gets, is no flood either: a limit would
-// only make its rows wait. docs/decisions/0054 has the measurements.
+// only make its rows wait. All bytes here are costs (commit-cost.ts), so rows of very many weeks are a flood
+// too. docs/decisions/0054 has the measurements.
 
 import { presentMs } from '../../core/turns/presence.ts'
 import { RecentUse } from '../../core/turns/recent-use.ts'
@@ -13,7 +14,7 @@ import { sliceBytes } from './pending-batch.ts'
 export interface FloodRateOptions {
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
-  /** Returns the bytes of the organisation that wait or are being committed. */
+  /** Returns the cost of the rows of the organisation that wait or are being committed. */
   readonly reservedBy: (tenantId: string) => number
   /** Whether the process uses most of its cores; absent: never. */
   readonly areCoresShort?: () => boolean
@@ -56,9 +57,9 @@ export class FloodRate {
   }
 
   /** Counts rows that now wait. */
-  count(tenantId: string, bytes: number): void {
+  count(tenantId: string, cost: number): void {
     const nowMs = this.#options.nowMs()
-    this.#arrivals.count(tenantId, bytes)
+    this.#arrivals.count(tenantId, cost)
     const hasMuch = this.#options.reservedBy(tenantId) > sliceBytes
     if (hasMuch && !this.#isSteady(tenantId, nowMs)) this.#floodAtMs.set(tenantId, nowMs)
     if (!this.#isFlood(tenantId)) this.#calmAtMs.set(tenantId, nowMs)

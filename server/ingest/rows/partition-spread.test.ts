@@ -6,7 +6,7 @@ import { decodeHere } from '../../../tests/otlp/decode-here.ts'
 import { encodeProto } from '../../../tests/otlp/otlp-messages.ts'
 import { sampleExport } from '../../../tests/scenario/telemetry.ts'
 import { AppError } from '../../core/app-error.ts'
-import { partitionsMax, requireFewPartitions } from './partition-spread.ts'
+import { partitionOf, partitionsMax, partitionsOf, requireFewPartitions } from './partition-spread.ts'
 
 /** Monday 1970-01-05. */
 const mondayNs = 345_600_000_000_000n
@@ -36,3 +36,23 @@ test('the weeks of all tables count together', () => {
 })
 
 test('an empty batch has no weeks', () => requireFewPartitions([]))
+
+test('partitions are counted exactly at both edges of a week, for the first weeks and the last', () => {
+  const at = (timeNs: bigint) =>
+    partitionOf('otel_logs', Number(timeNs >> 32n), Number(timeNs & 0xffff_ffffn))
+  const first = at(0n)
+  assert.equal(at(mondayNs - 1n), first)
+  for (const week of [0n, 1n, 2900n, 9359n]) {
+    const startNs = mondayNs + week * weekNs
+    assert.deepEqual([at(startNs - 1n), at(startNs)], [first + Number(week), first + Number(week) + 1])
+  }
+  assert.notEqual(partitionOf('otel_traces', 0, 0), first)
+})
+
+test('the partitions of a batch are those of its rows', () => {
+  const partitions = (timesNs: readonly bigint[]) =>
+    batchOf(timesNs).map((part) => [...partitionsOf(part)].length)
+  assert.deepEqual(partitions(weeks(1)), [1])
+  assert.deepEqual(partitions([mondayNs + weekNs - 1n, mondayNs + weekNs]), [2])
+  assert.deepEqual(partitions([mondayNs, mondayNs + 500n * weekNs, mondayNs + 1n]), [2])
+})

@@ -6,6 +6,8 @@ import type { Share } from '../../core/turns/fair-shares.ts'
 import type { TenantPlace } from '../../telemetry/engine.ts'
 import { markLength, type RowBatch, rowCount, rowMemory } from '../../telemetry/rows.ts'
 import type { TableName } from '../../telemetry/schema/tables.ts'
+import type { CostedRows } from './commit-cost.ts'
+import { partitionOf, partitionsOf } from './partition-spread.ts'
 
 /** The most in a slice, bytes of encoded rows: some 0.1 s of an insert, on one core. */
 export const sliceBytes = 8 * 1024 * 1024
@@ -14,18 +16,18 @@ export const sliceBytes = 8 * 1024 * 1024
 type EncodedRows = readonly (readonly [TableName, Buffer])[]
 
 /** What a commit takes of a request: all its rows, or a part of many. */
-export interface RowSlice {
+export interface RowSlice extends CostedRows {
   readonly batch: PendingBatch
   readonly place: TenantPlace
   readonly encoded: EncodedRows
   readonly rows: number
-  readonly bytes: number
 }
 
-export class PendingBatch {
+export class PendingBatch implements CostedRows {
   readonly place: TenantPlace
   readonly slices: readonly RowSlice[]
   readonly bytes: number
+  readonly partitions: ReadonlySet<number>
   /** Resolves when all slices are committed. */
   readonly committed: Promise<void>
   readonly #rows: RowBatch
@@ -41,7 +43,8 @@ export class PendingBatch {
     this.place = place
     this.#rows = rows
     this.bytes = rows.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    this.slices = divide(rows).map((slice) => ({ ...slice, place, batch: this }))
+    this.partitions = new Set(rows.flatMap((part) => [...partitionsOf(part)]))
+    this.slices = divide(rows, this).map((slice) => ({ ...slice, place, batch: this }))
     this.#waiting = this.slices.length
     this.committed = this.#settled.promise
     this.#share = openShare(this)
@@ -75,17 +78,26 @@ export class PendingBatch {
   }
 }
 
-/** Returns the rows in parts of about the same size, none with more than {@link sliceBytes} or one row. */
-function divide(batch: RowBatch): Omit<RowSlice, 'batch' | 'place'>[] {
+/** The rows of a slice while it is filled. */
+function newSlice() {
+  return { encoded: [] as [TableName, Buffer][], rows: 0, bytes: 0, partitions: new Set<number>() }
+}
+
+/**
+ * Returns the rows in parts of about the same size, none with more than {@link sliceBytes} or one row. They
+ * are not divided by week too: rows may be in any order, and each part could then be of all weeks again.
+ */
+function divide(batch: RowBatch, { bytes, partitions }: CostedRows): Omit<RowSlice, 'batch' | 'place'>[] {
   const all = {
     encoded: batch.map((part) => [part.table, part.bytes] as const),
     rows: batch.reduce((sum, part) => sum + rowCount(part), 0),
-    bytes: batch.reduce((sum, part) => sum + part.bytes.length, 0),
+    bytes,
+    partitions,
   }
   if (all.bytes <= sliceBytes) return [all]
   const mostBytes = Math.ceil(all.bytes / Math.ceil(all.bytes / sliceBytes))
-  const slices: { encoded: [TableName, Buffer][]; rows: number; bytes: number }[] = []
-  let slice = { encoded: [], rows: 0, bytes: 0 } as (typeof slices)[number]
+  const slices: ReturnType<typeof newSlice>[] = []
+  let slice = newSlice()
   for (const { table, bytes, marks } of batch) {
     let from = 0
     let end = 0
@@ -98,10 +110,11 @@ function divide(batch: RowBatch): Omit<RowSlice, 'batch' | 'place'>[] {
       if (slice.rows > 0 && slice.bytes + rowEnd - end > mostBytes) {
         take()
         slices.push(slice)
-        slice = { encoded: [], rows: 0, bytes: 0 }
+        slice = newSlice()
       }
       slice.bytes += rowEnd - end
       slice.rows++
+      slice.partitions.add(partitionOf(table, marks[at + 1] ?? 0, marks[at + 2] ?? 0))
       end = rowEnd
     }
     take()

@@ -581,6 +581,34 @@ describe('the buffer', () => {
     assert.deepEqual([await count(flood), await count(calm), await count(other)], [4, 7, 9])
   })
 
+  test('requests with ever other weeks are no long commit, and a neighbour waits for none of them', async () => {
+    const engineDoor = door()
+    const here = scene({ beforeInsert: async (nth) => (nth === 1 ? engineDoor.passed : undefined) })
+    const [one, other, neighbour] = [newPlace(41), newPlace(42), newPlace(43)]
+    const weeks = (from: number) =>
+      Array.from({ length: 50 }, (_, week) => startNs - BigInt(from + week) * 604_800_000_000_000n)
+    const many = [one, other].flatMap((place) =>
+      [0, 50, 100].map((from) => commit(here.writer, place, [batchOf('otel_logs', weeks(from))])),
+    )
+    while (here.inserts.length === 0) {
+      await turn()
+      if (here.clock.waiting > 0) await here.clock.advance(commitDelayMs)
+    }
+    await commitNow(here, neighbour, logs(1))
+    const sizes = () => here.inserts.map(({ rows, placements }) => [...placements, rows])
+    assert.deepEqual(sizes(), [
+      [41, 100],
+      [43, 1],
+    ])
+    engineDoor.open()
+    await runUntil(here.clock, many)
+    assert.deepEqual(sizes().slice(2), [
+      [42, 100],
+      [41, 42, 100],
+    ])
+    assert.deepEqual([await count(one), await count(other), await count(neighbour)], [150, 150, 1])
+  })
+
   test('the rest of a placement waits behind all that came meanwhile', async () => {
     const engineDoors = [door(), door(), door(), door()]
     const { clock, inserts, writer } = scene({

@@ -21,9 +21,11 @@ import type { PlacementLocks } from '../../telemetry/placement-locks.ts'
 import type { RowBatch } from '../../telemetry/rows.ts'
 import { insertColumns } from '../../telemetry/schema/create-schema.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
-import { fairPart, groupBytes, insertsOf, mayShareCommit } from './commit-parts.ts'
+import { WaitingCost } from './commit-cost.ts'
+import { fairPart, groupBytes, hasManyPartitions, insertsOf, placementsOfCommit } from './commit-parts.ts'
 import { CommitShares } from './commit-shares.ts'
 import { PendingBatch, type RowSlice } from './pending-batch.ts'
+import { PlacementQueue } from './placement-queue.ts'
 
 interface WriterOptions {
   readonly engine: TelemetryEngine
@@ -44,26 +46,15 @@ interface WriterOptions {
   readonly faultBehind?: (error: unknown) => Promise<StorageFault | null>
 }
 
-/** The waiting rows of one placement. */
-interface Queue {
-  sinceMs: number
-  /** Queues with lower numbers are committed first. */
-  order: number
-  /** Whether a commit has taken a part of it. */
-  isRest: boolean
-  slices: RowSlice[]
-  bytes: number
+/** What the next commit has, or a running one. */
+interface Commit {
+  readonly placements: ReadonlySet<number>
+  readonly slices: readonly RowSlice[]
+  readonly hasMany: boolean
 }
 
 /** Commits that run at once, of different placements: while one waits for the disk another is computed. */
 const commitsMax = 2
-
-/**
- * Placements in one commit. An insert costs as much as several partitions before it writes the first, so with
- * few placements each row costs more; with many the first one written waits for the last
- * (docs/decisions/0022).
- */
-const placementsMax = 8
 
 /** A clock counts whole milliseconds, so a queue that is due in less would be checked repeatedly. */
 const leastWaitMs = 1
@@ -78,12 +69,12 @@ const retryAfterSeconds = 1
 
 export class IngestWriter {
   readonly #options: WriterOptions
-  readonly #queues = new Map<number, Queue>()
-  /** The placements of each running commit. */
-  readonly #committing = new Set<ReadonlySet<number>>()
+  readonly #queues = new Map<number, PlacementQueue>()
+  readonly #committing = new Set<Commit>()
   /** Placements that an erasure has locked, and whose next commit waits for the lock. */
   readonly #behind = new Set<number>()
   readonly #shares: FairShares
+  readonly #waitingCost = new WaitingCost()
   readonly #commitShares: CommitShares
   #order = 0
   #loop: Promise<void> | null = null
@@ -96,7 +87,7 @@ export class IngestWriter {
   constructor(options: WriterOptions) {
     this.#options = options
     this.#shares = new FairShares(options.bufferBytes)
-    const reservedBy = (tenantId: string) => this.#shares.reservedBy(tenantId)
+    const reservedBy = (tenantId: string) => this.#waitingCost.of(tenantId)
     this.#commitShares = new CommitShares({ ...options, reservedBy })
   }
 
@@ -150,19 +141,15 @@ export class IngestWriter {
       ),
     )
     if (!batch.reserve()) throw new AppError('overloaded', { retryAfterSeconds })
-    this.#commitShares.count(tenantId, batch.bytes)
+    this.#commitShares.count(tenantId, this.#waitingCost.add(tenantId, batch))
+    const ended = () => this.#waitingCost.remove(tenantId, batch)
+    batch.committed.then(ended, ended)
     const known = this.#queues.get(placement)
-    const queue = known ?? this.#newQueue()
-    queue.slices.push(...batch.slices)
-    queue.bytes += batch.bytes
+    const queue = known ?? new PlacementQueue(this.#options.clock.nowMs(), this.#order++)
+    queue.push(batch)
     this.#queues.set(placement, queue)
-    if (known === undefined || queue.bytes >= dueBytes) this.#pause.abort()
+    if (known === undefined || queue.cost.bytes >= dueBytes) this.#pause.abort()
     return batch
-  }
-
-  #newQueue(): Queue {
-    const sinceMs = this.#options.clock.nowMs()
-    return { sinceMs, order: this.#order++, isRest: false, slices: [], bytes: 0 }
   }
 
   /** Refuses batches, and leaves out what still waits of them. */
@@ -176,9 +163,8 @@ export class IngestWriter {
   }
 
   /** Leaves the slices in the queue for which `isKept` returns true. */
-  #keep(placement: number, queue: Queue, isKept: (slice: RowSlice) => boolean): void {
-    queue.slices = queue.slices.filter(isKept)
-    queue.bytes = queue.slices.reduce((sum, { bytes }) => sum + bytes, 0)
+  #keep(placement: number, queue: PlacementQueue, isKept: (slice: RowSlice) => boolean): void {
+    queue.keep(isKept)
     if (queue.slices.length === 0) this.#queues.delete(placement)
   }
 
@@ -186,8 +172,8 @@ export class IngestWriter {
   async #run(): Promise<void> {
     while (this.#queues.size > 0 || this.#committing.size > 0 || this.#behind.size > 0) {
       this.#queueBehindErasures()
-      const group = this.#committing.size < commitsMax ? this.#takeDue() : []
-      if (group.length > 0) this.#begin(group)
+      const next = this.#committing.size < commitsMax ? this.#takeDue() : null
+      if (next !== null) this.#begin(next)
       else await this.#waitForDue()
     }
     // In the same turn of the event loop as the last check of the queues, so that a later batch starts a new
@@ -195,14 +181,14 @@ export class IngestWriter {
     this.#loop = null
   }
 
-  #begin(group: readonly RowSlice[]): void {
-    const placements = new Set(group.map(({ place }) => place.placement))
-    this.#committing.add(placements)
-    for (const { batch } of group) batch.begin()
+  #begin(commit: Commit): void {
+    const { placements, slices } = commit
+    this.#committing.add(commit)
+    for (const { batch } of slices) batch.begin()
     void this.#options.locks
-      .exclusively([...placements], () => this.#commitLocked(group))
+      .exclusively([...placements], () => this.#commitLocked(slices))
       .then(() => {
-        this.#committing.delete(placements)
+        this.#committing.delete(commit)
         this.#ended(placements)
       })
   }
@@ -243,27 +229,31 @@ export class IngestWriter {
     this.#pause.abort()
   }
 
-  #takeDue(): RowSlice[] {
+  /** Returns null where nothing is due. */
+  #takeDue(): Commit | null {
     const nowMs = this.#options.clock.nowMs()
     const due = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement) && !this.#options.locks.isTaken(placement))
-      .filter(([, queue]) => this.#isDue(queue, nowMs))
-      .sort(([, a], [, b]) => a.order - b.order)
-    const firstBytes = due[0]?.[1].bytes ?? 0
-    const similar = due.filter(([, queue]) => mayShareCommit(firstBytes, queue.bytes))
-    let bytes = 0
-    const fitting = similar.slice(0, placementsMax).filter(([, queue], at) => {
-      bytes += queue.bytes
-      return at === 0 || bytes <= groupBytes
-    })
-    return fitting.flatMap(([placement, queue]) => this.#takePart(placement, queue))
+      .filter(([, queue]) => this.#isDue(queue, nowMs) && !this.#isHeldBack(queue))
+      .map(([placement, queue]) => ({ placement, queue, cost: queue.cost }))
+      .sort((a, b) => a.queue.order - b.queue.order)
+    const next = placementsOfCommit(due)
+    const hasMany = next.some(hasManyPartitions)
+    const slices = next.flatMap(({ placement, queue }) => this.#takePart(placement, queue))
+    if (slices.length === 0) return null
+    return { placements: new Set(next.map(({ placement }) => placement)), slices, hasMany }
+  }
+
+  /** Of the commits that run, one at most has many partitions: the others are quick. */
+  #isHeldBack(queue: PlacementQueue): boolean {
+    return hasManyPartitions(queue) && [...this.#committing].some(({ hasMany }) => hasMany)
   }
 
   /**
-   * Returns the slices of a placement for one commit: all, or as many as fit, with about equal bytes of each
+   * Returns the slices of a placement for one commit: all, or as many as fit, with about equal costs of each
    * organisation and none of those that pause.
    */
-  #takePart(placement: number, queue: Queue): readonly RowSlice[] {
+  #takePart(placement: number, queue: PlacementQueue): readonly RowSlice[] {
     const shares = this.#commitShares
     const ready = queue.slices.filter(({ place }) => this.#closed || shares.pauseMs(place.tenantId) === 0)
     const part = fairPart(ready, (tenantId) => (this.#closed ? groupBytes : shares.mostBytes(tenantId)))
@@ -275,13 +265,13 @@ export class IngestWriter {
 
   #isTaken(placement: number): boolean {
     return (
-      this.#behind.has(placement) || [...this.#committing].some((placements) => placements.has(placement))
+      this.#behind.has(placement) || [...this.#committing].some(({ placements }) => placements.has(placement))
     )
   }
 
-  #isDue(queue: Queue, nowMs: number): boolean {
+  #isDue(queue: PlacementQueue, nowMs: number): boolean {
     if (this.#closed) return true
-    if (queue.bytes >= dueBytes) return this.#pauseMs(queue) === 0
+    if (queue.cost.bytes >= dueBytes) return this.#pauseMs(queue) === 0
     return this.#dueInMs(queue, nowMs) <= 0
   }
 
@@ -296,20 +286,23 @@ export class IngestWriter {
     const isFull = this.#committing.size >= commitsMax
     const waits = [...this.#queues]
       .filter(([placement]) => !this.#isTaken(placement))
-      .filter(([placement]) => !isFull || this.#options.locks.isTaken(placement))
+      .filter(
+        ([placement, queue]) =>
+          this.#options.locks.isTaken(placement) || !(isFull || this.#isHeldBack(queue)),
+      )
       .map(([, queue]) => this.#dueInMs(queue, nowMs))
     if (waits.length === 0) await once(signal, 'abort')
     else await this.#options.clock.sleep(Math.max(Math.min(...waits), leastWaitMs), signal)
   }
 
   /** After the clock went back nothing waits longer than the delay, counted from when that is noticed. */
-  #dueInMs(queue: Queue, nowMs: number): number {
+  #dueInMs(queue: PlacementQueue, nowMs: number): number {
     queue.sinceMs = Math.min(queue.sinceMs, nowMs)
     return Math.max(queue.sinceMs + this.#options.commitDelayMs - nowMs, this.#pauseMs(queue))
   }
 
   /** The time for which every organisation of the queue pauses. */
-  #pauseMs(queue: Queue): number {
+  #pauseMs(queue: PlacementQueue): number {
     let leastMs = Number.POSITIVE_INFINITY
     for (const { place } of queue.slices) {
       leastMs = Math.min(leastMs, this.#commitShares.pauseMs(place.tenantId))
