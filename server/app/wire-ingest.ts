@@ -19,6 +19,7 @@ import { Intake, type IntakeOptions } from '../ingest/intake.ts'
 import { addRemoteWriteRoute } from '../ingest/prometheus-routes.ts'
 import { ReadTurns } from '../ingest/read-turns.ts'
 import { addIngestRoutes } from '../ingest/routes.ts'
+import { DistantWeeks } from '../ingest/rows/distant-weeks.ts'
 import { IngestWriter } from '../ingest/rows/writer.ts'
 import type { TelemetryEngine } from '../telemetry/engine.ts'
 import type { LocalEngineFiles } from '../telemetry/engine-files.ts'
@@ -91,6 +92,7 @@ export function wireIngest(needs: IngestNeeds): WiredIngest {
   })
   const intake = new Intake({
     writer,
+    weeks: new DistantWeeks(needs),
     turns: needs.turns,
     decoder,
     quota: quotas,

@@ -16,6 +16,7 @@ import { IngestQuotas } from '../usage/ingest-quotas.ts'
 import { QuotaStore } from '../usage/quota-store.ts'
 import { Decoder } from './decoder.ts'
 import { Intake } from './intake.ts'
+import { DistantWeeks } from './rows/distant-weeks.ts'
 import { IngestWriter } from './rows/writer.ts'
 
 const stores = await openStores()
@@ -40,6 +41,7 @@ const writer = new IngestWriter({
 })
 const intake = new Intake({
   writer,
+  weeks: new DistantWeeks({ engine: stores.engine, clock }),
   turns,
   decoder: new Decoder({ loop: turns, thread: new ThreadTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
   quota: new IngestQuotas({ store: quotaStore, clock: still, logger: silent }),

@@ -33,6 +33,7 @@ import { Intake } from './intake.ts'
 import { addRemoteWriteRoute } from './prometheus-routes.ts'
 import { ReadTurns } from './read-turns.ts'
 import { addIngestRoutes } from './routes.ts'
+import { DistantWeeks } from './rows/distant-weeks.ts'
 import { IngestWriter } from './rows/writer.ts'
 
 const clock = new ManualClock(1_767_600_000_000)
@@ -64,6 +65,7 @@ before(async () => {
   })
   const intake = new Intake({
     writer,
+    weeks: new DistantWeeks({ engine: stores.engine, clock }),
     turns,
     decoder: new Decoder({ loop: turns, thread: new ThreadTurns({ nowMs: elapsedMs }), nowMs: elapsedMs }),
     quota: {

@@ -8,6 +8,7 @@ import type { TenantPlace } from '../telemetry/engine.ts'
 import type { Signal } from '../telemetry/schema/tables.ts'
 import type { DecodedBody } from './decode-job.ts'
 import type { Decoder, Undecoded } from './decoder.ts'
+import type { DistantWeeks } from './rows/distant-weeks.ts'
 import { type LateSelection, withoutLate } from './rows/late-rows.ts'
 import { requireFewPartitions } from './rows/partition-spread.ts'
 import type { DecodedExport } from './rows/row-collector.ts'
@@ -31,6 +32,7 @@ interface Quota {
 export interface IntakeOptions {
   readonly writer: IngestWriter
   readonly decoder: Decoder
+  readonly weeks: DistantWeeks
   readonly turns: LoopTurns
   readonly quota: Quota
   /** Selections that the organisation has erased and refuses for ever. */
@@ -61,7 +63,7 @@ export class Intake {
   /**
    * Stores the records of a request. Returns a result for each kind of record of its protocol, in their
    * order. Throws the errors of the decoder and of the writer, `storage_unavailable`, `quota_exceeded`, and
-   * `body_too_large` for rows of too many weeks; nothing then counts against the quota.
+   * `body_too_large` for rows of too many weeks or distant ones; nothing then counts against the quota.
    *
    * @param body is not read where the quota refuses it
    */
@@ -69,6 +71,8 @@ export class Intake {
     this.#options.requireRoom()
     const { admission, parts } = await this.#decode(place, body)
     try {
+      const decoded = parts.flatMap(({ batch }) => batch)
+      await this.#options.weeks.prepare(place, decoded)
       const { committed, results, late } = this.#begin(place, admission, parts)
       const [accepted, rejected] = [total(results, 'accepted'), total(results, 'rejected')]
       await committed
@@ -116,6 +120,7 @@ export class Intake {
     admission.takeRows(total(results, 'accepted'))
     const batch = parts.flatMap((part) => part.batch)
     requireFewPartitions(batch)
+    this.#options.weeks.admit(place, batch)
     const committed = this.#options.writer.commit(place, batch)
     return { committed, results, late: parts.map((part) => part.late) }
   }

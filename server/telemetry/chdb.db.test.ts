@@ -416,13 +416,14 @@ test('a table of an earlier build gets the settings of this build', async () => 
     return logs?.own ?? ''
   }
   await withEngine(folder, async (engine) => {
-    await engine.command(raw('ALTER TABLE otel_logs RESET SETTING merge_selector_base'))
+    await engine.command(raw('ALTER TABLE otel_logs RESET SETTING merge_selector_base, max_parts_in_total'))
     await engine.command(raw('ALTER TABLE otel_logs MODIFY SETTING old_parts_lifetime = 480'))
-    assert.doesNotMatch(await settingsOf(engine), /merge_selector_base/)
+    assert.doesNotMatch(await settingsOf(engine), /merge_selector_base|max_parts_in_total/)
   })
   await withEngine(folder, async (engine) => {
     assert.match(await settingsOf(engine), /merge_selector_base = 10\b/)
     assert.match(await settingsOf(engine), /old_parts_lifetime = 0\b/)
+    assert.match(await settingsOf(engine), /max_parts_in_total = 10000000\b/)
   })
 })
 

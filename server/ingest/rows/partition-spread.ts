@@ -41,6 +41,16 @@ export function partitionOf(table: TableName, upper: number, lower: number): num
   return (numberOf.get(table) ?? 0) * weeksOfTable + weekOf(upper, lower)
 }
 
+/** Returns {@link partitionOf} an instant in milliseconds since 1970. */
+export function partitionAt(table: TableName, timeMs: number): number {
+  return (numberOf.get(table) ?? 0) * weeksOfTable + weekOfNs(BigInt(timeMs) * 1_000_000n)
+}
+
+/** Returns the number of the table of a partition, and that of its week. */
+export function tableAndWeek(partition: number): { readonly table: number; readonly week: number } {
+  return { table: Math.floor(partition / weeksOfTable), week: partition % weeksOfTable }
+}
+
 /** Returns the partitions of rows, see {@link partitionOf}. Rows of one week or two are not read. */
 export function partitionsOf({ table, marks, minTimeNs, maxTimeNs }: TableRows): ReadonlySet<number> {
   if (marks.length === 0) return new Set()

@@ -117,6 +117,13 @@ const tableSettings = {
 }
 
 /**
+ * The engine counts the parts of all organisations: with its limit of 100,000 a few of them, with rows of
+ * very many weeks, would make every insert fail. What an organisation may have is limited instead
+ * (ingest/rows/distant-weeks.ts). Not in the text of a table, like {@link brokenPartSettings}.
+ */
+const partSettings = { max_parts_in_total: 10_000_000 }
+
+/**
  * A power loss may leave any number of broken parts that were never acknowledged. With these limits the
  * engine starts nevertheless, and the broken parts are examined when all are loaded (docs/decisions/0022).
  * Not in the text of a table: that text identifies the tables into which a backup can be restored.
@@ -140,6 +147,7 @@ async function settleSettings(
   const wanted = {
     ...tableSettings,
     ...brokenPartSettings,
+    ...partSettings,
     fsync_after_insert: sync,
     fsync_part_directory: sync,
   }
