@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import type { Control, ControlTransaction, Database } from './database.ts'
-import { derivedCopies } from './derived-tables.ts'
+import { copyNameOf } from './derived-tables.ts'
 
 /** The tables that are copied: all but the mark of a move, which says something of one database. */
 type ControlTable = Exclude<keyof Database, 'control_moves'>
@@ -168,7 +168,7 @@ export async function dropTables(trx: ControlTransaction): Promise<void> {
     ({ name }) => name,
   )
   const known = [
-    ...derivedCopies,
+    ...controlTables.map(copyNameOf),
     ...controlTables.toReversed(),
     ...['control_moves', 'kysely_migration', 'kysely_migration_lock'],
   ]

@@ -96,6 +96,8 @@ export interface SchemaDialect {
    * from the entry itself, so it cannot disagree with what is hashed.
    */
   indexJsonField(db: Kysely<unknown>, table: string, field: string): Promise<void>
+  /** Runs before migrations, and removes what rewriting left that would be in their way. */
+  beforeMigrations(trx: ControlTransaction): Promise<void>
   /**
    * Runs after each migration, in its transaction: gives new columns the types that this database needs, so
    * that migrations are written once.

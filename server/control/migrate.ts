@@ -28,6 +28,7 @@ import { anomaliesByStart } from './migrations/0019-anomalies-by-start.ts'
 import { endedRows } from './migrations/0020-ended-rows.ts'
 import { fullErasures } from './migrations/0021-full-erasures.ts'
 import { keptHolds } from './migrations/0022-kept-holds.ts'
+import { transactOnce } from './transaction.ts'
 
 const migrations = {
   '0001-foundation': foundation,
@@ -64,6 +65,10 @@ export const migrationNames: readonly string[] = Object.keys(migrations).sort()
 export async function migrate(control: Control, until?: string): Promise<void> {
   await settleHistory(control, migrationNames)
   const migrator = migratorOf(control, migrations)
+  const known = await migrator.getMigrations()
+  if (known.some(({ executedAt }) => executedAt === undefined)) {
+    await transactOnce(control, (trx) => dialectOf(control).schema.beforeMigrations(trx))
+  }
   const { error } = await (until === undefined ? migrator.migrateToLatest() : migrator.migrateTo(until))
   if (error !== undefined) throw error
 }

@@ -43,6 +43,9 @@ export const postgresSchema: SchemaDialect = {
       .execute(db)
   },
 
+  // A copy refers to nothing of its table.
+  async beforeMigrations() {},
+
   async afterMigration(db) {
     const { rows } = await sql<ForeignColumn>`
       select cls.relname as table_name, att.attname as column_name, typ.typname as type_name

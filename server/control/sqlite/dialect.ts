@@ -2,19 +2,19 @@
 // write lock of the whole file, and waits where another process has it.
 
 import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
+import { Pace } from '../../core/turns/pace.ts'
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
+import type { CleanTables } from './clean-tables.ts'
 import { copyInThread } from './copy-in-thread.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
+import { busyTimeoutMs, removeCopies, rewriteTable } from './table-rewrite.ts'
 
 /** Begins a transaction that only reads. */
 export const beginSnapshot = 'begin deferred'
-
-/** How long a statement waits for another process, such as the command line, to end its transaction. */
-export const busyTimeoutMs = 5000
 
 const dialect: ControlDialect = {
   // Nothing is left to lock: a transaction has the whole file from its beginning
@@ -36,13 +36,13 @@ const dialect: ControlDialect = {
     })
   },
 
-  flushErased,
+  flushErased: (control, tables) => flushErased(control, tables),
 
   notReached: [],
 
   async rewrite(control) {
     await sql`vacuum`.execute(control)
-    await flushErased(control)
+    await flushErased(control, [])
   },
 
   async copyTo(control, path) {
@@ -72,11 +72,34 @@ const dialect: ControlDialect = {
 }
 
 /**
- * Freed pages are overwritten as they are freed (`secure_delete`), so erased bytes wait in the write-ahead
- * log alone: it is moved into the file and emptied. Waiting for another reader would stop the whole
- * process, so nobody waits.
+ * Rewrites those of the tables that have lost something since they were rewritten. What that frees is
+ * overwritten (`secure_delete`), so erased bytes wait in the write-ahead log alone, which is emptied then.
+ *
+ * @param pace when others are served
  */
-async function flushErased(control: Control): Promise<void> {
+export async function flushErased(
+  control: Control,
+  tables: readonly string[],
+  pace = new Pace(),
+): Promise<void> {
+  const { cleanTables, outsideWrites, writingSchema } = handleOf(control)
+  await removeCopies(control, pace)
+  cleanTables.noteOutside(outsideWrites())
+  for (const table of tables) {
+    if (cleanTables.has(table)) continue
+    try {
+      const onBegun = () => cleanTables.add(table)
+      await rewriteTable(control, table, { pace, writingSchema, onBegun })
+    } catch (error) {
+      cleanTables.remove(table)
+      throw error
+    }
+  }
+  await emptyLog(control)
+}
+
+/** Waiting for another reader would stop the whole process, so nobody waits. */
+async function emptyLog(control: Control): Promise<void> {
   const busy = await control.connection().execute(async (connection) => {
     await sql`pragma busy_timeout = 0`.execute(connection)
     try {
@@ -93,16 +116,24 @@ async function flushErased(control: Control): Promise<void> {
   }
 }
 
+function handleOf(control: Control): SqliteHandle {
+  const { adapter } = control.getExecutor()
+  if (!(adapter instanceof SqliteControlAdapter)) throw new Error('This is no control plane on SQLite.')
+  return adapter.handle
+}
+
 class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   readonly controlDialect = dialect
   readonly figures: ControlFigures
   readonly failover = new Failover()
   readonly outsideWrites: () => number
+  readonly handle: SqliteHandle
 
-  constructor({ figures, outsideWrites }: SqliteHandle) {
+  constructor(handle: SqliteHandle) {
     super()
-    this.figures = figures
-    this.outsideWrites = outsideWrites
+    this.figures = handle.figures
+    this.outsideWrites = handle.outsideWrites
+    this.handle = handle
   }
 
   /** SQLite can; Kysely runs migrations without a transaction where this is not said. */
@@ -112,9 +143,12 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
 }
 
 /** What belongs to an open file and not to SQLite in general. */
-interface SqliteHandle {
+export interface SqliteHandle {
   readonly figures: ControlFigures
   readonly outsideWrites: () => number
+  readonly cleanTables: CleanTables
+  /** Runs `work`, a part of a transaction, while statements may write to `sqlite_schema`. */
+  readonly writingSchema: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 /** Kysely's dialect of SQLite, with ours in its adapter. */

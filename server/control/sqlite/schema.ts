@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import type { SchemaDialect } from '../dialect.ts'
+import { dropCopies } from './table-rewrite.ts'
 
 export const sqliteSchema: SchemaDialect = {
   async makeAppendOnly(db, table) {
@@ -30,6 +31,9 @@ export const sqliteSchema: SchemaDialect = {
       .raw(`create index ${table}_by_${field} on ${table} (tenant_id, ${jsonFieldText('entry', field)}, seq)`)
       .execute(db)
   },
+
+  // Triggers of a copy name columns of its table.
+  beforeMigrations: dropCopies,
 
   // Migrations are written in its types.
   async afterMigration() {},

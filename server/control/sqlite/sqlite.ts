@@ -1,6 +1,6 @@
 // The control plane on SQLite, through Node's own driver. Durable by default (`synchronous = FULL`: a ledger
-// entry that was acknowledged survives power loss) and without leftovers (`secure_delete` overwrites freed
-// pages, so that no bytes of an erased anomaly stay in the file).
+// entry that was acknowledged survives power loss). Freed pages are overwritten (`secure_delete`); pages in use
+// have bytes of removed rows until their table is rewritten (table-rewrite.ts).
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely } from 'kysely'
@@ -8,7 +8,9 @@ import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
 import { ControlFigures } from '../figures.ts'
-import { beginSnapshot, busyTimeoutMs, SqliteControlDialect } from './dialect.ts'
+import { CleanTables } from './clean-tables.ts'
+import { beginSnapshot, SqliteControlDialect, type SqliteHandle } from './dialect.ts'
+import { busyTimeoutMs } from './table-rewrite.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
 export function openSqlite(path: string): Control {
@@ -53,7 +55,20 @@ function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const version = database.prepare('pragma data_version')
   let isSnapshot = false
   let unsure = 0
+  const cleanTables = new CleanTables()
   return {
+    cleanTables,
+    async writingSchema<T>(work: () => Promise<T>): Promise<T> {
+      database.enableDefensive(false)
+      try {
+        database.exec('pragma writable_schema = on')
+        return await work()
+      } finally {
+        // It also forgets the schema as it was.
+        database.exec('pragma writable_schema = reset')
+        database.enableDefensive(true)
+      }
+    },
     close: () => database.close(),
     // In a snapshot the version is that of its beginning, so that others may have written.
     outsideWrites: () =>
@@ -62,7 +77,7 @@ function driverOf(database: DatabaseSync, figures: ControlFigures) {
       if (text.startsWith('begin')) isSnapshot = text === beginSnapshot
       const known = kept.get(text)
       if (known !== undefined) return known
-      const prepared = prepare(database, text, figures)
+      const prepared = prepare(database, text, { figures, cleanTables })
       // What is written would stay in its statement, and so in memory, until the next of its kind.
       if (text.startsWith('select ') && kept.size < keptStatements) kept.set(text, prepared)
       return prepared
@@ -75,7 +90,11 @@ const keptStatements = 256
 
 type Prepared = ReturnType<typeof prepare>
 
-function prepare(database: DatabaseSync, text: string, figures: ControlFigures) {
+function prepare(
+  database: DatabaseSync,
+  text: string,
+  { cleanTables, figures }: Pick<SqliteHandle, 'cleanTables' | 'figures'>,
+) {
   // A deferred transaction that reads before it writes fails outright when another process wrote in between.
   const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
   const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
@@ -90,14 +109,23 @@ function prepare(database: DatabaseSync, text: string, figures: ControlFigures) 
   }
   return {
     reader: statement.columns().length > 0,
-    all: (parameters: ReadonlyArray<unknown>) => counted(() => statement.all(...values(parameters))),
+    all: (parameters: ReadonlyArray<unknown>) => {
+      const rows = counted(() => statement.all(...values(parameters)))
+      cleanTables.note(text, null)
+      return rows
+    },
     run: (parameters: ReadonlyArray<unknown>) => {
       // A full disk and an I/O error have rolled back already; that there is nothing to
       // roll back would hide them.
       if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
-      return counted(() => statement.run(...values(parameters)))
+      const result = counted(() => statement.run(...values(parameters)))
+      cleanTables.note(text, result.changes)
+      return result
     },
-    iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
+    iterate: (parameters: ReadonlyArray<unknown>) => {
+      cleanTables.note(text, null)
+      return statement.iterate(...values(parameters))
+    },
   }
 }
 
