@@ -168,7 +168,7 @@ export async function dropTables(trx: ControlTransaction): Promise<void> {
     ({ name }) => name,
   )
   const known = [
-    ...controlTables.map(copyNameOf),
+    ...present.filter((name) => name.startsWith(copyNameOf(''))),
     ...controlTables.toReversed(),
     ...['control_moves', 'kysely_migration', 'kysely_migration_lock'],
   ]

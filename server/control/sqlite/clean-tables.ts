@@ -10,7 +10,7 @@ const inserting = /^\s*insert\s+into\s/i
 const replacing = /\bon\s+conflict\b/i
 
 /** A statement that changes one table, and its name. */
-const changing = /^\s*(?:update|delete\s+from|insert\s+into)\s+"?(\w+)"?[\s(]/i
+const changing = /^\s*(?:update|delete\s+from|insert\s+into)\s+"?(\w+)"?(?![\w."])/i
 
 export class CleanTables {
   readonly #clean = new Set<string>()

@@ -4,7 +4,6 @@
 
 import { sql } from 'kysely'
 import type { Control } from '../database.ts'
-import { copyNameOf } from '../derived-tables.ts'
 
 export interface CopiedTable {
   readonly name: string
@@ -24,8 +23,7 @@ interface CopiedIndex {
 type Readable = Pick<Control, 'getExecutor'>
 
 /** Throws where there is no such table, or its rows have another format than those of a copy. */
-export async function describeTable(db: Readable, name: string): Promise<CopiedTable> {
-  const copyName = copyNameOf(name)
+export async function describeTable(db: Readable, name: string, copyName: string): Promise<CopiedTable> {
   const { rows: kinds } = await sql<{ type: string; wr: number }>`
     select type, wr from pragma_table_list(${name}) where schema = 'main'`.execute(db)
   const { rows: columns } = await sql<{ name: string; type: string; hidden: number }>`
@@ -80,7 +78,7 @@ async function describeIndexes(db: Readable, name: string, copyName: string): Pr
   const indexes: CopiedIndex[] = []
   for (const index of rows) {
     const keys = index.sql === null ? await keysOf(db, index.name) : definitionOf(index.name, index.sql)
-    const indexName = copyNameOf(index.name)
+    const indexName = `${copyName}_${index.name}`
     const createCopy = `create index ${quoted(indexName)} on ${quoted(copyName)} ${keys}`
     indexes.push({ name: index.name, copyName: indexName, createCopy })
   }

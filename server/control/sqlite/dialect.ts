@@ -11,7 +11,7 @@ import type { ControlFigures } from '../figures.ts'
 import type { CleanTables } from './clean-tables.ts'
 import { copyInThread } from './copy-in-thread.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
-import { busyTimeoutMs, removeCopies, rewriteTable } from './table-rewrite.ts'
+import { busyTimeoutMs, removeCopies, rewriteTable, type Slicing, usualBulkRows } from './table-rewrite.ts'
 
 /** Begins a transaction that only reads. */
 export const beginSnapshot = 'begin deferred'
@@ -74,22 +74,20 @@ const dialect: ControlDialect = {
 /**
  * Rewrites those of the tables that have lost something since they were rewritten. What that frees is
  * overwritten (`secure_delete`), so erased bytes wait in the write-ahead log alone, which is emptied then.
- *
- * @param pace when others are served
  */
 export async function flushErased(
   control: Control,
   tables: readonly string[],
-  pace = new Pace(),
+  slicing: Slicing = { pace: new Pace(), bulkRows: usualBulkRows },
 ): Promise<void> {
   const { cleanTables, outsideWrites, writingSchema } = handleOf(control)
-  await removeCopies(control, pace)
+  await removeCopies(control, slicing)
   cleanTables.noteOutside(outsideWrites())
   for (const table of tables) {
     if (cleanTables.has(table)) continue
     try {
       const onBegun = () => cleanTables.add(table)
-      await rewriteTable(control, table, { pace, writingSchema, onBegun })
+      await rewriteTable(control, table, { ...slicing, writingSchema, onBegun })
     } catch (error) {
       cleanTables.remove(table)
       throw error

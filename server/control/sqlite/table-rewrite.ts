@@ -12,6 +12,7 @@
 // No row that was removed before step 1 is ever in the new pages. What is removed later may be; the flush of
 // its erasure rewrites the table again. A copy that a crash left is removed by the next flush.
 
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
@@ -25,22 +26,26 @@ import { type CopiedTable, describeTable, triggersOf } from './copied-table.ts'
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
 export const busyTimeoutMs = 5000
 
-/** Rows of a statement. A slice ends after each where its time is over. */
-const rowsAtOnce = 50
-
 /**
  * Up to this number of rows an index is created, and dropped, as a whole, which takes some 20 ms at most. With
- * more rows each row is added to it and removed from it: ten times the work, but in slices.
+ * more rows each row is added to it and removed from it: more work, but in slices.
  */
-const bulkRows = 20_000
+export const usualBulkRows = 20_000
+
+/** Rows of a statement, some milliseconds. A slice ends after it where its time is over. */
+const rowsAtOnce = 200
 
 /** How often a slice is tried while another process writes, and the pause, milliseconds. */
 const [busyTries, busyPauseMs] = [200, 10]
 
-/** What the rewriting needs of an open file. */
-export interface Rewriting {
+export interface Slicing {
   /** When others are served. */
   readonly pace: Pace
+  readonly bulkRows: number
+}
+
+/** What the rewriting needs of an open file. */
+export interface Rewriting extends Slicing {
   /** Runs `work` while this connection may write to the schema. */
   readonly writingSchema: <T>(work: () => Promise<T>) => Promise<T>
   /** Called in the transaction that begins the copy. */
@@ -52,12 +57,12 @@ type Steps = AsyncGenerator<undefined, void, ControlTransaction>
 
 /** Rewrites the table. Throws where another process changes the table's schema or rewrites it meanwhile. */
 export function rewriteTable(control: Control, table: string, rewriting: Rewriting): Promise<void> {
-  return inSlices(control, rewriting.pace, stepsOfRewriting(table, rewriting))
+  return inSlices(control, rewriting, stepsOfRewriting(table, rewriting))
 }
 
 /** Removes copies that a rewriting left which did not end. */
-export async function removeCopies(control: Control, pace: Pace): Promise<void> {
-  for (const name of await copiesIn(control)) await inSlices(control, pace, stepsOfRemoving(name))
+export async function removeCopies(control: Control, slicing: Slicing): Promise<void> {
+  for (const name of await copiesIn(control)) await inSlices(control, slicing, stepsOfRemoving(name, slicing))
 }
 
 /** {@link removeCopies} at once, in the transaction of the caller. */
@@ -76,15 +81,18 @@ async function copiesIn(db: Pick<Control, 'getExecutor'>): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-async function* stepsOfRewriting(name: string, { onBegun, writingSchema }: Rewriting): Steps {
+async function* stepsOfRewriting(name: string, rewriting: Rewriting): Steps {
+  const { bulkRows, onBegun, writingSchema } = rewriting
   let trx = yield
-  const table = await describeTable(trx, name)
+  // A name of its own, because another process may remove a copy and make one while this one goes on.
+  const table = await describeTable(trx, name, `${copyNameOf(name)}_${randomBytes(8).toString('hex')}`)
   for (const statement of [table.createCopy, ...table.createTriggers]) await sql.raw(statement).execute(trx)
   onBegun(name)
   const isLarge = await hasMoreThan(trx, name, bulkRows)
   const createIndexes = async function* (): Steps {
     for (const index of table.indexes) {
       trx = yield
+      if (!(await isThere(trx, table.copyName))) throw interrupted(name)
       await sql.raw(index.createCopy).execute(trx)
     }
   }
@@ -94,11 +102,12 @@ async function* stepsOfRewriting(name: string, { onBegun, writingSchema }: Rewri
   if (!isLarge) yield* createIndexes()
   trx = yield
   await takePlace(trx, table, writingSchema)
-  yield* stepsOfRemoving(table.copyName)
+  yield* stepsOfRemoving(table.copyName, rewriting)
 }
 
 /** Copies the next rows in their order, and so onto new pages at the end. Returns how many there were. */
 async function copyRows(trx: ControlTransaction, { columns, copyName, name }: CopiedTable): Promise<number> {
+  if (!(await isThere(trx, copyName))) throw interrupted(name)
   const { rows } = await sql<{ last: number | null }>`
     select max(rowid) as last from ${sql.table(copyName)}`.execute(trx)
   const last = rows[0]?.last ?? null
@@ -145,7 +154,7 @@ async function takePlace(
  * table: then the copy must not take its place.
  */
 async function assertComplete(trx: ControlTransaction, table: CopiedTable): Promise<void> {
-  const present = await describeTable(trx, table.name)
+  const present = await describeTable(trx, table.name, table.copyName)
   const { rows } = await sql<{ name: string }>`
     select name from sqlite_schema where type = 'trigger' and tbl_name = ${table.name}`.execute(trx)
   const triggers = new Set(rows.map(({ name }) => name))
@@ -171,10 +180,12 @@ function interrupted(table: string): ErasedBytesKept {
   return new ErasedBytesKept(`Another process changed or rewrote the table ${table} of the control plane`)
 }
 
-async function* stepsOfRemoving(name: string): Steps {
+async function* stepsOfRemoving(name: string, { bulkRows }: Slicing): Steps {
   let trx = yield
+  if (!(await isThere(trx, name))) return
   await dropTriggers(trx, name)
-  if (!(await hasMoreThan(trx, name, bulkRows))) {
+  const isLarge = await hasMoreThan(trx, name, bulkRows)
+  if (!isLarge) {
     const { rows } = await sql<{ name: string }>`
       select name from sqlite_schema where type = 'index' and tbl_name = ${name}`.execute(trx)
     for (const index of rows) {
@@ -185,6 +196,7 @@ async function* stepsOfRemoving(name: string): Steps {
   const table = sql.table(name)
   for (let removed = 1n; removed > 0n; ) {
     trx = yield
+    if (!(await isThere(trx, name))) return
     const { numAffectedRows } = await sql`
       delete from ${table} where rowid <= (
         select max(rowid) from (select rowid from ${table} order by rowid limit ${sql.lit(rowsAtOnce)}))`.execute(
@@ -193,6 +205,13 @@ async function* stepsOfRemoving(name: string): Steps {
     removed = numAffectedRows ?? 0n
   }
   await sql`drop table ${table}`.execute(trx)
+}
+
+/** Another process that rewrites a table removes the copies of others first. */
+async function isThere(trx: ControlTransaction, copyName: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from sqlite_schema where type = 'table' and name = ${copyName}`.execute(trx)
+  return rows.length > 0
 }
 
 async function dropTriggers(db: Pick<Control, 'getExecutor'>, copyName: string): Promise<void> {
@@ -207,7 +226,7 @@ async function hasMoreThan(trx: ControlTransaction, name: string, count: number)
 }
 
 /** Runs the steps, as many in a transaction as its time allows. Others are served between transactions. */
-async function inSlices(control: Control, pace: Pace, steps: Steps): Promise<void> {
+async function inSlices(control: Control, { pace }: Slicing, steps: Steps): Promise<void> {
   await steps.next()
   for (let isDone: boolean | undefined = false; !isDone; ) {
     await pace.turn()
