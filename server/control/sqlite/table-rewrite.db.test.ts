@@ -232,13 +232,17 @@ test('the tables of a control plane with a copy that a crash left can be dropped
   assert.deepEqual(await ask(control, 'select name from sqlite_schema'), [])
 })
 
+function mustBeKept(error: unknown): void {
+  if (!(error instanceof ErasedBytesKept)) throw error
+}
+
 test('of two processes that rewrite a table at once none loses a row, and a later flush finishes', async () => {
   for (const bulkRows of sizes) {
     await control.deleteFrom('anomalies').execute()
     await fill(300)
     let [i, expected] = [5000, 300]
     // The other one begins at each slice in turn, and its rewriting ends before the next slice.
-    for (let at = 0; at < 20; at++) {
+    for (let at = 0; at < 20; at += 2) {
       await insert(control, i, 'acme', 'canary')
       await control.deleteFrom('anomalies').where('id', '=', idOf(i++)).execute()
       let turns = 0
@@ -248,9 +252,7 @@ test('of two processes that rewrite a table at once none loses a row, and a late
         await insert(other, i++, 'globex')
         expected++
       }
-      await flush(bulkRows, turn).catch((error: unknown) => {
-        if (!(error instanceof ErasedBytesKept)) throw error
-      })
+      await flush(bulkRows, turn).catch(mustBeKept)
       const rows = await rowsOf(other)
       assert.equal(rows.length, expected, `at ${at}`)
       await flush(bulkRows)
@@ -259,6 +261,43 @@ test('of two processes that rewrite a table at once none loses a row, and a late
       assert.equal(await leftOvers(control), 0)
     }
     await assertSound(control)
+  }
+})
+
+test('a process that removes its copy does not touch the one that another process fills meanwhile', async () => {
+  await fill(300)
+  for (const bulkRows of sizes) {
+    for (const [at, theirLast] of [
+      [4, 2],
+      [8, 2],
+      [9, 9],
+      [11, 7],
+      [13, 9],
+      [14, 6],
+    ] as const) {
+      await control.updateTable('anomalies').set({ muted: at }).execute()
+      let rows = await rowsOf(control)
+      const [paused, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      let [theirTurns, turns] = [0, 0]
+      let theirs = Promise.resolve()
+      const theirTurn = async () => {
+        if (++theirTurns !== theirLast) return
+        paused.resolve()
+        await resumed.promise
+      }
+      await flush(bulkRows, async () => {
+        if (turns++ < at) return
+        if (turns === at + 1) {
+          theirs = flush(bulkRows, theirTurn, other)
+          await Promise.race([paused.promise, theirs])
+        }
+        await control.updateTable('anomalies').set({ muted: turns }).where('id', '=', idOf(1)).execute()
+        rows = await rowsOf(control)
+      }).catch(mustBeKept)
+      resumed.resolve()
+      await theirs.catch(mustBeKept)
+      assert.deepEqual(await rowsOf(control), rows, `at ${at}`)
+    }
   }
 })
 
