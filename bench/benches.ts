@@ -227,6 +227,17 @@ export const benches: readonly Bench[] = [
     wants: 'PostgreSQL from Debian',
   },
   {
+    name: 'control/flush-sqlite',
+    measures:
+      'what it costs to remove erased anomalies from the file of SQLite, and how long the event loop stands still meanwhile',
+    reading:
+      'One anomaly is deleted, then the derived tables are rewritten, as at the end of an erasure ([0060](decisions/0060-erased-on-sqlite.md)). ' +
+      'Beside it: a flush where nothing was removed, and a VACUUM of the whole file.',
+    minutes: 2,
+    args: [],
+    smallest: '--anomalies 300 --rounds 1',
+  },
+  {
     name: 'neighbours',
     measures: 'how some fifty attacks by one organisation affect an honest one',
     reading:
