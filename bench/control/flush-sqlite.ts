@@ -1,20 +1,16 @@
-// What it costs to remove erased anomalies from the file of SQLite, by how many anomalies there are: how long
-// the flush of an erasure takes, and how long the event loop stands still meanwhile; the same for emptying the
-// write-ahead log alone, and for a VACUUM of the whole file.
+// What it costs to remove erased anomalies from the file of SQLite, by how many anomalies there are: how
+// long the flush of an erasure takes, and how long the event loop stands still meanwhile. Beside it: a flush
+// where nothing was removed, and a VACUUM of the whole file.
 //
-//   npm run bench -- control/flush-sqlite [--anomalies 1500,15000,150000] [--rounds 3] [--root /tmp]
+//   npm run bench -- control/flush-sqlite [--anomalies 1500,15000,150000] [--rounds 3]
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
 import type { Control } from '../../server/control/database.ts'
 import { derivedTables } from '../../server/control/derived-tables.ts'
 import { dialectOf } from '../../server/control/dialect.ts'
 import { erasedFlushOf } from '../../server/control/erased-flush.ts'
-import { migrate } from '../../server/control/migrate.ts'
-import { openSqlite } from '../../server/control/sqlite/sqlite.ts'
+import { openSharedControlPlane } from '../../tests/control-planes.ts'
 import { report } from '../report.ts'
 import { quantile, rounded } from '../samples.ts'
 
@@ -22,7 +18,6 @@ const { values: options } = parseArgs({
   options: {
     anomalies: { type: 'string', default: '1500,15000,150000' },
     rounds: { type: 'string', default: '3' },
-    root: { type: 'string', default: tmpdir() },
   },
 })
 const rounds = Number(options.rounds)
@@ -33,10 +28,8 @@ const [organisations, detectors] = [20, 5]
 for (const anomalies of options.anomalies.split(',').map(Number)) await measure(anomalies)
 
 async function measure(anomalies: number): Promise<void> {
-  const folder = mkdtempSync(join(options.root, 'lethe-flush-'))
-  const control = openSqlite(join(folder, 'control.db'))
+  const { close, control } = await openSharedControlPlane()
   try {
-    await migrate(control)
     await fill(control, anomalies)
     const megabytes = (await dialectOf(control).sizeBytes(control)) / 1e6
     const ways = {
@@ -66,8 +59,7 @@ async function measure(anomalies: number): Promise<void> {
       })
     }
   } finally {
-    await control.destroy()
-    rmSync(folder, { recursive: true, force: true })
+    await close()
   }
 }
 
@@ -100,7 +92,7 @@ async function removeOne(control: Control): Promise<void> {
   await sql`delete from anomalies where id = (select max(id) from anomalies)`.execute(control)
 }
 
-/** Runs `work`, and returns how long it took and the longest time in which the event loop did nothing else. */
+/** Runs `work`. Returns how long it took, and the longest time in which the event loop did nothing else. */
 async function watched(work: () => Promise<unknown>): Promise<{ ms: number; blockedMs: number }> {
   let [blockedMs, lastMs] = [0, performance.now()]
   const tick = () => {

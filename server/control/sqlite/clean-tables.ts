@@ -1,8 +1,11 @@
 // Knows the tables that have lost nothing since they were rewritten: their pages have no bytes of rows that
 // were removed or overwritten, so an erasure need not rewrite them again. What it does not know is not clean:
-// every table at the start, and all of them after a statement that it can't read or a write of another process.
+// every table at the start, and all of them after a statement that it can't read or a write of another
+// process.
 
-/** Statements that remove and overwrite no row. What `drop` frees is overwritten at once (`secure_delete`). */
+/**
+ * Statements that remove and overwrite no row. What `drop` frees is overwritten at once (`secure_delete`).
+ */
 const harmless =
   /^\s*(?:select|begin|commit|rollback|savepoint|release|pragma|create|drop|explain|analyze|vacuum)\b/i
 

@@ -1,6 +1,6 @@
-// What a copy of a table in SQLite consists of. Its b-trees take the place of those of the table, so they have
-// the same format: the same columns, and an index for each index with the same keys. Constraints belong to
-// the definition of the table, which stays; a copy has none, so that it never refuses what the table has.
+// What a copy of a table in SQLite consists of. Its b-trees take the place of those of the table, so they
+// have the same format: the same columns, and an index for each index with the same keys. Constraints belong
+// to the definition of the table, which stays; a copy has none, so that it never refuses what the table has.
 
 import { sql } from 'kysely'
 import type { Control } from '../database.ts'
@@ -23,7 +23,7 @@ interface CopiedIndex {
 type Readable = Pick<Control, 'getExecutor'>
 
 /** Throws where there is no such table, or its rows have another format than those of a copy. */
-export async function describeTable(db: Readable, name: string, copyName: string): Promise<CopiedTable> {
+export async function copiedTableOf(db: Readable, name: string, copyName: string): Promise<CopiedTable> {
   const { rows: kinds } = await sql<{ type: string; wr: number }>`
     select type, wr from pragma_table_list(${name}) where schema = 'main'`.execute(db)
   const { rows: columns } = await sql<{ name: string; type: string; hidden: number }>`

@@ -36,13 +36,13 @@ const dialect: ControlDialect = {
     })
   },
 
-  flushErased: (control, tables) => flushErased(control, tables),
+  flushErased: (control, tables) => flushInSlices(control, tables),
 
   notReached: [],
 
   async rewrite(control) {
     await sql`vacuum`.execute(control)
-    await flushErased(control, [])
+    await flushInSlices(control, [])
   },
 
   async copyTo(control, path) {
@@ -75,7 +75,7 @@ const dialect: ControlDialect = {
  * Rewrites those of the tables that have lost something since they were rewritten. What that frees is
  * overwritten (`secure_delete`), so erased bytes wait in the write-ahead log alone, which is emptied then.
  */
-export async function flushErased(
+export async function flushInSlices(
   control: Control,
   tables: readonly string[],
   slicing: Slicing = { pace: new Pace(), bulkRows: usualBulkRows },

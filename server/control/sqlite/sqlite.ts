@@ -1,6 +1,6 @@
 // The control plane on SQLite, through Node's own driver. Durable by default (`synchronous = FULL`: a ledger
-// entry that was acknowledged survives power loss). Freed pages are overwritten (`secure_delete`); pages in use
-// have bytes of removed rows until their table is rewritten (table-rewrite.ts).
+// entry that was acknowledged survives power loss). Freed pages are overwritten (`secure_delete`); pages in
+// use have bytes of removed rows until their table is rewritten (table-rewrite.ts).
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely } from 'kysely'

@@ -18,7 +18,7 @@ import { copyToFile } from '../file-copy.ts'
 import { migrate } from '../migrate.ts'
 import { openUsable } from '../open.ts'
 import { transact } from '../transaction.ts'
-import { flushErased } from './dialect.ts'
+import { flushInSlices } from './dialect.ts'
 import { openSqlite } from './sqlite.ts'
 
 let folder: string
@@ -49,7 +49,7 @@ function everyStep(turn: () => Promise<unknown>): Pace {
 const sizes = [20_000, 0]
 
 function flush(bulkRows = 20_000, turn: () => Promise<unknown> = async () => {}, of = control) {
-  return flushErased(of, ['anomalies'], { pace: everyStep(turn), bulkRows })
+  return flushInSlices(of, ['anomalies'], { pace: everyStep(turn), bulkRows })
 }
 
 const filesWith = (text: string) =>
@@ -104,7 +104,7 @@ test('every table can be rewritten: its rows, indexes, triggers and references s
       .set({ name: `Acme ${bulkRows}` })
       .execute()
     const roots = await rootOf('organisations')
-    await flushErased(control, [...controlTables, 'control_moves'], { pace: new Pace(), bulkRows })
+    await flushInSlices(control, [...controlTables, 'control_moves'], { pace: new Pace(), bulkRows })
     assert.notDeepEqual(await rootOf('organisations'), roots)
     for (const handle of [control, other]) {
       await assertSound(handle)
@@ -213,7 +213,7 @@ test('a copy that a crash left is in the way of neither backup, migration, organ
   const restored = await openUsable({ kind: 'sqlite', path: copied })
   try {
     assert.deepEqual(await rowsOf(restored), await rowsOf(control))
-    await flushErased(restored, derivedTables)
+    await flushInSlices(restored, derivedTables)
     assert.equal(await leftOvers(restored), 0)
   } finally {
     await restored.destroy()

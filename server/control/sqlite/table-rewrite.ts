@@ -4,8 +4,8 @@
 //
 // 1. A copy of the table and its indexes is filled in short transactions. Triggers apply to it what others
 //    change in the part that is copied.
-// 2. A transaction copies the rest, removes the triggers and exchanges the root pages of table and copy in the
-//    schema. Names, triggers and references of the table stay as they are.
+// 2. A transaction copies the rest, removes the triggers and exchanges the root pages of table and copy in
+//    the schema. Names, triggers and references of the table stay as they are.
 // 3. The copy, which has the old pages, is emptied in short transactions and dropped. Freed pages are
 //    overwritten.
 //
@@ -13,22 +13,22 @@
 // its erasure rewrites the table again. A copy that a crash left is removed by the next flush.
 
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '../../core/app-error.ts'
+import { systemClock } from '../../core/clock.ts'
 import type { Pace } from '../../core/turns/pace.ts'
 import type { Control, ControlTransaction } from '../database.ts'
 import { copyNameOf } from '../derived-tables.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { transactOnce } from '../transaction.ts'
-import { type CopiedTable, describeTable, triggersOf } from './copied-table.ts'
+import { type CopiedTable, copiedTableOf, triggersOf } from './copied-table.ts'
 
 /** How long a statement waits for another process, such as the command line, to end its transaction. */
 export const busyTimeoutMs = 5000
 
 /**
- * Up to this number of rows an index is created, and dropped, as a whole, which takes some 20 ms at most. With
- * more rows each row is added to it and removed from it: more work, but in slices.
+ * Up to this number of rows an index is created, and dropped, as a whole, which takes some 20 ms at most.
+ * With more rows each row is added to it and removed from it: more work, but in slices.
  */
 export const usualBulkRows = 20_000
 
@@ -45,7 +45,7 @@ export interface Slicing {
 }
 
 /** What the rewriting needs of an open file. */
-export interface Rewriting extends Slicing {
+interface Rewriting extends Slicing {
   /** Runs `work` while this connection may write to the schema. */
   readonly writingSchema: <T>(work: () => Promise<T>) => Promise<T>
   /** Called in the transaction that begins the copy. */
@@ -85,7 +85,7 @@ async function* stepsOfRewriting(name: string, rewriting: Rewriting): Steps {
   const { bulkRows, onBegun, writingSchema } = rewriting
   let trx = yield
   // A name of its own, because another process may remove a copy and make one while this one goes on.
-  const table = await describeTable(trx, name, `${copyNameOf(name)}_${randomBytes(8).toString('hex')}`)
+  const table = await copiedTableOf(trx, name, `${copyNameOf(name)}_${randomBytes(8).toString('hex')}`)
   for (const statement of [table.createCopy, ...table.createTriggers]) await sql.raw(statement).execute(trx)
   onBegun(name)
   const isLarge = await hasMoreThan(trx, name, bulkRows)
@@ -154,7 +154,7 @@ async function takePlace(
  * table: then the copy must not take its place.
  */
 async function assertComplete(trx: ControlTransaction, table: CopiedTable): Promise<void> {
-  const present = await describeTable(trx, table.name, table.copyName)
+  const present = await copiedTableOf(trx, table.name, table.copyName)
   const { rows } = await sql<{ name: string }>`
     select name from sqlite_schema where type = 'trigger' and tbl_name = ${table.name}`.execute(trx)
   const triggers = new Set(rows.map(({ name }) => name))
@@ -240,8 +240,8 @@ async function inSlices(control: Control, { pace }: Slicing, steps: Steps): Prom
 }
 
 /**
- * Runs a transaction. Another process that writes is waited for in pauses, and not in SQLite, which would stop
- * the whole process.
+ * Runs a transaction. Another process that writes is waited for in pauses, and not in SQLite, which would
+ * stop the whole process.
  */
 async function sliceWhenFree<T>(control: Control, work: (trx: ControlTransaction) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -259,13 +259,13 @@ async function sliceWhenFree<T>(control: Control, work: (trx: ControlTransaction
         })
       }
     }
-    await sleep(busyPauseMs)
+    await systemClock.sleep(busyPauseMs)
   }
 }
 
 /**
- * The transaction is not synced, because only the end of the flush is a promise; a later commit that is synced
- * syncs the log as a whole. It does not wait for another process.
+ * The transaction is not synced, because only the end of the flush is a promise; a later commit that is
+ * synced syncs the log as a whole. It does not wait for another process.
  */
 function slice<T>(control: Control, work: (trx: ControlTransaction) => Promise<T>): Promise<T> {
   return control.connection().execute(async (connection) => {
