@@ -27,10 +27,10 @@ import { type CopiedTable, copiedTableOf, triggersOf } from './copied-table.ts'
 export const busyTimeoutMs = 5000
 
 /**
- * Up to this number of rows an index is created, and dropped, as a whole, which takes some 20 ms at most.
- * With more rows each row is added to it and removed from it: more work, but in slices.
+ * Up to this number of rows an index is created, and dropped, as a whole, which takes some 150 ms at most.
+ * With more rows each row is added to it and removed from it: six times the work, but in slices.
  */
-export const usualBulkRows = 20_000
+export const usualBulkRows = 60_000
 
 /** Rows of a statement, some milliseconds. A slice ends after it where its time is over. */
 const rowsAtOnce = 200
@@ -128,6 +128,7 @@ async function takePlace(
 ): Promise<void> {
   while ((await copyRows(trx, table)) === rowsAtOnce);
   await assertComplete(trx, table)
+  await assertAllCopied(trx, table)
   await dropTriggers(trx, table.copyName)
   const exchanged = [table, ...table.indexes]
   const roots = await rootPages(trx)
@@ -160,6 +161,17 @@ async function assertComplete(trx: ControlTransaction, table: CopiedTable): Prom
   const triggers = new Set(rows.map(({ name }) => name))
   const hasAll = triggersOf(table.copyName).every((name) => triggers.has(name))
   if (!hasAll || JSON.stringify(present) !== JSON.stringify(table)) throw interrupted(table.name)
+}
+
+/** Fails closed: the pages of a copy that lacks a row must not become those of the table. */
+async function assertAllCopied(trx: ControlTransaction, { copyName, name }: CopiedTable): Promise<void> {
+  const { rows } = await sql<{ rows: number; copied: number }>`
+    select (select count(*) from ${sql.table(name)}) as rows,
+      (select count(*) from ${sql.table(copyName)}) as copied`.execute(trx)
+  const [count] = rows
+  if (count === undefined || count.rows !== count.copied) {
+    throw new Error(`The copy of ${name} has ${count?.copied} rows and not ${count?.rows}.`)
+  }
 }
 
 async function rootPages(trx: ControlTransaction): Promise<Map<string, number>> {
