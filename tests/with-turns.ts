@@ -1,5 +1,6 @@
 // Counts turns of the event loop, for tests that long work gives way to other work.
 
+import { LoopTurns } from '../server/core/turns/loop-turns.ts'
 import { Pace } from '../server/core/turns/pace.ts'
 
 /** Calls `work`. Returns its result, and how often other work of the event loop ran meanwhile. */
@@ -29,4 +30,20 @@ export function paceOfSteps(): { pace: Pace; turns: () => number } {
     () => (ms += 0.1),
   )
   return { pace, turns: () => turns }
+}
+
+/** Turns with a clock that advances at each reading, so that two or three of them fill a round of the loop. */
+export class CountedTurns extends LoopTurns {
+  /** Whose turns were asked for with {@link turnOf}, in order. */
+  readonly asked: string[] = []
+
+  constructor() {
+    let ms = 0
+    super({ nowMs: () => ms++ })
+  }
+
+  override turnOf(owner: string): Promise<void> {
+    this.asked.push(owner)
+    return super.turnOf(owner)
+  }
 }

@@ -3,8 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { setImmediate as nextRound } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { CountedTurns } from '../../tests/with-turns.ts'
 import { type Actor, systemActor, tokenActor } from '../core/actor.ts'
 import type { Caller } from '../core/caller.ts'
 import { ManualClock } from '../core/manual-clock.ts'
@@ -20,8 +23,10 @@ import { SigningKeys } from './signing.ts'
 const { control, close } = await openControlPlane()
 const startMs = 1_763_717_400_000
 const clock = new ManualClock(startMs)
+const turns = new CountedTurns()
 const http = createHttp({
   clock,
+  turns,
   logger: pino({ level: 'silent' }),
   authenticate: byAccessToken(async (secret) => callerFor(secret)),
   isReady: () => true,
@@ -173,26 +178,90 @@ test('a range relative to now is the same one on all pages', async () => {
   await clock.advance(-2 * minuteMs)
 })
 
+const noTurn = async () => assert.fail('one statement finds it')
+
+/** Fills the chains of an organisation with entries that no filter of these tests selects. */
+async function fill(tenantId: string, entries: number): Promise<void> {
+  const entry = JSON.stringify({ at: new Date(startMs).toISOString(), action: 'thing.done', facts: {} })
+  for (const table of ['audit_entries', 'ledger_entries']) {
+    await sql`
+      with recursive numbers (i) as (select 1 union all select i + 1 from numbers where i < ${sql.lit(entries)})
+      insert into ${sql.table(table)} (tenant_id, seq, entry, hash)
+      select ${sql.lit(tenantId)}, i, ${sql.lit(entry)}, '' from numbers`.execute(control)
+  }
+}
+
+test('a search through a chain, and its export, wait for turns of their organisation', async () => {
+  await fill('turns', 3_500)
+  const asked = async (path: string, query: Record<string, string>) => {
+    turns.asked.length = 0
+    const { statusCode } = await http.inject({ url: path, query, headers: { authorization: 'Bearer turns' } })
+    assert.equal(statusCode, 200)
+    assert.ok(turns.asked.every((tenantId) => tenantId === 'turns'))
+    return turns.asked.length
+  }
+  assert.equal(await asked('/audit-log', { outcome: 'refused' }), 3)
+  assert.equal(await asked('/ledger', { actor: 'token:x (tok_1)', to_status: 'running' }), 3)
+  for (const path of ['/audit-log/export', '/ledger/export']) {
+    const count = await asked(path, {})
+    assert.ok(count >= 17, `${path}: ${count} turns between 18 pages`)
+  }
+})
+
+test('many searches at once read a few stretches in a round of the loop, not one each', async () => {
+  await fill('crowd', 40)
+  let [round, isDone] = [0, false]
+  const stretches = new Map<number, number>()
+  const counted = control.withPlugin({
+    transformQuery: ({ node }) => {
+      // Called twice for a stretch: also for the query of the numbers inside its statement.
+      stretches.set(round, (stretches.get(round) ?? 0) + 0.5)
+      return node
+    },
+    transformResult: async ({ result }) => result,
+  })
+  const filter: EntryFilter = { range: allTime, fields: { outcome: 'refused' } }
+  const search = async () => {
+    const turn = () => turns.turnOf('crowd')
+    await turn()
+    const page = { limit: 5, before: 41, filter, turn }
+    await readChainPage(counted, 'audit_entries', 'crowd', page, { stretchEntries: 10, pageEntries: 40 })
+  }
+  const searches = Promise.all(Array.from({ length: 50 }, search)).then(() => {
+    isDone = true
+  })
+  for (; !isDone; round++) await nextRound()
+  await searches
+  const all = [...stretches.values()]
+  assert.equal(
+    all.reduce((sum, count) => sum + count, 0),
+    50 * 4,
+  )
+  assert.ok(Math.max(...all) <= 4, `${Math.max(...all)} in one round`)
+})
+
 test('a search that finds little ends, and its cursor continues until everything was searched', async () => {
   const tenantId = 'long'
   for (let i = 0; i < 25; i++)
     await act({ tenantId, outcome: i === 1 ? 'refused' : 'accepted', target: `${i}` })
   const limits = { stretchEntries: 3, pageEntries: 10 }
   const filter: EntryFilter = { range: allTime, fields: { outcome: 'refused' } }
-  const pages: (readonly [number[], number | null])[] = []
+  const pages: (readonly [number[], number | null, number])[] = []
   for (let before: number | null = null; ; ) {
-    const part = await readChainPage(control, 'audit_entries', tenantId, { limit: 5, before, filter }, limits)
-    pages.push([part.entries.map(({ seq }) => seq), part.before])
+    const page = { limit: 5, before, filter, turn: () => turns.turnOf(tenantId) }
+    turns.asked.length = 0
+    const part = await readChainPage(control, 'audit_entries', tenantId, page, limits)
+    pages.push([part.entries.map(({ seq }) => seq), part.before, turns.asked.length])
     before = part.before
     if (before === null) break
   }
   assert.deepEqual(pages, [
-    [[], 16],
-    [[], 6],
-    [[2], null],
+    [[], 16, 3],
+    [[], 6, 3],
+    [[2], null, 1],
   ])
   const indexed: EntryFilter = { range: allTime, fields: { target: '1' } }
-  const page = { limit: 5, before: null, filter: indexed }
+  const page = { limit: 5, before: null, filter: indexed, turn: noTurn }
   const whole = await readChainPage(control, 'audit_entries', tenantId, page, limits)
   assert.deepEqual(
     [whole.entries.map(({ seq }) => seq), whole.before],
@@ -204,7 +273,12 @@ test('a search that finds little ends, and its cursor continues until everything
 test('without a filter a chain is read in pages to its end', async () => {
   const read = async (before: number | null) => {
     const filter: EntryFilter = { range: allTime, fields: {} }
-    const part = await readChainPage(control, 'audit_entries', 'acme', { limit: 2, before, filter })
+    const part = await readChainPage(control, 'audit_entries', 'acme', {
+      limit: 2,
+      before,
+      filter,
+      turn: noTurn,
+    })
     return part.entries.map(({ seq }) => seq)
   }
   assert.deepEqual([await read(null), await read(4), await read(2), await read(1)], [[5, 4], [3, 2], [1], []])

@@ -1,9 +1,9 @@
 // Pages of a chain from its newest entry back, all entries or those that a filter selects. The order is the
 // number of the entry, so pages stay the same while the chain grows. A filtered page searches a limited
-// number of entries, stretch by stretch, and other work takes turns between two stretches: the database
-// answers on the event loop, so a filter that matches hardly anything must not read a long chain at once.
+// number of entries, stretch by stretch, and its organisation takes a turn before each further one: the
+// database answers on the event loop, so a filter that matches hardly anything must not read a long chain at
+// once, nor may a hundred such pages each read a stretch in every round of the loop.
 
-import { setImmediate as turn } from 'node:timers/promises'
 import { nsPerMs } from '../../contract/values/instant.ts'
 import type { Control } from '../control/database.ts'
 import { dialectOf } from '../control/dialect.ts'
@@ -35,13 +35,21 @@ interface ChainPart {
 
 /** How much a page searches where no index finds its entries. */
 interface SearchLimits {
-  /** Entries that are searched at once: about ten milliseconds, because each must be parsed. */
+  /** Entries that are searched at once: about two milliseconds, because each must be parsed. */
   readonly stretchEntries: number
   /** Entries that a page searches at most. */
   readonly pageEntries: number
 }
 
-const searchLimits: SearchLimits = { stretchEntries: 5_000, pageEntries: 50_000 }
+const searchLimits: SearchLimits = { stretchEntries: 1_000, pageEntries: 50_000 }
+
+interface ChainPage {
+  readonly limit: number
+  readonly before: number | null
+  readonly filter: EntryFilter
+  /** Resolves when the organisation may continue on the event loop. */
+  readonly turn: () => Promise<unknown>
+}
 
 /**
  * Returns up to `limit` entries with numbers below `before`; fewer where the page has reached its limit of
@@ -51,22 +59,22 @@ export async function readChainPage(
   control: Control,
   table: ChainTable,
   tenantId: string,
-  page: { readonly limit: number; readonly before: number | null; readonly filter: EntryFilter },
+  page: ChainPage,
   limits: SearchLimits = searchLimits,
 ): Promise<ChainPart> {
-  const { filter, limit } = page
+  const { filter, limit, turn } = page
   const first = page.before ?? (await readHead(control, table, tenantId)).entries + 1
   const isSearch = conditionsOf(filter) > (isIndexed(filter) ? 1 : 0)
   const lowest = isSearch ? Math.max(1, first - limits.pageEntries) : 1
   const width = isSearch ? limits.stretchEntries : first
   const entries: NumberedEntry[] = []
   for (let before = first; before > lowest; ) {
+    if (before < first) await turn()
     const from = Math.max(lowest, before - width)
     const stretch = { filter, from, before, limit: limit - entries.length }
     entries.push(...(await selectEntries(control, table, tenantId, stretch)))
     if (entries.length === limit) return { entries, before: entries.at(-1)?.seq ?? null }
     before = from
-    await turn()
   }
   return { entries, before: lowest > 1 ? lowest : null }
 }

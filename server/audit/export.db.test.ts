@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import fc from 'fast-check'
 import { openControlPlane } from '../../tests/control-planes.ts'
+import { paceOfSteps } from '../../tests/with-turns.ts'
 import { operatorActor, readActorText } from '../core/actor.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { seal } from './chain.ts'
@@ -260,4 +261,7 @@ test('other work runs between the pages of a long chain, however fast its reader
   // Signing the checkpoint after the last entry takes rounds too.
   const between = (roundsAt[1000] ?? 0) - (roundsAt[0] ?? 0)
   assert.ok(between >= 5, `${between} rounds`)
+  const { pace, turns } = paceOfSteps()
+  for await (const _ of exportChain(deps, 'audit', 'long', pace));
+  assert.ok(turns() >= 90, `${turns()} turns, of which some ten lines are one`)
 })

@@ -8,6 +8,7 @@ import { latestNs, type Moment } from '../../contract/values/instant.ts'
 import type { Caller } from '../core/caller.ts'
 import { askedRange } from '../core/input/asked-range.ts'
 import { decodeCursor, encodeCursor, invalidCursor, pageOfRows } from '../core/input/cursor.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { routeOf, serve } from '../http/serve.ts'
 import { requireSameToken } from '../http/session-cookie.ts'
 import { type EntryFilter, readChainPage } from './chain-page.ts'
@@ -16,10 +17,14 @@ import type { ChainName, ChainTable } from './log.ts'
 import type { SigningKeys } from './signing.ts'
 
 export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
+  const turnOf =
+    ({ tenantId }: Caller) =>
+    () =>
+      http.turns.turnOf(tenantId)
   serve(http, auditOperations.auditLog, {
     handle: ({ caller, query }) => {
       const { action, actor, outcome, target } = query
-      return pageOfChain(deps, 'audit_entries', caller, {
+      return pageOfChain(deps, 'audit_entries', caller, turnOf(caller), {
         ...query,
         fields: { action, actor, outcome, target },
       })
@@ -28,7 +33,7 @@ export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
   serve(http, auditOperations.ledger, {
     handle: ({ caller, query }) => {
       const { actor, request_id, to_status } = query
-      return pageOfChain(deps, 'ledger_entries', caller, {
+      return pageOfChain(deps, 'ledger_entries', caller, turnOf(caller), {
         ...query,
         fields: { actor, request_id, to_status },
       })
@@ -38,7 +43,7 @@ export function addAuditRoutes(http: FastifyInstance, deps: ExportDeps): void {
     serve(http, exportOf[chain], {
       handle: async ({ caller, query: { token_id: shown } }) => {
         if (shown !== undefined) requireSameToken(shown, caller)
-        return fileOf(deps, chain, caller)
+        return fileOf(deps, chain, caller, turnOf(caller))
       },
     })
   }
@@ -57,6 +62,7 @@ async function pageOfChain(
   { clock, control }: ExportDeps,
   table: ChainTable,
   { tenantId }: Caller,
+  turn: () => Promise<void>,
   query: ChainQuestion,
 ) {
   const { fields, limit } = query
@@ -66,6 +72,7 @@ async function pageOfChain(
     limit: limit + 1,
     before,
     filter: { range, fields },
+    turn,
   })
   const positionOf = (seq: number) => [String(seq), textOf(range.startNs), textOf(range.endNs)]
   const page = pageOfRows(
@@ -91,11 +98,11 @@ function addKeysRoute(http: FastifyInstance, keys: SigningKeys): void {
   })
 }
 
-function fileOf(deps: ExportDeps, chain: ChainName, { tenantId }: Caller) {
+function fileOf(deps: ExportDeps, chain: ChainName, { tenantId }: Caller, turn: () => Promise<void>) {
   return {
     headers: { 'content-disposition': `attachment; filename="${chain}-${tenantId}.ndjson"` },
     body: undefined,
-    stream: Readable.from(exportChain(deps, chain, tenantId)),
+    stream: Readable.from(exportChain(deps, chain, tenantId, new Pace(turn))),
   }
 }
 

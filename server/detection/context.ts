@@ -34,7 +34,7 @@ export async function contextOf(
   const scope = detector !== null && isSameMetric ? detector.definition.scope : {}
   const labels = { ...scope.attributes, ...(scope.service && { service: scope.service }), ...anomaly.group }
   return {
-    similar: await similarTo(store, reader.place.tenantId, anomaly),
+    similar: await similarTo(store, reader, anomaly),
     contributors: await contributorsTo(reader, anomaly, labels),
     links: linksOf(anomaly, labels, detector?.definition ?? null),
     related: await relatedOf(store, reader.place.tenantId, anomaly, new Pace(reader.share.turn)),
@@ -44,11 +44,12 @@ export async function contextOf(
 
 async function similarTo(
   store: DetectionStore,
-  tenantId: string,
+  { place, share }: TenantReader,
   anomaly: Anomaly,
 ): Promise<AnomalyContext['similar']> {
   const filter = { detector_id: anomaly.detector_id, range_end: nsOf(anomaly.started_at) }
-  const earlier = await store.listAnomalies(tenantId, { limit: similarMax, filter, before: null })
+  const page = { limit: similarMax, filter, before: null, pace: new Pace(share.turn) }
+  const earlier = await store.listAnomalies(place.tenantId, page)
   const key = JSON.stringify(anomaly.group)
   const same = earlier.filter(
     ({ group, metric_key }) => metric_key === anomaly.metric_key && JSON.stringify(group) === key,

@@ -5,6 +5,7 @@ import { anomalyOperations } from '../../contract/operations/anomalies.ts'
 import { AppError } from '../core/app-error.ts'
 import type { Caller } from '../core/caller.ts'
 import { decodeCursor, pageOfRows } from '../core/input/cursor.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { serve } from '../http/serve.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
 import type { FeedbackStore } from './anomalies/feedback-store.ts'
@@ -35,12 +36,14 @@ export function addFeedbackRoutes(
 function addMuteRoutes(http: FastifyInstance, feedback: FeedbackStore): void {
   serve(http, anomalyOperations.listMutes, {
     handle: async ({ caller, query }) => {
-      const rows = await feedback.listMutes(caller.tenantId, {
+      const page = {
         limit: query.limit + 1,
         beforeId: decodeCursor(query.cursor, 1)?.[0] ?? null,
         detectorId: query.detector_id,
         withExpired: query.expired === 'true',
-      })
+      }
+      const pace = new Pace(() => http.turns.turnOf(caller.tenantId))
+      const rows = await feedback.listMutes(caller.tenantId, page, pace)
       return {
         body: pageOfRows(
           rows,

@@ -63,7 +63,7 @@ export async function relatedIdsOf(
   anomalies: readonly Anomaly[],
   pace = new Pace(),
 ): Promise<Map<string, string[]>> {
-  const around = await anomaliesAround(store, tenantId, anomalies, halvingsMax, pace)
+  const around = await anomaliesAround({ store, tenantId, pace }, anomalies, halvingsMax)
   const byId = new Map(around.map((one) => [one.anomaly.id, one]))
   const ids = new Map<string, string[]>()
   for (const { id } of anomalies) {
@@ -85,7 +85,7 @@ export async function relatedOf(
   anomaly: Anomaly,
   pace = new Pace(),
 ): Promise<RelatedAnomalies> {
-  const around = await anomaliesAround(store, tenantId, [anomaly], 0, pace)
+  const around = await anomaliesAround({ store, tenantId, pace }, [anomaly], 0)
   const own = around.find((one) => one.anomaly.id === anomaly.id)
   if (own === undefined) return { count: 0, anomalies: [] }
   const { count, nearest } = relatedTo(own, around)
@@ -126,20 +126,25 @@ export function relatedTo(
   return { count, nearest: nearest.map(({ other }) => other) }
 }
 
+/** Whose anomalies are read, and the pace of reading them. */
+interface Scope {
+  readonly store: DetectionStore
+  readonly tenantId: string
+  readonly pace: Pace
+}
+
 /** All anomalies that may be related to these, including themselves. */
 async function anomaliesAround(
-  store: DetectionStore,
-  tenantId: string,
+  scope: Scope,
   anomalies: readonly Anomaly[],
   halvingsLeft: number,
-  pace: Pace,
 ): Promise<TimedAnomaly[]> {
   const spans = anomalies.map(({ seen_until, started_at }) => {
     return { startNs: nsOf(started_at), endNs: nsOf(seen_until) }
   })
-  const found = await listedAround(store, tenantId, spans, halvingsLeft, null)
+  const found = await listedAround(scope, spans, halvingsLeft, null)
   const distinct = new Map([...found, ...anomalies].map((one) => [one.id, one]))
-  return withTimes(store, tenantId, [...distinct.values()], pace)
+  return withTimes(scope.store, scope.tenantId, [...distinct.values()], scope.pace)
 }
 
 interface Span {
@@ -152,8 +157,7 @@ interface Span {
  * where a half spans the same time as the whole.
  */
 async function listedAround(
-  store: DetectionStore,
-  tenantId: string,
+  scope: Scope,
   spans: readonly Span[],
   halvingsLeft: number,
   whole: (Span & { readonly found: readonly Anomaly[] }) | null,
@@ -167,13 +171,14 @@ async function listedAround(
     range_start: startNs > slackNs ? startNs - slackNs - 1n : 0n,
     range_end: endNs + slackNs + 1n,
   }
-  const page = { limit: listedMax, filter, before: null }
+  const { pace, store, tenantId } = scope
+  const page = { limit: listedMax, filter, before: null, pace }
   const found = isWhole ? whole.found : await store.listAnomalies(tenantId, page)
   if (found.length < listedMax || rest.length === 0 || halvingsLeft === 0) return found
   const middle = spans.length >> 1
   const all: Anomaly[] = []
   for (const half of [spans.slice(0, middle), spans.slice(middle)]) {
-    all.push(...(await listedAround(store, tenantId, half, halvingsLeft - 1, { startNs, endNs, found })))
+    all.push(...(await listedAround(scope, half, halvingsLeft - 1, { startNs, endNs, found })))
   }
   return all
 }

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { everyOperation } from '../../contract/operations/every.ts'
 import type { Role } from '../../contract/role.ts'
@@ -21,6 +22,7 @@ import { TelemetryGate } from '../telemetry/gate.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import {
   acme,
+  atNs,
   globex,
   insertSpans,
   noonMs,
@@ -39,6 +41,8 @@ let fixture: StoresFixture
 let engine: TelemetryEngine
 let http: FastifyInstance
 let clock: ManualClock
+/** Whose turns on the event loop were waited for. */
+let turnsOf: string[] = []
 
 before(async () => {
   fixture = await openControlAndEngine()
@@ -56,7 +60,8 @@ before(async () => {
   })
   addReferencePage(http, { document: openApiAnswer(everyOperation, '0'), canTry: true })
   const metricKeysOf = async ({ tenantId }: Caller) => [`${tenantId}.queue`]
-  const readerOf = (caller: Caller) => new TenantReader(engine, caller, gate)
+  const readerOf = (caller: Caller) =>
+    new TenantReader(engine, caller, gate, { turn: async () => void turnsOf.push(caller.tenantId) })
   const incidents = new Incidents(store, new SurroundingsReader(gate))
   addDetectionRoutes(http, { store, runner, incidents, metricKeysOf, readerOf, clock })
   await http.ready()
@@ -560,6 +565,22 @@ test('detectors are listed in pages, without those of other organisations', asyn
     'query.sort extra_forbidden',
   ])
   assert.deepEqual(problems(await send('GET', '/anomalies/detectors?cursor=x')), ['query.cursor value_error'])
+})
+
+test('a list that passes over many anomalies waits for turns of its organisation', async () => {
+  const many = 7_500
+  await sql`
+    with recursive numbers (i) as (select 0 union all select i + 1 from numbers where i < ${sql.lit(many - 1)})
+    insert into anomalies (id, tenant_id, detector_id, group_key, metric_key, signal, started_at_ns,
+      ended_at_ns, seen_until_ns, peak_at_ns, score, reason, created_at_ms, updated_at_ms)
+    select 'ano_' || i, 'acme', 'det_1', '{}', 'spans.rate', 'traces', at, at, at, at, 1, 'r', 0, 0
+    from (select i, cast(${atNs(0).toString()} + cast(i as bigint) as text) as at from numbers) as all_of_them`.execute(
+    fixture.control,
+  )
+  turnsOf = []
+  const answer = await send('GET', '/anomalies?muted=true', undefined, { as: 'acme/viewer' })
+  assert.deepEqual([answer.statusCode, answer.json().items], [200, []])
+  assert.deepEqual(turnsOf, ['acme', 'acme', 'acme'])
 })
 
 test('a run on request returns the detector after the run, and its anomalies can be read', async () => {

@@ -142,13 +142,14 @@ function addAnomalyRoutes(http: FastifyInstance, options: DetectionRoutesOptions
       const instant = (moment: Moment | undefined) =>
         moment === undefined ? undefined : instantOf(moment, nowNs)
       const filter = { ...own, range_start: instant(range_start), range_end: instant(range_end) }
-      const page = { limit: limit + 1, filter, before: readPosition(cursor) }
       const positionOf = (row: Anomaly) => [row.started_at, row.id]
       const reader = readerOf(caller)
+      const pace = new Pace(reader.share.turn)
+      const page = { limit: limit + 1, filter, before: readPosition(cursor), pace }
       return reader.answer(async () => {
         const rows = await store.listAnomalies(caller.tenantId, page)
         const shown = rows.slice(0, limit)
-        const related = await relatedIdsOf(store, caller.tenantId, shown, new Pace(reader.share.turn))
+        const related = await relatedIdsOf(store, caller.tenantId, shown, pace)
         const deploys = await deploysWith(store, reader, shown)
         const incidentIds = await incidents.idsOf(reader, shown, nowNs)
         const listed = (row: Anomaly) => ({

@@ -188,7 +188,7 @@ test('both databases keep the same chain with the same hashes, and filter it in 
         const found = []
         for (const fields of [{ action: 'token' }, { actor: actorText(actor) }, { target: target ?? '' }]) {
           const filter = { range: { startNs: 0n, endNs: 3_500_000_000n }, fields }
-          const page = { limit: 10, before: null, filter }
+          const page = { limit: 10, before: null, filter, turn: async () => {} }
           const part = await readChainPage(control, 'audit_entries', tenantId, page)
           found.push(part.entries.map(({ seq }) => seq))
         }

@@ -208,7 +208,7 @@ export class Incidents {
     filter: { range_start?: Ns | undefined; range_end?: Ns | undefined },
     pace: Pace,
   ) {
-    const page = { limit: loadedMax, filter, before: null }
+    const page = { limit: loadedMax, filter, before: null, pace }
     return withTimes(this.#store, tenantId, await this.#store.listAnomalies(tenantId, page), pace)
   }
 
