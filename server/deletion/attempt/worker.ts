@@ -251,12 +251,15 @@ export class DeletionWorker {
    */
   async #releaseHeld(): Promise<void> {
     const { activeHolds, requests, requestStore } = this.#deps
-    for (const request of await requests.inStatus(['held'])) {
-      const active = new Set((await activeHolds(request.tenantId)).map(({ holdId }) => holdId))
-      const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
-      if (released.length === 0 && request.progress.held_by.length > 0) continue
-      const by = { actor: deletionActor, facts: { released }, isPersonal: true }
-      await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
+    const held = Map.groupBy(await requests.inStatus(['held']), ({ tenantId }) => tenantId)
+    for (const [tenantId, own] of held) {
+      const active = new Set((await activeHolds(tenantId)).map(({ holdId }) => holdId))
+      for (const request of own) {
+        const released = request.progress.held_by.filter((holdId) => !active.has(holdId))
+        if (released.length === 0 && request.progress.held_by.length > 0) continue
+        const by = { actor: deletionActor, facts: { released }, isPersonal: true }
+        await requestStore.move(request, 'release', by, { blockedReason: null, retryAtMs: null })
+      }
     }
   }
 }

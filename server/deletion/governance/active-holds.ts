@@ -1,6 +1,7 @@
 // The legal holds of an organisation that are in force, and those that were lately. Whatever erases or
 // changes telemetry reads them.
 
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Selectable } from 'kysely'
 import { readActor } from '../../control/actor-columns.ts'
 import type { Control, ControlTransaction, Database } from '../../control/database.ts'
@@ -18,17 +19,38 @@ export async function readActiveHolds(
   return (await holdsOf(control, tenantId).where('released_at_ms', 'is', null).execute()).map(toHold)
 }
 
-/** Returns the holds in force and those that were released since `sinceMs`, ordered by id. */
+/** Released holds that are read at once: about two milliseconds. */
+const releasedAtOnce = 500
+
+/**
+ * Returns the holds in force and those that were released since `sinceMs`. One that is released meanwhile may be
+ * returned twice. A person may release tens of thousands on a day, so other work runs in between.
+ */
 export async function readHoldsSince(
   control: Control,
   tenantId: string,
   sinceMs: number,
 ): Promise<ActiveHold[]> {
-  // In two parts, each of which an index finds: released holds stay stored.
-  const ids = control.selectFrom('legal_holds').select('hold_id').where('tenant_id', '=', tenantId)
-  const wanted = ids.where('released_at_ms', 'is', null).unionAll(ids.where('released_at_ms', '>=', sinceMs))
-  const rows = await holdsOf(control, tenantId).where('hold_id', 'in', wanted).execute()
-  return rows.map(toHold)
+  const held = await readActiveHolds(control, tenantId)
+  // In the order of the index. No id is empty, so the first page begins with the instant itself.
+  for (let [afterMs, afterId] = [sinceMs, '']; ; ) {
+    const rows = await control
+      .selectFrom('legal_holds')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where(({ eb, refTuple, tuple }) =>
+        eb(refTuple('released_at_ms', 'hold_id'), '>', tuple(afterMs, afterId)),
+      )
+      .orderBy('released_at_ms')
+      .orderBy('hold_id')
+      .limit(releasedAtOnce)
+      .execute()
+    for (const row of rows) held.push(toHold(row))
+    const last = rows.at(-1)
+    if (last?.released_at_ms == null || rows.length < releasedAtOnce) return held
+    ;[afterMs, afterId] = [last.released_at_ms, last.hold_id]
+    await nextRound()
+  }
 }
 
 /** Returns the holds with these ids, also those that were released, ordered by id. */

@@ -448,3 +448,27 @@ test('a held request delays no other request of its organisation', async () => {
   assert.equal((await scene.status(other.request.request_id)).status, 'completed')
   await assertRows(scene, times.length / 2)
 })
+
+test('the holds of an organisation are read as often for two held requests as for one', async () => {
+  const { scene, id } = await begun(between(null, monday + weekNs))
+  await scene.hold({ endNs: monday + 2n * weekNs })
+  await scene.round()
+  let reads = 0
+  const active = scene.holds.active.bind(scene.holds)
+  scene.holds.active = (tenantId) => {
+    reads++
+    return active(tenantId)
+  }
+  const readsOfRound = async () => {
+    reads = 0
+    await scene.round()
+    return reads
+  }
+  const ofOne = await readsOfRound()
+  const other = await scene.request(between(monday + weekNs, monday + 2n * weekNs))
+  await scene.round()
+  const ids = [id, other.request.request_id]
+  const statuses = await Promise.all(ids.map(async (one) => (await scene.status(one)).status))
+  assert.deepEqual(statuses, ['held', 'held'])
+  assert.deepEqual([ofOne > 0, await readsOfRound()], [true, ofOne])
+})

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { withTurns } from '../../../tests/with-turns.ts'
 import { actorValues } from '../../control/actor-columns.ts'
 import { type Actor, operatorActor, tokenActor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
@@ -19,7 +20,7 @@ import { readBack, readBackOutsideHolds } from '../attempt/verifier.ts'
 import { monday } from '../deletion-fixture.ts'
 import { enrol } from '../governed-fixture.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
-import { activeHoldsMax, activeHoldsOfPersonMax, operatorHoldsMax } from './active-holds.ts'
+import { activeHoldsMax, activeHoldsOfPersonMax, operatorHoldsMax, readHoldsSince } from './active-holds.ts'
 import { LegalHolds } from './holds.ts'
 
 let stores: Stores
@@ -29,6 +30,7 @@ before(async () => {
 after(() => stores.close())
 
 const second = 1_000_000_000n
+const ada = tokenActor('tok_1', 'ada')
 const place = { tenantId: 'held', placement: 1 }
 const rows = 2000
 const times = Array.from({ length: rows }, (_, i) => monday + BigInt(i) * second)
@@ -59,6 +61,36 @@ async function heldBy(ranges: readonly TimeRange[]): Promise<readonly string[]> 
   const request = { ...targetWith([]), tenantId: place.tenantId }
   return (await readBackOutsideHolds(stores.engine, [], request, holds)).heldBy
 }
+
+test('holds that were released since an instant are read in pages, each of them once, with others in between', async () => {
+  const since = 1_767_000_000_000
+  const rowOf = (hold_id: string, tenant_id: string, released_at_ms: number | null) => ({
+    ...{ hold_id, tenant_id, signals: '["logs"]', case_ref: 'c', placed_at_ms: 0, released_at_ms },
+    ...{ range_start_ns: null, range_end_ns: null, review_at_ms: null },
+    ...actorValues('placed_by', ada),
+  })
+  const released = Array.from({ length: 1_200 }, (_, i) => {
+    // Many at the same millisecond, also across the ends of pages.
+    return rowOf(`hold_r${String(i).padStart(4, '0')}`, 'pages', since + Math.floor(i / 300))
+  })
+  const others = [
+    rowOf('hold_active', 'pages', null),
+    rowOf('hold_before', 'pages', since - 1),
+    rowOf('hold_theirs', 'not pages', since),
+  ]
+  const all = [...released, ...others]
+  for (let i = 0; i < all.length; i += 100)
+    await stores.control
+      .insertInto('legal_holds')
+      .values(all.slice(i, i + 100))
+      .execute()
+  const { result, turns } = await withTurns(() => readHoldsSince(stores.control, 'pages', since))
+  assert.deepEqual(result.map(({ holdId }) => holdId).sort(), [
+    'hold_active',
+    ...released.map(({ hold_id }) => hold_id),
+  ])
+  assert.ok(turns >= 2, `${turns} turns`)
+})
 
 test('eraser and verifier leave exactly what holds cover, and name those that cover a row, however they overlap', async () => {
   await insertRows(stores.engine, place, batchOf('otel_logs', times))

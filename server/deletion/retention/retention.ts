@@ -3,11 +3,11 @@
 // Pure.
 
 import { nsPerMs } from '../../../contract/values/instant.ts'
-import { type TimeRange, without } from '../../core/time-range.ts'
-import type { HeldPart } from '../../telemetry/held-part.ts'
+import { compareEnds, compareStarts } from '../../core/time-range.ts'
 import { type Signal, signals } from '../../telemetry/schema/tables.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
 import { type DeletionSelection, selectionText } from '../requests/selection.ts'
+import type { SettledTime } from './settled-time.ts'
 
 /** Days to keep per signal; a signal that is absent is kept without limit. */
 export type RetentionRule = ReadonlyMap<Signal, number>
@@ -40,31 +40,42 @@ export function keepsPart(
   })
 }
 
-/** Returns what is to be erased at `nowMs`: one draft per range, with all signals that share it. */
-export function retentionDrafts(
+/**
+ * Returns what is to be erased at `nowMs` and not settled, in order of time: one draft per range, with all
+ * signals that share it.
+ */
+export function* retentionDrafts(
   rule: RetentionRule,
-  holds: readonly HeldPart[],
+  settled: SettledTime,
   nowMs: number,
-): DeletionDraft[] {
-  const ranges = new Map<string, { range: TimeRange; signals: Signal[] }>()
-  for (const signal of signals) {
+): Generator<DeletionDraft, void> {
+  const ofSignals = signals.flatMap((signal) => {
     const days = rule.get(signal)
-    if (days === undefined) continue
-    const old: TimeRange = { startNs: null, endNs: cutOffNs(nowMs, days) }
-    const held = holds.filter((hold) => hold.signals.includes(signal)).map(({ range }) => range)
-    for (const range of without(old, held)) {
-      const key = `${range.startNs} ${range.endNs}`
-      ranges.set(key, { range, signals: [...(ranges.get(key)?.signals ?? []), signal] })
+    if (days === undefined) return []
+    const gaps = settled.gaps(signal, cutOffNs(nowMs, days))
+    return { signal, gaps, next: gaps.next() }
+  })
+  for (;;) {
+    const left = ofSignals.flatMap((one) => (one.next.done ? [] : { one, range: one.next.value }))
+    const [first] = left.toSorted(
+      ({ range: a }, { range: b }) => compareStarts(a.startNs, b.startNs) || compareEnds(a.endNs, b.endNs),
+    )
+    if (first === undefined) return
+    const { range } = first
+    const same = left.filter(
+      (other) => other.range.startNs === range.startNs && other.range.endNs === range.endNs,
+    )
+    yield {
+      signals: same.map(({ one }) => one.signal),
+      range,
+      scope: 'range',
+      reason: 'retention',
+      note: null,
+      delayMinutes: 0,
+      refuseLate: false,
     }
+    for (const { one } of same) one.next = one.gaps.next()
   }
-  return [...ranges.values()].map((part) => ({
-    ...part,
-    scope: 'range' as const,
-    reason: 'retention' as const,
-    note: null,
-    delayMinutes: 0,
-    refuseLate: false,
-  }))
 }
 
 /**

@@ -26,6 +26,7 @@ import { FailingEngine } from '../governed-fixture.ts'
 import { openOfPersonMax } from '../requests/states.ts'
 import { readKept } from './kept.ts'
 import { retentionDrafts } from './retention.ts'
+import { SettledTime } from './settled-time.ts'
 import { RetentionStore, retentionRetest } from './store.ts'
 import { RetentionWorker } from './worker.ts'
 
@@ -45,6 +46,8 @@ async function retained(options: SceneOptions = {}) {
   const scene = await sceneOf(stores, { ...options, clock })
   const engine = new FailingEngine(stores.engine)
   const errors: unknown[] = []
+  /** Since when holds were read, milliseconds; one for each time. */
+  const reads: number[] = []
   const store = new RetentionStore(stores.control, clock, findRelated)
   const newWorker = () =>
     new RetentionWorker({
@@ -57,11 +60,14 @@ async function retained(options: SceneOptions = {}) {
       findPlace: async (tenantId) =>
         [scene.own, scene.neighbour].find((p) => p.tenantId === tenantId) ?? null,
       ruleOf: (tenantId) => approvalRuleOf(stores.control, tenantId, readingOf(clock)),
-      holdsSince: (tenantId, sinceMs) => readHoldsSince(stores.control, tenantId, sinceMs),
+      holdsSince: (tenantId, sinceMs) => {
+        reads.push(sinceMs)
+        return readHoldsSince(stores.control, tenantId, sinceMs)
+      },
       nudge: () => {},
     })
   const retention = newWorker()
-  return { clock, engine, errors, scene, store, retention, newWorker }
+  return { clock, engine, errors, reads, scene, store, retention, newWorker }
 }
 
 const requestsOf = ({ own, requests }: Scene) =>
@@ -170,7 +176,8 @@ test('a legal hold keeps its part while it is in force, and the part is erased i
 test('a request of a person that waits does not take the place of retention', async () => {
   const { clock, retention, scene, store } = await retained()
   await store.set(scene.own.tenantId, { logs_days: 14 }, tokenNamed('owner'))
-  const [draft] = retentionDrafts(await store.rule(scene.own.tenantId), [], clock.nowMs())
+  const rule = await store.rule(scene.own.tenantId)
+  const [draft] = retentionDrafts(rule, new SettledTime(), clock.nowMs())
   assert(draft !== undefined)
   const by = { requester: tokenNamed('admin'), idempotencyKey: null }
   await scene.requestStore.create(scene.own.tenantId, draft, by)
@@ -397,6 +404,65 @@ test('an organisation with many holds is looked at by turns, so that others need
   assert.deepEqual(plans, [20 + 1, 11, 0])
   const theirs = await scene.requests.inStatus(['running'], scene.neighbour.tenantId)
   assert.equal(theirs.length, 1)
+})
+
+test('holds that are placed and released cost nothing after everything was handled, until the next day', async () => {
+  const { clock, engine, reads, retention, newWorker, scene, store } = await retained({
+    tables: ['otel_logs'],
+  })
+  const { tenantId } = scene.own
+  await store.set(tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  let plans = 0
+  engine.before = async () => {
+    plans++
+  }
+  const release = async (startNs: bigint) => {
+    const place = { case_ref: 'case', range_start: startNs, range_end: startNs + hourNs }
+    const { hold_id } = await scene.holds.place(tenantId, place, tokenNamed('owner'))
+    await scene.holds.release(tenantId, hold_id, tokenNamed('owner'))
+  }
+  await release(monday)
+  await retention.round(signal)
+  const midnightMs = clock.nowMs() - 3_600_000
+  assert.deepEqual([reads, plans > 0], [[midnightMs], true])
+  for (let i = 1n; i <= 5n; i++) {
+    await release(monday + i * hourNs)
+    await clock.advance(1000)
+    await retention.round(signal)
+  }
+  assert.deepEqual(reads, [midnightMs], 'nothing was left to find out')
+  await scene.round()
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 + 1, 'kept until the night')
+  await newWorker().round(signal)
+  assert.deepEqual(reads, [midnightMs, midnightMs], 'a restart reads all of the day once')
+  await clock.advance(msPerDay)
+  await retention.round(signal)
+  await scene.round()
+  assert.equal(reads.at(-1), midnightMs + msPerDay)
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24, 'and a day more')
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
+})
+
+test('while ranges are left, only holds that were released lately are read again', async () => {
+  const { clock, reads, retention, scene, store } = await retained({ tables: ['otel_logs'] })
+  const { tenantId } = scene.own
+  await holdHours(scene, 30, monday - weekNs)
+  await store.set(tenantId, { logs_days: 14 }, tokenNamed('owner'))
+  const held = { case_ref: 'case', range_start: monday + hourNs, range_end: monday + 2n * hourNs }
+  await retention.round(signal)
+  const readMs = clock.nowMs()
+  const { hold_id } = await scene.holds.place(tenantId, held, tokenNamed('owner'))
+  await scene.holds.release(tenantId, hold_id, tokenNamed('owner'))
+  await clock.advance(1000)
+  await retention.round(signal)
+  await scene.round()
+  assert.deepEqual(reads, [readMs - 3_600_000, readMs - 60_000])
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 + 1, 'the release was noticed')
+  await clock.advance(msPerDay)
+  for (let round = 0; round < 3; round++) await retention.round(signal)
+  await scene.round()
+  assert.equal(await scene.count(scene.own, 'otel_logs'), times.length / 2 - 24)
+  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
 })
 
 test('retention waits for a full erasure without an error, and then finds nothing to request', async () => {

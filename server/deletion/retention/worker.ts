@@ -2,15 +2,19 @@
 // the ledger, read back and certified; only nobody has to approve them. Where nothing is old enough nothing
 // is requested, and a request that has not begun is cancelled where a longer rule keeps a part of it. Each
 // range between holds is a request of its own, so an organisation with hundreds of holds gets them by turns:
-// others don't wait for it, and its people can still request deletions.
+// others don't wait for it, and its people can still request deletions. What was handled is remembered until
+// the day ends or the rule changes; a restart forgets it, and then the keys of requests prevent a second one.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { ApprovalRule } from '../../../contract/deletion/governance.ts'
 import type { ControlTransaction } from '../../control/database.ts'
 import { isSameActor } from '../../core/actor.ts'
+import { allTime } from '../../core/time-range.ts'
+import { mapInTurns, Pace } from '../../core/turns/pace.ts'
 import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { HeldPart } from '../../telemetry/held-part.ts'
 import { weightless } from '../../telemetry/row-weights.ts'
+import type { Signal } from '../../telemetry/schema/tables.ts'
 import { planErasure } from '../attempt/planner.ts'
 import { refusesBeside } from '../requests/admission.ts'
 import type { DeletionDraft } from '../requests/draft.ts'
@@ -19,7 +23,8 @@ import type { StoredDeletion } from '../requests/request.ts'
 import { hasBegun, openOfPersonMax, openStatuses } from '../requests/states.ts'
 import type { RequestStore } from '../requests/store.ts'
 import { retentionRequester } from '../requests/system-actors.ts'
-import { cutOffMs, keepsPart, retentionDrafts, retentionKey } from './retention.ts'
+import { cutOffMs, keepsPart, type RetentionRule, retentionDrafts, retentionKey } from './retention.ts'
+import { SettledTime } from './settled-time.ts'
 import { type RetentionStore, readRule } from './store.ts'
 
 interface RetentionWorkerDeps {
@@ -61,9 +66,7 @@ const openMax = openOfPersonMax / 2
 
 export class RetentionWorker {
   readonly #deps: RetentionWorkerDeps
-  /** Keys that were handled today, with their organisation. */
-  #seen = new Set<string>()
-  #day = ''
+  readonly #days = new Map<string, RetentionDay>()
 
   constructor(deps: RetentionWorkerDeps) {
     this.#deps = deps
@@ -73,7 +76,9 @@ export class RetentionWorker {
     const { logger, store } = this.#deps
     await this.#expireChanges()
     await this.#cancelKept()
-    for (const tenantId of await store.tenants()) {
+    const tenants = await store.tenants()
+    for (const tenantId of this.#days.keys()) if (!tenants.includes(tenantId)) this.#days.delete(tenantId)
+    for (const tenantId of tenants) {
       if (signal.aborted) return
       try {
         await this.#eraseOld(tenantId)
@@ -128,37 +133,56 @@ export class RetentionWorker {
       nowMs === null ? request.signals.some((signal) => !rule.has(signal)) : keepsPart(rule, request, nowMs)
     for (const request of waiting.filter(isKept)) {
       const by = { actor: retentionRequester, facts: { cause: 'retention_changed' } }
+      this.#days.delete(tenantId)
       await requestStore.move(request, 'withdraw', by)
     }
   }
 
   async #eraseOld(tenantId: string): Promise<void> {
-    const { engine, findPlace, holdsSince, requests, ruleOf, store, trustedNowMs } = this.#deps
+    const { engine, findPlace, requests, ruleOf, store, trustedNowMs } = this.#deps
     const place = await findPlace(tenantId)
     const nowMs = await trustedNowMs()
     if (place === null || nowMs === null) return
     const rule = await store.rule(tenantId)
+    const day = this.#dayOf(tenantId, rule, nowMs)
+    const isSettled = () => retentionDrafts(rule, day.settled, nowMs).next().done === true
+    if (isSettled()) return
+    await this.#settleHeld(tenantId, day, nowMs)
+    if (isSettled()) return
     // Nobody has to approve, but where every deletion needs two people the second one has a day to cancel.
     const delayMinutes = (await ruleOf(tenantId)) === 'every_deletion' ? minutesPerDay : 0
-    // What a hold has kept until today is erased in the night, so that a release can be noticed and mended.
-    const held = await holdsSince(tenantId, cutOffMs(nowMs, 0))
-    const drafts = retentionDrafts(rule, held, nowMs)
-      .map((draft) => ({ ...draft, delayMinutes }))
-      .filter((draft) => !this.#hasSeen(tenantId, retentionKey(draft, nowMs)))
-    if (drafts.length === 0) return
     const open = await requests.inStatus(openStatuses, tenantId)
     let room = openMax - open.filter(({ requestedBy }) => isSameActor(requestedBy, retentionRequester)).length
-    // A draft that is refused is looked at again when the full erasure that refuses it has ended.
-    const possible = drafts.filter((draft) => !open.some((request) => refusesBeside(request, draft)))
-    for (const draft of possible.slice(0, rangesInRound)) {
+    for (const draft of firstOf(retentionDrafts(possibleOf(rule, open), day.settled, nowMs), rangesInRound)) {
       if (room <= 0) return
       const plan = await planErasure(engine, place, { ...draft, held: [] }, weightless)
       if (plan.length > 0) {
-        await this.#request(tenantId, draft, nowMs)
+        await this.#request(tenantId, { ...draft, delayMinutes }, nowMs)
         room--
       }
-      this.#seen.add(`${tenantId} ${retentionKey(draft, nowMs)}`)
+      day.settled.add(draft)
     }
+  }
+
+  #dayOf(tenantId: string, rule: RetentionRule, nowMs: number): RetentionDay {
+    const startMs = cutOffMs(nowMs, 0)
+    const known = this.#days.get(tenantId)
+    const ruleText = JSON.stringify([...rule])
+    if (known?.startMs === startMs && known.ruleText === ruleText) return known
+    const day = { startMs, ruleText, settled: new SettledTime(), readMs: null }
+    this.#days.set(tenantId, day)
+    return day
+  }
+
+  /**
+   * Settles what holds keep. What a hold has kept until today is erased in the night, so that a release can be
+   * noticed and mended. So one that was in force at an earlier look of the day is settled too.
+   */
+  async #settleHeld(tenantId: string, day: RetentionDay, nowMs: number): Promise<void> {
+    const sinceMs = day.readMs === null ? day.startMs : Math.max(day.startMs, day.readMs - readAgainMs)
+    const held = await this.#deps.holdsSince(tenantId, sinceMs)
+    await mapInTurns(held, new Pace(), (part) => day.settled.add(part))
+    day.readMs = nowMs
   }
 
   async #request(tenantId: string, draft: DeletionDraft, nowMs: number): Promise<void> {
@@ -169,13 +193,40 @@ export class RetentionWorker {
     })
     this.#deps.nudge()
   }
+}
 
-  #hasSeen(tenantId: string, key: string): boolean {
-    const day = key.split('|')[1] ?? ''
-    if (day !== this.#day) this.#seen = new Set()
-    this.#day = day
-    return this.#seen.has(`${tenantId} ${key}`)
+/** What is known of an organisation on a UTC day under a rule. */
+interface RetentionDay {
+  readonly startMs: number
+  readonly ruleText: string
+  readonly settled: SettledTime
+  /** When holds were read; null before the first time. */
+  readMs: number | null
+}
+
+/**
+ * Releases are read again for this long before the last look: they have the time at which they began, and are
+ * visible when they were committed.
+ */
+const readAgainMs = 60_000
+
+/**
+ * The part of the rule that may be requested now. A full erasure in progress refuses drafts of its signals;
+ * they are looked at again when it has ended.
+ */
+function possibleOf(rule: RetentionRule, open: readonly StoredDeletion[]): RetentionRule {
+  const isRefused = (signal: Signal) =>
+    open.some((request) => refusesBeside(request, { scope: 'range', signals: [signal], range: allTime }))
+  return new Map([...rule].filter(([signal]) => !isRefused(signal)))
+}
+
+function firstOf<T>(all: Iterable<T>, count: number): T[] {
+  const first: T[] = []
+  for (const one of all) {
+    first.push(one)
+    if (first.length === count) break
   }
+  return first
 }
 
 /** Throws where the rule was changed since it was read. */
