@@ -32,7 +32,7 @@ export function paceOfSteps(): { pace: Pace; turns: () => number } {
   return { pace, turns: () => turns }
 }
 
-/** Turns with a clock that advances at each reading, so that two or three of them fill a round of the loop. */
+/** Turns with a clock that advances at each reading, so that two or three turns fill a round of the loop. */
 export class CountedTurns extends LoopTurns {
   /** Whose turns were asked for with {@link turnOf}, in order. */
   readonly asked: string[] = []

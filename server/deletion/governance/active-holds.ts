@@ -23,8 +23,8 @@ export async function readActiveHolds(
 const releasedAtOnce = 500
 
 /**
- * Returns the holds in force and those that were released since `sinceMs`. One that is released meanwhile may be
- * returned twice. A person may release tens of thousands on a day, so other work runs in between.
+ * Returns the holds in force and those that were released since `sinceMs`. One that is released meanwhile
+ * may be returned twice. A person may release tens of thousands on a day, so other work runs in between.
  */
 export async function readHoldsSince(
   control: Control,

@@ -175,8 +175,8 @@ export class RetentionWorker {
   }
 
   /**
-   * Settles what holds keep. What a hold has kept until today is erased in the night, so that a release can be
-   * noticed and mended. So one that was in force at an earlier look of the day is settled too.
+   * Settles what holds keep. What a hold has kept until today is erased in the night, so that a release can
+   * be noticed and mended. So one that was in force at an earlier look of the day is settled too.
    */
   async #settleHeld(tenantId: string, day: RetentionDay, nowMs: number): Promise<void> {
     const sinceMs = day.readMs === null ? day.startMs : Math.max(day.startMs, day.readMs - readAgainMs)
