@@ -76,6 +76,11 @@ export class ClientLimits {
     }
   }
 
+  /** Whether the peer of a connection is a trusted proxy. */
+  isProxy(peer: string | undefined): boolean {
+    return this.#options.addresses.isProxy(peer)
+  }
+
   /** Returns the key of the client that sent the request. */
   addressOf({ socket, headers }: Sender): string {
     const { addresses } = this.#options

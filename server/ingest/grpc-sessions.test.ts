@@ -21,7 +21,11 @@ interface Pair {
 const muchBytes = 32 * 1024 * 1024
 
 /** A server that answers every call with many bytes, and what its clients see. */
-async function scene(test: TestContext, limits: { readonly known?: number; readonly unknown?: number } = {}) {
+async function scene(
+  test: TestContext,
+  limits: { readonly known?: number; readonly unknown?: number } = {},
+  proxies: readonly string[] = [],
+) {
   const clock = new ManualClock(1_000_000)
   const sessions = new GrpcSessions(clock, limits)
   const server = createServer()
@@ -37,7 +41,8 @@ async function scene(test: TestContext, limits: { readonly known?: number; reado
   server.on('session', (session) => {
     session.on('error', () => {})
     const socket = sockets.at(-1) ?? assert.fail()
-    sessions.add(session, socket.remoteAddress ?? '', socket)
+    const address = socket.remoteAddress ?? ''
+    sessions.add(session, { address, isProxy: proxies.includes(address) }, socket)
     waiting.shift()?.(session)
   })
   server.listen(0, '127.0.0.1')
@@ -166,6 +171,27 @@ test('calls that are refused because of a missing token end their connection, un
     if (i % 500 === 0) sessions.isKnown(mixed.server, 'acme')
   }
   assert.deepEqual([guessing, mixed].map(isOpen), [false, true])
+})
+
+test('a connection of a proxy stays, however many calls of its clients are refused', async (t) => {
+  const { sessions, open } = await scene(t, {}, ['127.0.0.2'])
+  const [direct, proxied] = [await open('127.0.0.1'), await open('127.0.0.2')]
+  for (let call = 0; call < 1500; call++) {
+    sessions.strike(direct.server)
+    sessions.strike(proxied.server)
+  }
+  assert.deepEqual([direct, proxied].map(isOpen), [false, true])
+})
+
+test('a proxy may connect again, however many of its connections have ended for their frames', async (t) => {
+  const { sessions, open } = await scene(t, {}, ['127.0.0.2'])
+  for (let connection = 0; connection < 21; connection++) {
+    const { server } = await open('127.0.0.2')
+    for (let sent = 0; sent <= 1000; sent++) server.emit('ping', Buffer.alloc(8))
+    assert.ok(server.destroyed)
+  }
+  const next = await open('127.0.0.2')
+  assert.ok(sessions.isProxied(next.server) && isOpen(next))
 })
 
 test('a client that sends a PING for each response keeps its connection, and one that only sends PINGs does not', async (t) => {

@@ -2,7 +2,9 @@
 // few and short-lived; known ones are shared fairly by organisations (core/fair-shares). Many frames need no
 // response that could be counted; those that Node and nghttp2 do not limit are limited here. Limits of a
 // connection alone would only make an attacker connect again, so an address whose connections pass them again
-// and again has to wait before its next one.
+// and again has to wait before its next one. A trusted proxy sends the calls of many clients over one
+// connection. No client may end that connection for the others, so calls behind a proxy are limited by the
+// address of their client.
 // docs/decisions/0033 has what each limit prevents, and the measurements.
 
 import { constants, type Http2Session } from 'node:http2'
@@ -40,7 +42,7 @@ const controlFramesMax = 1_000
 
 /**
  * Calls that are refused because of a missing token or method, between two accepted ones. Wrong tokens are
- * throttled long before.
+ * throttled long before. Those behind a proxy are refused late instead (http/client-limits.ts).
  */
 const strikesMax = 1_000
 
@@ -49,6 +51,19 @@ const strikesMax = 1_000
  * calls of a connection may time out at once, twice in a row.
  */
 export const resetsMax = 200
+
+/** Further ones in a second. */
+export const resetsPerSecond = 20
+
+/** Addresses of clients behind proxies whose resets are remembered, some 100 bytes each. */
+const resetKeysMax = 20_000
+
+/** Where a connection comes from. */
+export interface GrpcPeer {
+  readonly address: string
+  /** Whether it is a trusted proxy's, which sends the calls of many clients. */
+  readonly isProxy: boolean
+}
 
 /**
  * Connections of an address that pass one of these limits: this many at once, and then one in five seconds.
@@ -68,6 +83,7 @@ const endMs = 10_000
 interface Connection {
   readonly session: Http2Session
   readonly address: string
+  readonly isProxy: boolean
   /** Null while the caller is unknown. */
   owner: { readonly tenantId: string; readonly share: Share } | null
   lastCallMs: number
@@ -93,6 +109,8 @@ export class GrpcSessions {
   /** Also closed ones: their last calls may still wait for their turn. */
   readonly #all = new WeakMap<Http2Session, Connection>()
   readonly #abusive: RateLimit
+  /** Of clients behind proxies. */
+  readonly #resets: RateLimit
   readonly #closing = new AbortController()
   #loop: Promise<void> | null = null
 
@@ -101,6 +119,12 @@ export class GrpcSessions {
     this.#shares = new FairShares(limits.known ?? knownMax)
     this.#unknownMax = limits.unknown ?? unknownMax
     this.#abusive = new RateLimit({ ...abusive, clock })
+    this.#resets = new RateLimit({
+      clock,
+      burst: resetsMax,
+      perSecond: resetsPerSecond,
+      keysMax: resetKeysMax,
+    })
   }
 
   /**
@@ -110,10 +134,11 @@ export class GrpcSessions {
    *
    * @param socket of the session, which gives no access to it once it is destroyed
    */
-  add(session: Http2Session, address: string, socket: Socket): void {
+  add(session: Http2Session, { address, isProxy }: GrpcPeer, socket: Socket): void {
     const connection: Connection = {
       session,
       address,
+      isProxy,
       owner: null,
       lastCallMs: this.#clock.nowMs(),
       calls: 0,
@@ -124,7 +149,7 @@ export class GrpcSessions {
       socket,
     }
     session.on('close', () => this.#remove(connection))
-    if (this.#abusive.isOver(address)) {
+    if (!isProxy && this.#abusive.isOver(address)) {
       this.#end(connection)
       this.#makePlace()
       return
@@ -138,12 +163,16 @@ export class GrpcSessions {
   }
 
   /**
-   * Returns the owner of a connection's turns on the event loop: the organisation, or the address where the
-   * caller is unknown.
+   * Returns the owner of a call's turn on the event loop: the organisation of the connection, or the address
+   * of the client where the caller is unknown.
    */
-  ownerOf(session: Http2Session | undefined): string {
-    const connection = this.#of(session)
-    return loopOwner(connection?.owner?.tenantId, connection?.address)
+  ownerOf(session: Http2Session | undefined, client: string): string {
+    return loopOwner(this.#of(session)?.owner?.tenantId, client)
+  }
+
+  /** Whether a trusted proxy sends the calls of the connection, also where it has ended. */
+  isProxied(session: Http2Session | undefined): boolean {
+    return session !== undefined && this.#all.get(session)?.isProxy === true
   }
 
   /** A call begins; {@link callEnds} must follow. */
@@ -175,19 +204,33 @@ export class GrpcSessions {
     if (!share.grow(1)) this.#end(connection)
   }
 
-  /** Counts a call that was refused because its caller is unknown or its method doesn't exist. */
+  /**
+   * Counts a call that was refused because its caller is unknown or its method doesn't exist; of a proxy's
+   * connection none.
+   */
   strike(session: Http2Session | undefined): void {
     const connection = this.#of(session)
-    if (connection !== undefined && ++connection.strikes > strikesMax) this.#endAbusive(connection)
+    if (connection === undefined || connection.isProxy) return
+    if (++connection.strikes > strikesMax) this.#endAbusive(connection)
   }
 
   /**
-   * Counts a call that its client reset before its turn. A client whose calls time out resets them seconds
-   * after it sent them, when they have had their turn long ago.
+   * Counts a call on the connection of a client that reset it before its turn. A client whose calls time out
+   * resets them seconds after it sent them, when they have had their turn long ago.
    */
   countReset(session: Http2Session | undefined): void {
     const connection = session === undefined ? undefined : this.#all.get(session)
     if (connection !== undefined && ++connection.resets === resetsMax) this.#abusive.take(connection.address)
+  }
+
+  /** Counts a call that a client behind a proxy reset, at any time. */
+  countResetOf(client: string): void {
+    this.#resets.take(client)
+  }
+
+  /** Whether a client behind a proxy has reset too many calls. */
+  resetsTooMany(client: string): boolean {
+    return this.#resets.isOver(client)
   }
 
   /** Lets running calls end and accepts no others. */
@@ -223,7 +266,7 @@ export class GrpcSessions {
   }
 
   #endAbusive(connection: Connection): void {
-    this.#abusive.take(connection.address)
+    if (!connection.isProxy) this.#abusive.take(connection.address)
     this.#end(connection)
   }
 

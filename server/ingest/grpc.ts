@@ -9,13 +9,13 @@
 import assert from 'node:assert/strict'
 import {
   constants,
-  createServer,
+  createServer as createHttp2Server,
   type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { senders } from '../../contract/role.ts'
 import { AppError } from '../core/app-error.ts'
@@ -23,7 +23,7 @@ import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { EndedToken } from '../core/ended-token.ts'
 import type { LoopTurns } from '../core/turns/loop-turns.ts'
-import { identifiedForMs } from '../http/authentication.ts'
+import { identifiedForMs, type RequestHead } from '../http/authentication.ts'
 import type { ClientLimits } from '../http/client-limits.ts'
 import type { RefusalPace } from '../http/limits/refusal-pace.ts'
 import { knownError } from '../http/refusal.ts'
@@ -31,7 +31,7 @@ import { type OnRefusal, refusalReasonOf, type Sender } from '../http/refused-re
 import { type Signal, signals } from '../telemetry/schema/tables.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { type GrpcEncoding, GrpcMessage, grpcEncodings, incompleteMessage } from './grpc-message.ts'
-import { GrpcSessions, resetsMax } from './grpc-sessions.ts'
+import { type GrpcPeer, GrpcSessions, resetsMax, resetsPerSecond } from './grpc-sessions.ts'
 import { grpcDetails, grpcStatusOf } from './grpc-status.ts'
 import type { Intake } from './intake.ts'
 import { encodeExportResponse } from './otlp/response.ts'
@@ -69,9 +69,15 @@ const http2Bounds = {
   },
   maxHeaderListPairs: 64,
   streamResetBurst: resetsMax,
-  streamResetRate: 20,
+  streamResetRate: resetsPerSecond,
   maxSessionInvalidFrames: 100,
 }
+
+/**
+ * For connections of a trusted proxy. nghttp2 can't tell the clients of one connection apart, so with its
+ * limit one client could end the calls of all. Each client is limited by its address instead.
+ */
+const proxyBounds = { ...http2Bounds, streamResetBurst: 1_000_000, streamResetRate: 1_000_000 }
 
 /**
  * How long calls and connections may take to end when the service stops: longer than the longest delay of a
@@ -86,35 +92,35 @@ const signalByPath: ReadonlyMap<string, Signal> = new Map(signals.map((signal) =
 
 export class GrpcIngest {
   readonly #options: GrpcIngestOptions
-  readonly #server: Http2Server
+  readonly #server: Server
   readonly #sessions: GrpcSessions
 
   constructor(options: GrpcIngestOptions) {
     this.#options = options
     this.#sessions = new GrpcSessions(options.clock)
-    this.#server = createServer(http2Bounds)
-    // A session begins while its connection is announced.
-    let connected: Socket | null = null
-    this.#server.prependListener('connection', (socket: Socket) => {
-      connected = socket
+    const [direct, proxied] = [http2Bounds, proxyBounds].map((bounds) => createHttp2Server(bounds))
+    assert(direct !== undefined && proxied !== undefined)
+    this.#server = createServer((socket) => {
+      const { clients } = options
+      const isProxy = clients.isProxy(socket.remoteAddress)
+      const peer = { address: clients.addressOf({ socket, headers: {} }), isProxy }
+      this.#connect(isProxy ? proxied : direct, peer, socket)
     })
-    this.#server.on('session', (session: ServerHttp2Session) => {
+    for (const http2 of [direct, proxied]) {
+      http2.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) =>
+        this.#receive(stream, headers),
+      )
+    }
+  }
+
+  /** The session begins while the connection is announced. */
+  #connect(http2: Http2Server, peer: GrpcPeer, socket: Socket): void {
+    http2.once('session', (session: ServerHttp2Session) => {
       // What a client does to its connection is not an error of the service.
       session.on('error', () => {})
-      assert(connected !== null)
-      const address = options.clients.addressOf({ socket: connected, headers: {} })
-      this.#sessions.add(session, address, connected)
+      this.#sessions.add(session, peer, socket)
     })
-    this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-      stream.on('error', () => {})
-      const { session } = stream
-      const noteFailure = (err: unknown) => options.logger.error({ err }, 'a call could not be answered')
-      options.turns.take(this.#sessions.ownerOf(session), () => {
-        if (!stream.destroyed) return void this.#answer(stream, headers).catch(noteFailure)
-        this.#sessions.countReset(session)
-        return false
-      })
-    })
+    http2.emit('connection', socket)
   }
 
   /** Listens and returns the port. Throws where the port is in use. */
@@ -135,22 +141,44 @@ export class GrpcIngest {
     await this.#sessions.close(graceMs)
   }
 
-  async #answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
+  #receive(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    stream.on('error', () => {})
+    const { session } = stream
+    const { clients, logger, turns } = this.#options
+    const address = clients.addressOf({ socket: session?.socket, headers })
+    const isProxied = this.#sessions.isProxied(session)
+    if (isProxied) {
+      stream.once('close', () => {
+        // The end of a connection ends all of its calls, which is nobody's reset.
+        const isReset = stream.rstCode !== constants.NGHTTP2_NO_ERROR && session?.destroyed === false
+        if (isReset) this.#sessions.countResetOf(address)
+      })
+      if (this.#sessions.resetsTooMany(address)) {
+        respondOnce(stream, refusalHeaders(tooManyResets()))
+        return
+      }
+    }
+    const noteFailure = (err: unknown) => logger.error({ err }, 'a call could not be answered')
+    turns.take(this.#sessions.ownerOf(session, address), () => {
+      if (!stream.destroyed) return void this.#answer(stream, headers, address).catch(noteFailure)
+      if (!isProxied) this.#sessions.countReset(session)
+      return false
+    })
+  }
+
+  async #answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, address: string): Promise<void> {
     const { session } = stream
     let sender: Sender | null = null
     this.#sessions.callBegins(session)
     try {
-      if (!isGrpc(headers)) {
-        this.#sessions.strike(session)
-        return respondOnce(stream, { ':status': 415 })
-      }
       const signal = signalByPath.get(headers[':path'] ?? '')
       const encoding = encodingOf(headers)
-      if (signal === undefined || encoding === undefined) {
-        if (signal === undefined) this.#sessions.strike(session)
+      if (!isGrpc(headers) || signal === undefined || encoding === undefined) {
+        if (!isGrpc(headers) || signal === undefined) this.#sessions.strike(session)
+        await this.#options.clients.admit(headOf(headers, address))
         return respondOnce(stream, notImplemented(headers, signal === undefined))
       }
-      const identify = () => this.#identify(stream, headers)
+      const identify = () => this.#identify(headers, address)
       const caller = await identify()
       sender = { tenantId: caller.tenantId, actor: caller.requester }
       requireSendingRole(caller)
@@ -215,11 +243,9 @@ export class GrpcIngest {
     })
   }
 
-  async #identify({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<Caller> {
+  async #identify(headers: IncomingHttpHeaders, address: string): Promise<Caller> {
     if (!this.#options.isReady()) throw new AppError('not_ready', { retryAfterSeconds: 1 })
-    const { clients } = this.#options
-    const address = clients.addressOf({ socket: session?.socket, headers })
-    return clients.identify({ method: 'POST', headers, address, takesBasic: true, storesTelemetry: true })
+    return this.#options.clients.identify(headOf(headers, address))
   }
 
   async #read(tenantId: string, encoding: GrpcEncoding, stream: ServerHttp2Stream) {
@@ -237,6 +263,17 @@ export class GrpcIngest {
     stream.pipe(message)
     return { body: await body, coding: message.coding }
   }
+}
+
+function headOf(headers: IncomingHttpHeaders, address: string): RequestHead {
+  return { method: 'POST', headers, address, takesBasic: true, storesTelemetry: true }
+}
+
+function tooManyResets(): AppError {
+  return new AppError('too_many_requests', {
+    sentence: 'Too many cancelled calls from your address; repeat later.',
+    retryAfterSeconds: 1,
+  })
 }
 
 function requireSendingRole({ role }: Caller): void {
@@ -269,6 +306,7 @@ const commonHeaders = { ':status': 200, 'content-type': 'application/grpc+proto'
 const acceptedEncodings = { 'grpc-accept-encoding': grpcEncodings.join() }
 
 function notImplemented(headers: IncomingHttpHeaders, isUnknownMethod: boolean) {
+  if (!isGrpc(headers)) return { ':status': 415 }
   const sentence = isUnknownMethod
     ? `There is no method ${headers[':path']?.slice(0, 200)}.`
     : `The compression ${headers['grpc-encoding']} is not understood; send ${grpcEncodings.join(', ')}.`

@@ -1,12 +1,17 @@
 // Senders on real sockets, with a manual clock. One that stops in the middle of a body is refused as its
 // protocol says, and the memory of its body is freed. One that repeats refused calls at once gets further
-// refusals later.
+// refusals later. One behind a proxy does not end the connection that it shares with others.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  connect as connectHttp2,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { openStores, type Stores, silent } from '../../tests/fixtures.ts'
@@ -50,6 +55,7 @@ let stores: Stores
 let http: FastifyInstance
 let grpc: GrpcIngest
 const ports = { http: 0, grpc: 0 }
+const proxyAddress = '127.0.0.2'
 
 before(async () => {
   stores = await openStores()
@@ -93,7 +99,7 @@ before(async () => {
   await addIngestRoutes(http, shared)
   await addRemoteWriteRoute(http, shared)
   ports.http = Number(new URL(await http.listen({ host: '127.0.0.1', port: 0 })).port)
-  const addresses = new ClientAddresses([], 'x-forwarded-for')
+  const addresses = new ClientAddresses([proxyAddress], 'x-forwarded-for')
   const clients = new ClientLimits({ clock, authenticate: front.authenticate, addresses })
   grpc = new GrpcIngest({
     ...shared,
@@ -219,5 +225,69 @@ describe('after fifty refusals of an organisation over HTTP and gRPC together', 
     await untilWaiting(waitingBefore + 1)
     session.destroy()
     await untilWaiting(waitingBefore)
+  })
+})
+
+describe('behind a proxy whose connection many clients share', () => {
+  let proxy: ClientHttp2Session
+  beforeEach(() => {
+    const createConnection = () =>
+      connect({ port: ports.grpc, host: '127.0.0.1', localAddress: proxyAddress })
+    proxy = connectHttp2(`http://127.0.0.1:${ports.grpc}`, { createConnection })
+    proxy.on('error', () => {})
+  })
+  afterEach(() => proxy.destroy())
+
+  const call = (client: string, headers: Readonly<Record<string, string>> = {}) => {
+    const all = { ...exportOf('acme'), 'x-forwarded-for': client, ...headers }
+    const stream = proxy.request(all, { endStream: true })
+    stream.on('error', () => {})
+    stream.resume()
+    return stream
+  }
+  /** The response of a call with a valid token; null where the call ended without one. */
+  const responseTo = (...args: Parameters<typeof call>) =>
+    new Promise<IncomingHttpHeaders | null>((resolve) => {
+      const stream = call(...args)
+      stream.once('response', resolve)
+      stream.once('close', () => resolve(null))
+    })
+  const neighbourIsServed = async () => {
+    // Its token was accepted, and its message is read.
+    const response = await responseTo('192.0.2.7')
+    assert.match(decodeURI(String(response?.['grpc-message'])), /no message/)
+  }
+
+  for (const [what, client, headers] of [
+    ['methods', '192.0.2.10', { ':path': '/unknown' }],
+    ['compressions', '192.0.2.11', { 'grpc-encoding': 'unknown' }],
+    ['media types', '192.0.2.12', { 'content-type': 'text/plain' }],
+  ] as const) {
+    test(`calls of unknown ${what} are limited by the address of their client, and end no connection`, async () => {
+      let [waiting, refused] = [1_100, 0]
+      for (let sent = waiting; sent > 0; sent--) {
+        void responseTo(client, { ...headers, authorization: '' }).then((response) => {
+          waiting -= 1
+          if (response?.['grpc-status'] === '8') refused += 1
+        })
+      }
+      while (waiting > 0) {
+        await clock.advance(10)
+        await turn()
+      }
+      assert.ok(refused > 500, `${refused} refused`)
+      await neighbourIsServed()
+    })
+  }
+
+  test('calls that a client cancels again and again are refused to it, and end no connection', async () => {
+    for (let sent = 0; sent < 450; sent++) {
+      const stream = call('192.0.2.13')
+      stream.close(constants.NGHTTP2_CANCEL)
+      await once(stream, 'close')
+    }
+    const response = await responseTo('192.0.2.13')
+    assert.match(decodeURI(String(response?.['grpc-message'])), /cancelled/)
+    await neighbourIsServed()
   })
 })
