@@ -6,9 +6,25 @@ import { z } from 'zod'
 
 type LabelMap = Readonly<Record<string, string>>
 
+/** The schemas of keys and values. */
+interface LabelMapTexts {
+  readonly key: z.ZodString
+  readonly value: z.ZodString
+}
+
+const textsByMap = new WeakMap<z.ZodType, LabelMapTexts>()
+
+/**
+ * Returns the schemas of keys and values, for code that checks a long map entry by entry; null where the
+ * schema is not the result of {@link labelMap} itself.
+ */
+export function labelMapTexts(schema: z.ZodType): LabelMapTexts | null {
+  return textsByMap.get(schema) ?? null
+}
+
 /** Checks each key and each value; a problem has the path of its key. */
 export function labelMap(key: z.ZodString = z.string(), value: z.ZodString = z.string()) {
-  return z
+  const schema = z
     .custom<LabelMap>()
     .superRefine((map: unknown, context) => {
       if (typeof map !== 'object' || map === null || Array.isArray(map)) {
@@ -31,6 +47,8 @@ export function labelMap(key: z.ZodString = z.string(), value: z.ZodString = z.s
       propertyNames: describe(key),
       additionalProperties: describe(value),
     })
+  textsByMap.set(schema, { key, value })
+  return schema
 }
 
 function describe(text: z.ZodString) {

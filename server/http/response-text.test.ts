@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
+import { labelMap } from '../../contract/values/label-map.ts'
 import { paceOfSteps } from '../../tests/with-turns.ts'
 import { Pace } from '../core/turns/pace.ts'
 import { responseWriter } from './response-text.ts'
@@ -90,10 +91,49 @@ test('one element waits for turns inside its long lists', async () => {
   assert.ok(turns() >= 90, `${turns()} turns`)
 })
 
+const Labelled = z.object({
+  items: z.array(z.object({ labels: labelMap(), events: z.array(z.object({ labels: labelMap() })) })),
+})
+
+test('maps of labels, short and long, have the same text as when written as a whole', async () => {
+  const labels = fc.dictionary(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), { maxKeys: 300 })
+  const item = fc.record({ labels, events: fc.array(fc.record({ labels }), { maxLength: 2 }) })
+  const write = responseWriter(Labelled)
+  await fc.assert(
+    fc.asyncProperty(fc.array(item, { maxLength: 2, size: 'max' }), async (items) => {
+      const named = items.map((one) => ({ ...one, labels: { ...one.labels, ['__proto__']: 'own' } }))
+      assert.equal(`${await write({ items: named }, new Pace())}`, JSON.stringify({ items: named }))
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('one element waits for turns inside its long maps of labels, by entries or by length', async () => {
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`${at}`, 'label']))
+  const long = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`${at}`, 'x'.repeat(1_000)]))
+  for (const [labels, least] of [
+    [many, 90],
+    [long, 9],
+  ] as const) {
+    for (const item of [
+      { labels, events: [] },
+      { labels: {}, events: [{ labels }] },
+    ]) {
+      const { pace, turns } = paceOfSteps()
+      const text = await responseWriter(Labelled)({ items: [item] }, pace)
+      assert.equal(`${text}`, JSON.stringify({ items: [item] }))
+      assert.ok(turns() >= least, `${turns()} turns`)
+    }
+  }
+})
+
 test('a body that does not match the schema is not sent', async () => {
   const write = responseWriter(z.object({ items: z.array(z.object({ at: z.int() })) }))
   await assert.rejects(write({ items: [{ at: 'yesterday' }] }, new Pace()), z.ZodError)
   await assert.rejects(write({ items: 'none' }, new Pace()), z.ZodError)
   const events = [...Array.from({ length: 40 }, () => ({ name: 'a', tags: [] })), { name: 'b', tags: [1] }]
+  const labels = { ...Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`${at}`, ''])), last: 1 }
+  const labelled = responseWriter(Labelled)({ items: [{ labels, events: [] }] }, new Pace())
+  await assert.rejects(labelled, z.ZodError)
   await assert.rejects(responseWriter(Nested)({ spans: [{ events }] }, new Pace()), z.ZodError)
 })

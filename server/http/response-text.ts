@@ -1,11 +1,12 @@
 // The JSON text of a response, checked against its schema, as bytes. A chart of a month has tens of thousands
 // of points, and one span megabytes of events: writing one takes a tenth of a second, in which the event loop
 // would serve nobody else. So lists are written element by element, also the long ones inside an element, and
-// after each slice of time the writer waits for its next turn (core/turns/pace.ts). Elements become
-// bytes piece by piece, because one text of megabytes costs several times as much: V8 takes new memory from
-// the system for each.
+// long maps of labels entry by entry. After each slice of time the writer waits for its next turn
+// (core/turns/pace.ts). Elements become bytes piece by piece, because one text of megabytes costs several
+// times as much: V8 takes new memory from the system for each.
 
 import { z } from 'zod'
+import { labelMapTexts } from '../../contract/values/label-map.ts'
 import type { Pace } from '../core/turns/pace.ts'
 
 /**
@@ -25,21 +26,31 @@ const pieceLength = 16_384
  */
 const shortList = 16
 
+/**
+ * A map of labels with more entries, or with longer texts in all, is written entry by entry. JSON writes six
+ * bytes for a control character, so a shorter one takes a millisecond or two.
+ */
+const shortMap = { entries: 128, length: 65_536 }
+
 /** Where an answer is written, and when the writer waits. */
 interface Output {
   readonly text: TextBytes
   readonly pace: Pace
 }
 
-/** A field of an object, and how its items are written where it is a list of any items. */
+/** The schemas of keys and values of a map of labels. */
+type Labels = NonNullable<ReturnType<typeof labelMapTexts>>
+
+/** A field of an object, and how its items or labels are written where it is a list or a map of any. */
 interface Field {
   readonly name: string
   readonly label: string
   readonly schema: z.ZodType
   readonly item: Item | null
+  readonly labels: Labels | null
 }
 
-/** The schema of the items of a list, and its fields where one of them may be a long list. */
+/** The schema of the items of a list, and its fields where one of them may be a long list or map. */
 interface Item {
   readonly schema: z.ZodType
   readonly fields: readonly Field[] | null
@@ -71,6 +82,7 @@ function fieldsOf(schema: z.ZodType): Field[] | null {
     label: JSON.stringify(name),
     schema: field,
     item: itemOf(field),
+    labels: labelMapTexts(field),
   }))
 }
 
@@ -79,8 +91,8 @@ function itemOf(field: z.ZodType): Item | null {
   if (!(field instanceof z.ZodArray) || field.def.checks !== undefined) return null
   if (!(field.element instanceof z.ZodType)) return null
   const fields = fieldsOf(field.element)
-  const hasList = fields?.some(({ item }) => item !== null) === true
-  return { schema: field.element, fields: hasList ? fields : null }
+  const hasParts = fields?.some(({ item, labels }) => item !== null || labels !== null) === true
+  return { schema: field.element, fields: hasParts ? fields : null }
 }
 
 async function writeObject(
@@ -90,11 +102,14 @@ async function writeObject(
 ): Promise<void> {
   const { text } = out
   let separator = '{'
-  for (const { name, label, schema, item } of fields) {
+  for (const { name, label, schema, item, labels } of fields) {
     const value = values[name]
     if (item !== null && Array.isArray(value)) {
       text.add(`${separator}${label}:`)
       await writeList(out, item, value)
+    } else if (labels !== null && isLongMap(value)) {
+      text.add(`${separator}${label}:`)
+      await writeLabels(out, labels, value)
     } else {
       const written = JSON.stringify(z.encode(schema, value))
       // JSON.stringify omits undefined values too.
@@ -112,19 +127,44 @@ async function writeList(out: Output, { schema, fields }: Item, values: readonly
   for (const value of values) {
     if (pace.isOver()) await pace.turn()
     text.add(separator)
-    if (fields !== null && hasLongList(value)) await writeObject(out, fields, value)
+    if (fields !== null && isLong(value)) await writeObject(out, fields, value)
     else text.add(JSON.stringify(z.encode(schema, value)))
     separator = ','
   }
   text.add(separator === '[' ? '[]' : ']')
 }
 
-/** Whether a list in the value, or in an item of it, is long. */
-function hasLongList(value: unknown): value is Readonly<Record<string, unknown>> {
+async function writeLabels(
+  { pace, text }: Output,
+  { key, value }: Labels,
+  labels: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  let separator = '{'
+  for (const [name, label] of Object.entries(labels)) {
+    if (pace.isOver()) await pace.turn()
+    text.add(`${separator}${JSON.stringify(key.parse(name))}:${JSON.stringify(value.parse(label))}`)
+    separator = ','
+  }
+  text.add('}')
+}
+
+/** Whether a list or a map in the value, or in an item of it, is long. */
+function isLong(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
-  return Object.values(value).some(
-    (field) => Array.isArray(field) && (field.length > shortList || field.some(hasLongList)),
+  return Object.values(value).some((field) =>
+    Array.isArray(field) ? field.length > shortList || field.some(isLong) : isLongMap(field),
   )
+}
+
+function isLongMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  let [entries, length] = [0, 0]
+  for (const text of Object.values(value)) {
+    entries += 1
+    if (typeof text === 'string') length += text.length
+    if (entries > shortMap.entries || length > shortMap.length) return true
+  }
+  return false
 }
 
 /** Collects a text as bytes. */

@@ -3,6 +3,7 @@
 import type { z } from 'zod'
 import type { LogQuery, LogRecord } from '../../contract/telemetry/queries.ts'
 import { formatInstant } from '../../contract/values/instant.ts'
+import type { Pace } from '../core/turns/pace.ts'
 import { attributesOf, hasAttribute, pairsColumn } from '../telemetry/attribute.ts'
 import { raw, type Sql, sql, sumOf } from '../telemetry/sql.ts'
 import type { TenantReader } from '../telemetry/tenant-reader.ts'
@@ -57,16 +58,23 @@ export async function listLogs(
     },
     limit: query.limit,
   } as const
-  return searchPage(reader, request, recordOf, limits)
+  return searchPage(reader, request, { of: recordOf, withoutAttributes }, limits)
 }
 
-function recordOf({ time_ns, row_hash: _, ...record }: LogRow): z.infer<typeof LogRecord> {
+async function recordOf(
+  { time_ns, row_hash: _, ...record }: LogRow,
+  pace: Pace,
+): Promise<z.infer<typeof LogRecord>> {
   return {
     time: formatInstant(BigInt(time_ns)),
     ...record,
-    attributes: attributesOf(record.attributes),
-    resource_attributes: attributesOf(record.resource_attributes),
+    attributes: await attributesOf(record.attributes, pace),
+    resource_attributes: await attributesOf(record.resource_attributes, pace),
   }
+}
+
+function withoutAttributes(record: z.infer<typeof LogRecord>): z.infer<typeof LogRecord> {
+  return { ...record, attributes: {}, resource_attributes: {} }
 }
 
 /** Conditions on columns that may be long, and the lengths that they read. */

@@ -137,6 +137,53 @@ test('a record that is longer than a page is returned alone and complete', async
   )
 })
 
+/** Within all limits of telemetry; JSON writes each of its characters as six. */
+const manyAttributes = () =>
+  Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`key ${i}`, '\u0001'.repeat(32_000)]))
+
+test('a log record with more than 8 MiB of JSON is returned alone, without its attributes, and reported', async () => {
+  const attributes = manyAttributes()
+  const fewer = Object.fromEntries(Object.entries(attributes).slice(0, 40))
+  await insert('attributes', 'otel_logs', [
+    { Timestamp: at(1), Body: 'before', LogAttributes: { shop: 'one' } },
+    { Timestamp: at(2), Body: 'long', LogAttributes: attributes },
+    { Timestamp: at(3), Body: 'shorter', LogAttributes: fewer },
+  ])
+  const pages = await logPages('attributes', {})
+  assert.deepEqual(
+    pages.map(({ items }) => items.map(({ attributes: shown, body }) => [body, Object.keys(shown).length])),
+    [[['shorter', 40]], [['long', 0]], [['before', 1]]],
+  )
+  assert.deepEqual(
+    pages.map(({ warnings }) => warnings.length),
+    [0, 1, 0],
+  )
+  assert.ok(pages[1]?.warnings[0]?.includes(formatInstant(at(2))), pages[1]?.warnings[0])
+})
+
+test('a span with more than 8 MiB of JSON is returned without its attributes and those of its events and links', async () => {
+  const trace_id = 'e'.repeat(32)
+  await insert('attributes', 'otel_traces', [
+    {
+      ...{ Timestamp: at(1), TraceId: trace_id, SpanAttributes: { shop: 'one' } },
+      'Events.Timestamp': ['1763712000.0'],
+      'Events.Name': ['event'],
+      'Events.Attributes': [manyAttributes()],
+      'Links.TraceId': [trace_id],
+      'Links.SpanId': ['d'.repeat(16)],
+      'Links.TraceState': [''],
+      'Links.Attributes': [{ shop: 'one' }],
+    },
+  ])
+  const { spans, warnings } = await readTrace(readerOf('attributes'), trace_id, { limit: 1 })
+  assert.equal(warnings.length, 1)
+  const [span] = spans
+  assert.deepEqual(
+    [span?.attributes, span?.events[0]?.name, span?.events[0]?.attributes, span?.links[0]?.attributes],
+    [{}, 'event', {}, {}],
+  )
+})
+
 test('a search that has used its share returns how far it has searched, and its cursor continues there', async () => {
   const rows = Array.from({ length: 2_000 }, (_, i) => ({
     Timestamp: at(i),

@@ -2,7 +2,8 @@
 // are like. An ordinary page takes one statement. Where that costs too much, because rows are long or many,
 // the window is searched slice by slice, a few rows at a time, until the page is full or has searched its
 // share; then the cursor says where to continue. So no row makes a search impossible: a row that can't be
-// read even alone is left out, and the response says so.
+// read even alone is left out, as are the attributes of one that is too long with them, and the response says
+// so.
 
 import { formatInstant } from '../../contract/values/instant.ts'
 import type { AppError } from '../core/app-error.ts'
@@ -56,6 +57,13 @@ export const smallBlockRows = 1_024
 /** A person waits no longer, and a few of these at once leave enough memory for the rest. */
 export const interactiveLimits: ReadLimits = { maxSeconds: 20, maxMemoryBytes: 512 << 20 }
 
+/**
+ * The longest item that is returned with its attributes, JSON bytes. A record within all limits of telemetry
+ * may have 90 MB of it, and each page with it would take a second of the event loop. What has no attributes
+ * fits: the longest body of a log record takes 6 MiB.
+ */
+const itemBytesMax = 8 << 20
+
 interface SearchRequest {
   readonly order: TimeOrder
   readonly lengths: Lengths
@@ -79,24 +87,27 @@ export interface SearchPage<Item> {
 export function searchPage<Row extends OrderedRow, Item extends object>(
   reader: TenantReader,
   request: SearchRequest,
-  toItem: ToItem<Row, Item>,
+  items: Items<Row, Item>,
   limits: ReadLimits = interactiveLimits,
 ): Promise<SearchPage<Item>> {
   return reader.together(async () => {
     const [time_ns = '', row_hash = '', shown, way] = request.position ?? []
     const position = request.position === null ? null : { time_ns, row_hash, shown: Number(shown) }
-    const whole = way === 'sliced' ? null : await readWhole(reader, request, { position, toItem }, limits)
+    const whole = way === 'sliced' ? null : await readWhole(reader, request, { position, items }, limits)
     if (whole !== null) return whole
-    return new SlicedSearch(reader, request, { position, toItem }, limits).run()
+    return new SlicedSearch(reader, request, { position, items }, limits).run()
   })
 }
 
-/** Returns the item of a row. A long conversion waits for turns of the pace. */
-type ToItem<Row, Item> = (row: Row, pace: Pace) => Item | Promise<Item>
+/** How rows become items. A long conversion waits for turns of the pace. */
+interface Items<Row, Item> {
+  readonly of: (row: Row, pace: Pace) => Promise<Item>
+  readonly withoutAttributes: (item: Item, pace: Pace) => Item | Promise<Item>
+}
 
 interface From<Row, Item> {
   readonly position: Position | null
-  readonly toItem: ToItem<Row, Item>
+  readonly items: Items<Row, Item>
 }
 
 /**
@@ -106,18 +117,21 @@ interface From<Row, Item> {
 async function readWhole<Row extends OrderedRow, Item extends object>(
   reader: TenantReader,
   request: SearchRequest,
-  { position, toItem }: From<Row, Item>,
+  from: From<Row, Item>,
   limits: ReadLimits,
 ): Promise<SearchPage<Item> | null> {
   const rows = await ifAffordable(
-    reader.rows<Row>((from) => inTimeOrder(from, request.order, { ...request, position }, request.isFew), {
-      maxSeconds: Math.ceil(limits.maxSeconds / 2),
-      maxMemoryBytes: Math.floor(limits.maxMemoryBytes / 4),
-      maxResultBytes: resultBytes(limits),
-    }),
+    reader.rows<Row>(
+      (tables) => inTimeOrder(tables, request.order, { ...request, position: from.position }, request.isFew),
+      {
+        maxSeconds: Math.ceil(limits.maxSeconds / 2),
+        maxMemoryBytes: Math.floor(limits.maxMemoryBytes / 4),
+        maxResultBytes: resultBytes(limits),
+      },
+    ),
   )
   if (rows === null) return null
-  const page = new Page<Row, Item>(reader, request, { position, toItem }, limits)
+  const page = new Page<Row, Item>(reader, request, from, limits)
   const isCut = !(await page.take(rows.slice(0, request.limit)))
   return page.answer(isCut || rows.length > request.limit ? 'whole' : 'done')
 }
@@ -147,20 +161,20 @@ class Page<Row extends OrderedRow, Item extends object> {
   position: Position | null
   readonly #turn: ReadShare['turn']
   readonly #request: SearchRequest
-  readonly #toItem: ToItem<Row, Item>
+  readonly #toItems: Items<Row, Item>
   readonly #bytes: number
   #bytesLeft: number
 
   constructor(
     reader: TenantReader,
     request: SearchRequest,
-    { position, toItem }: From<Row, Item>,
+    { items, position }: From<Row, Item>,
     limits: ReadLimits,
   ) {
     this.#turn = reader.share.turn
     this.#request = request
     this.position = position
-    this.#toItem = toItem
+    this.#toItems = items
     this.#bytes = limits.pageBytes ?? pageBytes
     this.#bytesLeft = this.#bytes
   }
@@ -182,10 +196,14 @@ class Page<Row extends OrderedRow, Item extends object> {
     const pace = new Pace(this.#turn)
     for (const row of rows) {
       if (pace.isOver()) await pace.turn()
-      const item = await this.#toItem(row, pace)
-      this.#bytesLeft -= await jsonBytesInTurns(item, pace)
+      const item = await this.#toItems.of(row, pace)
+      const bytes = await jsonBytesInTurns(item, pace, itemBytesMax)
+      this.#bytesLeft -= bytes
       if (this.room === 0 || (this.#bytesLeft < 0 && this.items.length > 0)) return false
-      this.items.push(item)
+      if (bytes > itemBytesMax) {
+        this.items.push(await this.#toItems.withoutAttributes(item, pace))
+        this.warnings.push(tooLong(row))
+      } else this.items.push(item)
       this.position = behind(row, this.position)
     }
     return true
@@ -316,6 +334,11 @@ class SlicedSearch<Row extends OrderedRow, Item extends object> {
       throw error
     }
   }
+}
+
+function tooLong({ time_ns }: OrderedRow): string {
+  const time = formatInstant(BigInt(time_ns))
+  return `Left out are the attributes of the record at ${time}: with them it has more than ${itemBytesMax >> 20} MiB of JSON.`
 }
 
 function leftOut({ startNs, endNs }: TimeWindow, isOutOfTime: boolean): string {

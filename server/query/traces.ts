@@ -69,7 +69,7 @@ export async function listSpans(
     lengths: { searched: sumOf(costly.map(() => raw('length(SpanAttributesPairs)'))), row: lengthOfSpan },
     limit: query.limit,
   } as const
-  return searchPage(reader, request, spanOf, limits)
+  return searchPage(reader, request, { of: spanOf, withoutAttributes }, limits)
 }
 
 /**
@@ -97,7 +97,12 @@ export async function readTrace(
     limit: query.limit,
     isFew: true,
   } as const
-  const { items, next_cursor, warnings } = await searchPage(reader, request, spanOf, limits)
+  const { items, next_cursor, warnings } = await searchPage(
+    reader,
+    request,
+    { of: spanOf, withoutAttributes },
+    limits,
+  )
   if (query.cursor === undefined && items.length === 0 && next_cursor === null && warnings.length === 0)
     throw new AppError('not_found')
   return { trace_id: id, spans: items, truncated: next_cursor !== null, next_cursor, warnings }
@@ -127,17 +132,27 @@ async function spanOf(row: SpanRow, pace: Pace): Promise<z.infer<typeof Span>> {
     kind: row.kind,
     status: row.status,
     status_message: row.status_message,
-    attributes: attributesOf(row.attributes),
-    resource_attributes: attributesOf(row.resource_attributes),
-    events: await mapInTurns(row.event_times, pace, (timeNs, i) => ({
+    attributes: await attributesOf(row.attributes, pace),
+    resource_attributes: await attributesOf(row.resource_attributes, pace),
+    events: await mapInTurns(row.event_times, pace, async (timeNs, i) => ({
       time: formatInstant(BigInt(timeNs)),
       name: row.event_names[i] ?? '',
-      attributes: attributesOf(row.event_attributes[i] ?? ''),
+      attributes: await attributesOf(row.event_attributes[i] ?? '', pace),
     })),
-    links: await mapInTurns(row.link_traces, pace, (traceId, i) => ({
+    links: await mapInTurns(row.link_traces, pace, async (traceId, i) => ({
       trace_id: traceId,
       span_id: row.link_spans[i] ?? '',
-      attributes: attributesOf(row.link_attributes[i] ?? ''),
+      attributes: await attributesOf(row.link_attributes[i] ?? '', pace),
     })),
+  }
+}
+
+async function withoutAttributes(span: z.infer<typeof Span>, pace: Pace): Promise<z.infer<typeof Span>> {
+  return {
+    ...span,
+    attributes: {},
+    resource_attributes: {},
+    events: await mapInTurns(span.events, pace, (event) => ({ ...event, attributes: {} })),
+    links: await mapInTurns(span.links, pace, (link) => ({ ...link, attributes: {} })),
   }
 }

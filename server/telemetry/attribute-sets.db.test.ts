@@ -5,6 +5,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { engineOfFile } from '../../tests/fixtures.ts'
+import { paceOfSteps } from '../../tests/with-turns.ts'
+import { Pace } from '../core/turns/pace.ts'
 import { attributesOf, pairListColumn, pairsColumn } from './attribute.ts'
 import { insertFixture } from './row-fixture.ts'
 import { exporterDatabase } from './schema/exporter-views.ts'
@@ -48,6 +50,8 @@ async function stored(
   return { ...row, ...maps }
 }
 
+const read = (answered: string) => attributesOf(answered, new Pace())
+
 const hostile = fc.oneof(
   fc.string({
     unit: fc.constantFrom('"', "'", '\\', '=', ':', ',', ';', ' ', '\n', '\0', 'a', 'ÿ', 'þ', 'ý'),
@@ -62,16 +66,18 @@ test('attributes come back as they were sent, here and as the map of the exporte
     fc.asyncProperty(attributes, fc.array(attributes, { maxLength: 2 }), async (own, events) => {
       const sets = [own, ...events].map((pairs) => Object.fromEntries(pairs))
       const answer = await stored(Object.fromEntries(own), sets.slice(1))
-      assert.deepEqual([answer.own, ...answer.events].map(attributesOf), sets)
+      assert.deepEqual(await Promise.all([answer.own, ...answer.events].map(read)), sets)
       assert.deepEqual([answer.map, ...answer.maps], sets)
     }),
     { numRuns: 60 },
   )
 })
 
-test('a record with the most attributes that one may have is returned whole in both ways', async () => {
+test('a record with the most attributes that one may have is returned whole in both ways, and read in turns', async () => {
   const many = Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`key ${i}`, `value ${i}`]))
   const answer = await stored(many, [many])
-  assert.deepEqual(attributesOf(answer.own), many)
+  const { pace, turns } = paceOfSteps()
+  assert.deepEqual(await attributesOf(answer.own, pace), many)
+  assert.ok(turns() >= 90, `${turns()} turns`)
   assert.deepEqual([answer.map, ...answer.maps], [many, many])
 })

@@ -5,6 +5,7 @@
 // is part of the plan of each metric table. Whole sets are returned as they are stored and parsed here,
 // because planning maps takes the engine longer than reading the sets.
 
+import type { Pace } from '../core/turns/pace.ts'
 import { pairMiddle, pairStart } from './schema/attribute-pairs.ts'
 import { bytes, join, raw, type Sql, sql } from './sql.ts'
 
@@ -205,11 +206,12 @@ export function pairListColumn(column: string): Sql {
   return raw(`arrayMap(pairs -> base64Encode(pairs), ${column})`)
 }
 
-/** Returns the attributes of a set from a result. */
-export function attributesOf(answered: string): Record<string, string> {
+/** Returns the attributes of a set from a result. Waits for turns of the pace: a set may have megabytes. */
+export async function attributesOf(answered: string, pace: Pace): Promise<Record<string, string>> {
   const pairs = Buffer.from(answered, 'base64')
   const entries: [key: string, value: string][] = []
   for (let at = 0; at < pairs.length - 1; ) {
+    if (pace.isOver()) await pace.turn()
     const middle = pairs.indexOf(pairMiddle, at)
     const end = pairs.indexOf(pairStart, middle)
     entries.push([pairs.toString('utf8', at + 1, middle), pairs.toString('utf8', middle + 1, end)])

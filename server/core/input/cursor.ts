@@ -69,7 +69,7 @@ function writtenBytes(value: unknown): number {
 }
 
 /** Whether JSON writes it field by field. */
-function isPlain(value: unknown): value is object {
+export function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
 }
 

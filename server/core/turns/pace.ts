@@ -38,12 +38,12 @@ export class Pace {
 export async function mapInTurns<Element, To>(
   elements: readonly Element[],
   pace: Pace,
-  map: (element: Element, index: number) => To,
+  map: (element: Element, index: number) => To | Promise<To>,
 ): Promise<To[]> {
   const mapped: To[] = []
   for (const [i, element] of elements.entries()) {
     if (pace.isOver()) await pace.turn()
-    mapped.push(map(element, i))
+    mapped.push(await map(element, i))
   }
   return mapped
 }
