@@ -183,7 +183,11 @@ export const DeletionPreview = z
         ...SelectionCount.shape,
         first: Instant.nullable(),
         last: Instant.nullable(),
-        services: z.array(z.string()).describe('The services with the most rows, at most 100.'),
+        services: z
+          .array(z.string())
+          .describe(
+            'The services with the most rows, at most 100. A name of more than 1,024 characters is cut and ends with an ellipsis.',
+          ),
         services_total: z.int(),
       }),
     ),

@@ -389,7 +389,9 @@ export const MetricEntry = z
     kind: z.enum(['gauge', 'sum', 'histogram', 'exponential_histogram', 'summary']),
     unit: z.string(),
     description: z.string(),
-    services: z.array(z.string()),
+    services: z
+      .array(z.string())
+      .describe('At most 100. A name of more than 1,024 characters is cut and ends with an ellipsis.'),
     last_seen: Instant,
     metric: z.string().meta(oldNameOf('metric_key')),
   })

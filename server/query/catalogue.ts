@@ -10,10 +10,11 @@ import { pageOfRows } from '../core/input/cursor.ts'
 import { metricKinds, tableOf } from '../series/metric-kind.ts'
 import { familyColumn, familyCondition } from '../series/point-conditions.ts'
 import type { StatementLimits } from '../telemetry/engine.ts'
+import { pageResultBytes, shownName, withinPage } from '../telemetry/schema/shown-names.ts'
 import { type Signal, signals, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, uint } from '../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../telemetry/tenant-reader.ts'
-import { ifAffordable } from './search.ts'
+import { ifAffordable, interactiveLimits } from './search.ts'
 import { isCount, type PageStart, pageStart, positionWithin } from './time-window.ts'
 
 type Query = z.output<typeof CatalogueQuery>
@@ -49,6 +50,11 @@ export async function newerPart<Item>(
     const cut = part.startNs === window.startNs ? [] : [tooMuch(searched.range_start)]
     return { ...page, searched, warnings: [...cut, ...page.warnings] }
   }
+}
+
+/** A result may have only little more than a page. */
+function bounded(limits: StatementLimits = interactiveLimits): StatementLimits {
+  return { ...limits, maxResultBytes: pageResultBytes }
 }
 
 const tooManyNames = (from: string): string =>
@@ -104,8 +110,10 @@ async function readServices(
       (table) =>
         sql`SELECT toString(ServiceName) AS service, ${raw(`'${table.signal}'`)} AS signal, max(${raw(table.timeColumn)}) AS seen, any(${servicePrefix}) AS prefix FROM ${from(table.name, rangeCondition(table.timeColumn, window), sql`${servicePrefix} >= ${prefix}`)} GROUP BY service`,
     )
-    return sql`SELECT service, any(prefix) AS prefix, groupUniqArray(signal) AS signals, toString(toUnixTimestamp64Nano(max(seen))) AS last_ns FROM (${join(branches, ' UNION ALL ')}) GROUP BY service ORDER BY service LIMIT ${uint(Number(shown))}, ${uint(query.limit + 1)}`
-  }, limits)
+    const found = sql`SELECT service, any(prefix) AS prefix, groupUniqArray(signal) AS signals, toString(toUnixTimestamp64Nano(max(seen))) AS last_ns FROM (${join(branches, ' UNION ALL ')}) GROUP BY service ORDER BY service LIMIT ${uint(Number(shown))}, ${uint(query.limit + 1)}`
+    const columns = raw('service, prefix, signals, last_ns')
+    return withinPage(found, columns, raw('length(service)'), raw('service'))
+  }, bounded(limits))
   /** Number of names with the prefix of a row that were shown up to it. */
   const shownWith = (last: ServiceRow, index: number): number =>
     rows.slice(0, index + 1).filter((row) => row.prefix === last.prefix).length +
@@ -135,7 +143,7 @@ interface MetricRow {
 
 /**
  * Lists metric names with any point in the range; a name used for two kinds appears for each. The first 100
- * services are named. A classic histogram of Prometheus is listed beside its counters.
+ * services are named, long names cut. A classic histogram of Prometheus is listed beside its counters.
  */
 export function listMetrics(
   reader: TenantReader,
@@ -169,14 +177,17 @@ async function readMetrics(
     ].map(({ kind, name, of, table }) => {
       const after = position === null ? [] : [isAfter(name, kind, position)]
       return sql`SELECT toString(${name}) AS metric, ${raw(`'${kind}'`)} AS kind, toString(argMax(MetricUnit, TimeUnix)) AS unit,
-  toString(argMax(MetricDescription, TimeUnix)) AS description, groupUniqArray(100)(toString(ServiceName)) AS services,
+  toString(argMax(MetricDescription, TimeUnix)) AS description, groupUniqArray(100)(${shownName('toString(ServiceName)')}) AS services,
   max(TimeUnix) AS last
 FROM ${from(table, ...of, ...after)} GROUP BY metric`
     })
-    return sql`SELECT metric, kind, argMax(unit, last) AS unit, argMax(description, last) AS description,
+    const found = sql`SELECT metric, kind, argMax(unit, last) AS unit, argMax(description, last) AS description,
   arraySlice(arraySort(groupUniqArrayArray(services)), 1, 100) AS services, toString(toUnixTimestamp64Nano(max(last))) AS last_ns
 FROM (${join(branches, ' UNION ALL ')}) GROUP BY metric, kind ORDER BY metric, kind LIMIT ${uint(query.limit + 1)}`
-  }, limits)
+    const columns = raw('metric, kind, unit, description, services, last_ns')
+    const bytes = raw('length(unit) + length(description) + length(arrayStringConcat(services))')
+    return withinPage(found, columns, bytes, raw('metric, kind'))
+  }, bounded(limits))
   const page = pageOfRows(
     rows,
     query.limit,

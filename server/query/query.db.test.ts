@@ -1024,6 +1024,30 @@ test('with more names than a statement may have, those of a newer part of the ra
   await narrow.close()
 })
 
+test('metrics and services with very long names are listed page by page, within a page of bytes', async () => {
+  const names = Array.from({ length: 150 }, (_, i) => `${1000 + i} ${'n'.repeat(32_000)}`)
+  const points = names.map((ServiceName) => ({ MetricName: 'long.names', TimeUnix: at(1), ServiceName }))
+  await insert('wide', 'otel_metrics_gauge', points)
+  const { body, text } = await ask('/telemetry/metrics', {}, 'wide.owner')
+  assert.ok(text.length < 150_000, `${text.length} characters`)
+  const [metric] = body.items
+  assert.deepEqual([body.items.length, metric.services.length, body.warnings], [1, 100, []])
+  assert.ok(metric.services.every((name: string) => name.length === 1_025 && name.endsWith('n…')))
+  const filtered = await ask('/telemetry/logs', { service: metric.services[0] }, 'wide.owner')
+  assert.equal(filtered.status, 422, 'a cut name is no filter')
+
+  const services: string[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await ask('/telemetry/services', { limit: 500, ...(cursor && { cursor }) }, 'wide.owner')
+    assert.ok(page.text.length < (4 << 20) + 1_000 && page.body.warnings.length === 0)
+    services.push(...page.body.items.map(({ service }: Body) => service))
+    cursor = page.body.next_cursor ?? undefined
+    if (cursor === undefined) break
+  }
+  const shown = (name: string) => [name.slice(0, 4), name.length]
+  assert.deepEqual(services.map(shown), names.map(shown))
+})
+
 test('deploys are listed newest first and page by page, of one service where named, and only for their organisation', async () => {
   const services = ['cart', 'checkout', 'search']
   const rows = services.flatMap((ServiceName, s) =>

@@ -1,7 +1,7 @@
 // What the services of an organisation store, those with the most bytes first. One statement counts rows by
 // service and day and returns the largest services; others before it measure bytes. Everything is read
 // through the organisation's reader, so hidden rows are in no figure. A name may be as long as any attribute,
-// so statements contain hashes of names and the response has as many services as fit into a page.
+// so statements contain hashes of names, and result and response have as many services as fit into a page.
 
 import type { z } from 'zod'
 import {
@@ -13,8 +13,10 @@ import { formatInstant, instantOf } from '../../contract/values/instant.ts'
 import { InvalidInput, problem } from '../core/app-error.ts'
 import { fitting, pageBytes } from '../core/input/cursor.ts'
 import { Pace } from '../core/turns/pace.ts'
+import { usualLimits } from '../telemetry/engine.ts'
 import { partitionIdOf } from '../telemetry/partitions.ts'
 import type { WeighRowsFor } from '../telemetry/row-weights.ts'
+import { pageResultBytes, withinPage } from '../telemetry/schema/shown-names.ts'
 import { type Signal, signals, type TableName, type TableSpec, tables } from '../telemetry/schema/tables.ts'
 import { join, raw, type Sql, sql, strings, uint } from '../telemetry/sql.ts'
 import type { From, TenantReader } from '../telemetry/tenant-reader.ts'
@@ -204,8 +206,9 @@ function readServices(reader: TenantReader, statement: ServiceStatement): Promis
       tables.map((table) => groupsOf(from, table, statement, reader.place.placement)),
       ' UNION ALL ',
     )
-  return reader.rows<ServiceRow>(
-    (from) => sql`SELECT service, groupArray(part) AS parts, toString(count() OVER ()) AS all_services,
+  const found = (
+    from: From,
+  ) => sql`SELECT service, groupArray(part) AS parts, sum(own_bytes) AS size, toString(count() OVER ()) AS all_services,
   toString(sum(sum(own_rows)) OVER ()) AS all_rows, ${rounded('sum(sum(own_bytes)) OVER ()')} AS all_bytes
 FROM (SELECT service, sum(day_rows) AS own_rows, sum(day_bytes) AS own_bytes, tuple(signal, toString(own_rows), ${rounded('own_bytes')},
   toString(sumIf(day_rows, ${raw(recent)})), ${rounded(`sumIf(day_bytes, ${recent})`)},
@@ -214,7 +217,11 @@ FROM (SELECT service, sum(day_rows) AS own_rows, sum(day_bytes) AS own_bytes, tu
   arraySort(groupArrayIf(tuple(toString(day), toString(day_rows), ${rounded('day_bytes')}), ${raw(within(days.from, days.until))}))) AS part
 FROM (SELECT service, signal, day, sum(total) AS day_rows, sum(bytes) AS day_bytes, min(oldest) AS oldest, max(newest) AS newest
 FROM (${groups(from)}) GROUP BY service, signal, day) GROUP BY service, signal)
-GROUP BY service ORDER BY sum(own_bytes) DESC, service LIMIT ${uint(limit)}`,
+GROUP BY service ORDER BY size DESC, service LIMIT ${uint(limit)}`
+  const columns = raw('service, parts, all_services, all_rows, all_bytes')
+  return reader.rows<ServiceRow>(
+    (from) => withinPage(found(from), columns, raw('length(service)'), raw('size DESC, service')),
+    { ...usualLimits, maxResultBytes: pageResultBytes },
   )
 }
 

@@ -183,6 +183,17 @@ test('a preview counts the rows of its own organisation in the range by signal, 
   assert.equal((await previewsWith().create(neighbour, all)).rows, 46)
 })
 
+test('a preview cuts very long names of services, and counts them whole', async () => {
+  for (const last of ['a', 'b', 'c'])
+    await insert(own, 'otel_logs', monday, 2, `${'ß'.repeat(32_000)}${last}`)
+  const { signals: perSignal } = await previewsWith().create(own, all)
+  const logs = perSignal.find(({ signal }) => signal === 'logs')
+  assert.deepEqual(
+    [logs?.services_total, logs?.services.map((name) => [name.length, name.at(-1)])],
+    [3, Array.from({ length: 3 }, () => [1_025, '…'])],
+  )
+})
+
 test('a preview of some signals contains nothing of the others', async () => {
   await insertForBoth('otel_logs', monday, 3)
   await insertForBoth('otel_traces', monday, 4)

@@ -6,6 +6,7 @@
 import type { TimeRange } from '../../core/time-range.ts'
 import { partitionIdOf } from '../../telemetry/partitions.ts'
 import type { RowWeights } from '../../telemetry/row-weights.ts'
+import { shownName } from '../../telemetry/schema/shown-names.ts'
 import { type Signal, signals, type TableName, tablesOf } from '../../telemetry/schema/tables.ts'
 import { join, raw, sql, uint } from '../../telemetry/sql.ts'
 import { rangeCondition, type TenantReader } from '../../telemetry/tenant-reader.ts'
@@ -23,7 +24,7 @@ interface SignalCount {
   /** Null where nothing is selected. */
   readonly firstNs: bigint | null
   readonly lastNs: bigint | null
-  /** The busiest first, at most {@link servicesMax}. */
+  /** The busiest first, at most {@link servicesMax}; long names are cut. */
   readonly services: readonly string[]
   readonly servicesTotal: number
 }
@@ -160,15 +161,15 @@ async function countServices(
   selection: DeletionSelection,
   signal: Signal,
 ): Promise<Pick<SignalCount, 'services' | 'servicesTotal'>> {
-  const rows = await reader.rows<{ service: string; services: string }>((from) => {
+  const rows = await reader.rows<{ shown: string; services: string }>((from) => {
     const branches = tablesOf([signal]).map(
       (table) =>
         sql`SELECT toString(ServiceName) AS service, count() AS n FROM ${from(table.name, rangeCondition(table.timeColumn, selection.range))} GROUP BY service`,
     )
-    return sql`SELECT service, toString(count() OVER ()) AS services FROM (${join(branches, ' UNION ALL ')})
+    return sql`SELECT ${shownName('service')} AS shown, toString(count() OVER ()) AS services FROM (${join(branches, ' UNION ALL ')})
 GROUP BY service ORDER BY sum(n) DESC, service LIMIT ${uint(servicesMax)}`
   })
-  return { services: rows.map(({ service }) => service), servicesTotal: Number(rows[0]?.services ?? 0) }
+  return { services: rows.map(({ shown }) => shown), servicesTotal: Number(rows[0]?.services ?? 0) }
 }
 
 function rowsBySignal(selection: DeletionSelection, found: readonly PartitionCount[]): RowCounts {
