@@ -144,7 +144,10 @@ async function request(
   )
   const stored = { finished_at_ms: 0, ...columns }
   await control.updateTable('deletion_requests').set(stored).where('request_id', '=', requestId).execute()
-  await run(`insert into deletion_steps values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`)
+  await run(
+    `insert into deletion_steps (request_id, ordinal, store, action, partition_id, rows, bytes, done_at_ms)
+       values ('${requestId}', 1, 'otel_logs', 'dropped', null, 1, 1, 1)`,
+  )
   const facts = { scope, signals, range_start: null, range_end: null }
   const entry = { request_id: requestId, actor: tokenNamed('x'), from_status: null, to_status: status, facts }
   await control.transaction().execute((trx) => appendLedger(trx, tenantId, clock.nowMs(), entry))

@@ -11,8 +11,11 @@ import { encodeProto } from '../otlp/otlp-messages.ts'
 import { eraseCompletely, type Service, startService, type Tenant } from './service.ts'
 import { minuteNs, mondayNs, sendSample } from './telemetry.ts'
 
-/** A value may have 32 KiB, and two pages must be less than an organisation may have unread. */
-const [events, chars] = [75, 30_000]
+/**
+ * A value may have 32 KiB, and a span has no attributes above 8 MiB of JSON. Two pages are less than an
+ * organisation may have unread.
+ */
+const [events, chars] = [45, 30_000]
 const hour = (number: number): string => formatInstant(mondayNs + BigInt(number) * 60n * minuteNs)
 
 let service: Service
