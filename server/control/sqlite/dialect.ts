@@ -1,7 +1,9 @@
 // Implements control/dialect.ts for SQLite. There is one writer at a time: a transaction begins by taking the
 // write lock of the whole file, and waits where another process has it.
 
+import { setImmediate as nextRound } from 'node:timers/promises'
 import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
+import { elapsedMs } from '../../core/clock.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { Control } from '../database.ts'
 import type { ControlAdapter, ControlDialect } from '../dialect.ts'
@@ -72,13 +74,19 @@ const dialect: ControlDialect = {
 }
 
 /**
+ * A small table is rewritten within a few slices. With those of a millisecond it takes ten rounds of the loop,
+ * and each is long while others have much to do.
+ */
+const sliceMs = 8
+
+/**
  * Rewrites those of the tables that have lost something since they were rewritten. What that frees is
  * overwritten (`secure_delete`), so erased bytes wait in the write-ahead log alone, which is emptied then.
  */
 export async function flushInSlices(
   control: Control,
   tables: readonly string[],
-  slicing: Slicing = { pace: new Pace(), bulkRows: usualBulkRows },
+  slicing: Slicing = { pace: new Pace(nextRound, elapsedMs, sliceMs), bulkRows: usualBulkRows },
 ): Promise<void> {
   const { cleanTables, outsideWrites, writingSchema } = handleOf(control)
   await removeCopies(control, slicing)

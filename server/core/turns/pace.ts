@@ -4,27 +4,34 @@
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { elapsedMs } from '../clock.ts'
 
-/** How long a computation works at once, milliseconds; one step may take longer. */
-const sliceMs = 1
+/** How long a computation usually works at once, milliseconds; one step may take longer. */
+const usualSliceMs = 1
 
 export class Pace {
   readonly #turn: () => Promise<unknown>
   readonly #nowMs: () => number
+  readonly #sliceMs: number
   #startedMs: number
 
   /**
    * @param turn resolves when the computation may continue; absent: in the next round of the loop
    * @param nowMs a steady clock, milliseconds; absent: that of the machine
+   * @param sliceMs how long it works at once, milliseconds
    */
-  constructor(turn: () => Promise<unknown> = nextRound, nowMs: () => number = elapsedMs) {
+  constructor(
+    turn: () => Promise<unknown> = nextRound,
+    nowMs: () => number = elapsedMs,
+    sliceMs = usualSliceMs,
+  ) {
     this.#turn = turn
     this.#nowMs = nowMs
+    this.#sliceMs = sliceMs
     this.#startedMs = nowMs()
   }
 
   /** Whether the slice is over, so that {@link turn} must be awaited before the next step. */
   isOver(): boolean {
-    return this.#nowMs() - this.#startedMs >= sliceMs
+    return this.#nowMs() - this.#startedMs >= this.#sliceMs
   }
 
   /** Begins the next slice. */
