@@ -74,8 +74,8 @@ const dialect: ControlDialect = {
 }
 
 /**
- * A small table is rewritten within a few slices. With those of a millisecond it takes ten rounds of the loop,
- * and each is long while others have much to do.
+ * A small table is rewritten within a few slices. With those of a millisecond it takes ten rounds of the
+ * loop, and each is long while others have much to do.
  */
 const sliceMs = 8
 
