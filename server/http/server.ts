@@ -174,22 +174,25 @@ function checkAfterBody(
     const holdsNothing = request.body === undefined || Buffer.isBuffer(request.body)
     if (holdsNothing && isGone(request.raw.socket)) return connections.drop(reply.hijack())
     // A sender that holds the end of its body back must not act with a token that has ended meanwhile.
-    const identifiedMs = clock.elapsedMs() - request.identifiedAtMs
-    if (request.caller !== null && identifiedMs >= identifiedForMs) await guard(request, isReady, clients)
+    await whereIdentifiedLongAgo(request, clock, () => guard(request, isReady, clients))
   })
 }
 
-/**
- * Returns a function that authenticates a caller again where that was a second ago. It does so also while the
- * service stops, so that answers under way are not cut off.
- */
+/** Calls `identifyAgain` where the caller was identified a second ago or more. */
+async function whereIdentifiedLongAgo(
+  request: FastifyRequest,
+  clock: Clock,
+  identifyAgain: () => Promise<void>,
+): Promise<void> {
+  const nowMs = clock.elapsedMs()
+  if (request.caller === null || nowMs - request.identifiedAtMs < identifiedForMs) return
+  request.identifiedAtMs = nowMs
+  await identifyAgain()
+}
+
+/** Also while the service stops, so that answers under way are not cut off. */
 function confirming(clock: Clock, clients: ClientLimits): Confirm {
-  return async (request) => {
-    const nowMs = clock.elapsedMs()
-    if (request.caller === null || nowMs - request.identifiedAtMs < identifiedForMs) return
-    request.identifiedAtMs = nowMs
-    await identify(request, clients)
-  }
+  return (request) => whereIdentifiedLongAgo(request, clock, () => identify(request, clients))
 }
 
 /**
