@@ -113,14 +113,19 @@ export class GrpcIngest {
     }
   }
 
-  /** The session begins while the connection is announced. */
+  /**
+   * The session begins while the connection is announced. Where none begins, the listener must not take the
+   * session of the next connection, which is of another peer.
+   */
   #connect(http2: Http2Server, peer: GrpcPeer, socket: Socket): void {
-    http2.once('session', (session: ServerHttp2Session) => {
+    const begin = (session: ServerHttp2Session) => {
       // What a client does to its connection is not an error of the service.
       session.on('error', () => {})
       this.#sessions.add(session, peer, socket)
-    })
+    }
+    http2.once('session', begin)
     http2.emit('connection', socket)
+    http2.off('session', begin)
   }
 
   /** Listens and returns the port. Throws where the port is in use. */
