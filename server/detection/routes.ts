@@ -49,8 +49,10 @@ function addReadingRoutes(http: FastifyInstance, { readerOf, store }: DetectionR
   serve(http, detectorOperations.list, {
     handle: ({ caller, query }) => {
       const beforeId = decodeCursor(query.cursor, 1)?.[0] ?? null
-      return readerOf(caller).answer(async () => {
-        const rows = await store.listDetectors(caller.tenantId, { limit: query.limit + 1, beforeId })
+      const reader = readerOf(caller)
+      return reader.answer(async () => {
+        const page = { limit: query.limit + 1, beforeId }
+        const rows = await store.listDetectors(caller.tenantId, page, new Pace(reader.share.turn))
         return pageOfRows(rows, query.limit, (row) => [row.id], toDetector)
       })
     },
