@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openStores, type Stores, silent, WatchedGate } from '../../../tests/fixtures.ts'
 import { tokenNamed } from '../../core/actor-fixture.ts'
+import type { Clock } from '../../core/clock.ts'
 import { ManualClock } from '../../core/manual-clock.ts'
 import { byAccessToken } from '../../http/authentication.ts'
 import { createHttp } from '../../http/server.ts'
+import type { TenantPlace } from '../../telemetry/engine.ts'
 import { insertFixture } from '../../telemetry/row-fixture.ts'
 import { weighRows } from '../../telemetry/row-weights.ts'
 import { monday } from '../deletion-fixture.ts'
@@ -27,9 +29,10 @@ before(async () => {
 })
 after(() => stores.close())
 
-test('a preview is not sent where what it names is hidden after its reads, while it is written', async () => {
+/** Previews, and an HTTP server without routes whose callers are owners: their secret is their tenant_id. */
+function serving(clock: Clock, places: readonly TenantPlace[]) {
   const { control, engine } = stores
-  const [clock, gate] = [new ManualClock(Date.UTC(2026, 1, 1)), new WatchedGate()]
+  const gate = new WatchedGate()
   const previews = new Previews({
     ...{ engine, control, gate, clock, derivedStores: [] },
     weighRows: ({ place }) => weighRows(engine, place, true),
@@ -45,6 +48,12 @@ test('a preview is not sent where what it names is hidden after its reads, while
       return { ...place, organisationName: secret, role: 'owner', requester: tokenNamed(secret) }
     }),
   })
+  return { gate, http, previews }
+}
+
+test('a preview is not sent where what it names is hidden after its reads, while it is written', async () => {
+  const { engine } = stores
+  const { gate, http, previews } = serving(new ManualClock(Date.UTC(2026, 1, 1)), places)
   addPreviewRoute(http, previews)
   await http.ready()
   for (const place of places) {
@@ -74,22 +83,7 @@ test('a preview is not sent where what it names is hidden after its reads, while
 test('nor is the preview in a refusal of a stale one', async () => {
   const scene = await governedSceneOf(stores)
   const { clock, decisions, neighbour, own, requestStore, requests } = scene
-  const gate = new WatchedGate()
-  const previews = new Previews({
-    ...{ engine: stores.engine, control: stores.control, gate, clock, derivedStores: [] },
-    weighRows: ({ place }) => weighRows(stores.engine, place, true),
-    activeHolds: async () => [],
-    knownBackups: async () => [],
-    approvalCause: async () => null,
-  })
-  const http = createHttp({
-    ...{ clock, logger: silent, isReady: () => true },
-    authenticate: byAccessToken(async (secret) => {
-      const place = [own, neighbour].find(({ tenantId }) => tenantId === secret)
-      if (place === undefined) return null
-      return { ...place, organisationName: secret, role: 'owner', requester: tokenNamed(secret) }
-    }),
-  })
+  const { gate, http, previews } = serving(clock, [own, neighbour])
   const checkPreview = previews.check.bind(previews)
   addDeletionRoutes(http, { requestStore, requests, decisions, clock, checkPreview, nudge: () => {} })
   await http.ready()
