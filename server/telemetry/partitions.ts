@@ -3,7 +3,7 @@
 
 import type { TelemetryEngine, TenantPlace } from './engine.ts'
 import { type TableName, tables } from './schema/tables.ts'
-import { instant, join, raw, type Sql, sql } from './sql.ts'
+import { instant, join, raw, type Sql, sql, uint } from './sql.ts'
 
 /** Rows of every organisation in the partition, hidden rows too; active parts only. */
 export interface PartitionSize {
@@ -64,8 +64,8 @@ export async function weeksOutside(
 ): Promise<readonly TableWeek[]> {
   const reads = tables.map(({ name, timeColumn }) => {
     const time = raw(timeColumn)
-    return sql`SELECT DISTINCT ${raw(`'${name}'`)} AS name, _partition_id AS partition FROM ${raw(name)}
-WHERE Placement = ${raw(placement.toString())} AND TenantId = ${tenantId} AND (${time} < ${instant(startNs)} OR ${time} >= ${instant(endNs)})`
+    return sql`SELECT DISTINCT ${name} AS name, _partition_id AS partition FROM ${raw(name)}
+WHERE Placement = ${uint(placement)} AND TenantId = ${tenantId} AND (${time} < ${instant(startNs)} OR ${time} >= ${instant(endNs)})`
   })
   return tableWeeks(await engine.select(join(reads, ' UNION ALL ')))
 }

@@ -12,7 +12,7 @@ const perByte = 0.0001
 /** Returns the rows of the partition that are copied in `ms` milliseconds. */
 export function rowsCopiedIn(ms: number, { bytes, rows }: PartitionSize): number {
   const bytesPerRow = rows === 0 ? 0 : bytes / rows
-  return Math.floor(ms / (perRow + perByte * bytesPerRow))
+  return Math.floor(ms / copyMs({ rows: 1, bytes: bytesPerRow }))
 }
 
 /** Returns how long an INSERT from SELECT of so many rows and bytes takes, milliseconds. */

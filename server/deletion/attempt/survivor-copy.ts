@@ -130,7 +130,7 @@ export class SurvivorCopy {
     const savedMs = unselected.reduce((sum, { part }) => sum + copyMs(part), 0)
     if (unselected.length === 0 || savedMs < parts.length * perPartMs) return
     await table.linkParts(this.#partitionId)
-    const links = new Map(Map.groupBy(await this.#unknownCopies(), ({ contents }) => contents))
+    const links = Map.groupBy(await this.#unknownCopies(), ({ contents }) => contents)
     const linked = unselected.flatMap(({ counts: found, part }) => {
       const [link, ...others] = links.get(part.contents) ?? []
       if (link === undefined || link.rows !== part.rows) return []
