@@ -173,11 +173,26 @@ function metricsOf(canaries: Canaries, time: string): object[] {
   ]
 }
 
+/** How often a search begins again because the engine renamed or removed a file during it. */
+const searchesMax = 20
+
 /**
  * Every file below a folder whose bytes, plain or decompressed, contain the canary; numbers in either byte
- * order.
+ * order. A file that disappears during the search may be there under another name, such as the part of an
+ * insert that ends, so everything is searched again.
  */
 export function filesWithCanaries(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
+  for (let searches = 1; ; searches++) {
+    try {
+      return searchOnce(folder, canaries)
+    } catch (error) {
+      const isGone = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+      if (!isGone || searches === searchesMax) throw error
+    }
+  }
+}
+
+function searchOnce(folder: string, canaries: readonly Canary[]): Map<string, string[]> {
   const found = new Map(canaries.map(({ name }) => [name, [] as string[]]))
   for (const path of filesBelow(folder)) {
     const file = readFileSync(path)
