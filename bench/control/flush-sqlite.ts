@@ -33,10 +33,15 @@ async function measure(anomalies: number): Promise<void> {
     await fill(control, anomalies)
     const megabytes = (await dialectOf(control).sizeBytes(control)) / 1e6
     const ways = {
-      'nothing removed': () => erasedFlushOf(control).flush(derivedTables),
+      'nothing removed': () => erasedFlushOf(control).flush(derivedTables, null),
+      'removed of another organisation': async () => {
+        const { tenant_id: tenantId } = await removeOne(control)
+        const another = tenantId === 'org-0' ? 'org-1' : 'org-0'
+        await erasedFlushOf(control).flush(derivedTables, another)
+      },
       'rewritten in slices': async () => {
-        await removeOne(control)
-        await erasedFlushOf(control).flush(derivedTables)
+        const { tenant_id: tenantId } = await removeOne(control)
+        await erasedFlushOf(control).flush(derivedTables, tenantId)
       },
       'the whole file': () => dialectOf(control).rewrite(control),
     }
@@ -87,9 +92,13 @@ async function fill(control: Control, anomalies: number): Promise<void> {
     from rows`.execute(control)
 }
 
-/** So that the table has to be rewritten. */
-async function removeOne(control: Control): Promise<void> {
-  await sql`delete from anomalies where id = (select max(id) from anomalies)`.execute(control)
+/** So that the table has to be rewritten for the organisation of the row, which it returns. */
+async function removeOne(control: Control): Promise<{ tenant_id: string }> {
+  const { rows } = await sql<{ tenant_id: string }>`
+    delete from anomalies where id = (select max(id) from anomalies) returning tenant_id`.execute(control)
+  const [removed] = rows
+  if (removed === undefined) throw new Error('There is no anomaly to remove.')
+  return removed
 }
 
 /** Runs `work`. Returns how long it took, and the longest time in which the event loop did nothing else. */

@@ -185,7 +185,7 @@ function refusedOf(waits: readonly Waits[]): number {
 /** Returns whether the flush succeeded; another use of the tables may keep it from that. */
 async function flushed(control: Control): Promise<boolean> {
   try {
-    await erasedFlushOf(control).flush(derivedTables)
+    await erasedFlushOf(control).flush(derivedTables, null)
     return true
   } catch (error) {
     if (error instanceof ErasedBytesKept) return false

@@ -11,12 +11,16 @@ interface FlushNeeds {
   readonly control: Control
 }
 
-/** Throws ErasedBytesKept where a use of the database, or a control plane that was left, keeps them. */
+/**
+ * Removes what was deleted of the organisation, of all where it is null. Throws ErasedBytesKept where a use of
+ * the database, or a control plane that was left, keeps it.
+ */
 export async function flushErasedEverywhere(
   { config, control }: FlushNeeds,
   tables: readonly string[],
+  tenantId: string | null,
 ): Promise<void> {
   // First, because the flush may rewrite whole tables, and is repeated until the erasure completes.
   await assertNoneLeft({ control, address: config.control, dataDir: config.dataDir })
-  await erasedFlushOf(control).flush(tables)
+  await erasedFlushOf(control).flush(tables, tenantId)
 }

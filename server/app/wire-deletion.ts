@@ -258,7 +258,7 @@ function createWorker(
     journalled: async () => (await journal.read()).map(erasureOf),
     derivedStores: derivedStores(control),
     foundingHash: (tenantId) => tenancy.foundingHash(tenantId),
-    flushControl: () => flushErasedEverywhere({ config, control }, derivedTables),
+    flushControl: (tenantId) => flushErasedEverywhere({ config, control }, derivedTables, tenantId),
   })
 }
 

@@ -67,9 +67,9 @@ export function wireRemoval({
       const { rowsLeft } = await readBack(engine, [], tenantId, target)
       return Object.values(rowsLeft).reduce((sum, rows) => sum + rows, 0)
     },
-    async flushControl(tables) {
+    async flushControl(tables, tenantId) {
       try {
-        await flushErasedEverywhere({ config, control }, tables)
+        await flushErasedEverywhere({ config, control }, tables, tenantId)
       } catch (err) {
         logger.warn({ err }, 'removed rows of an organisation leave the disk with the next erasure')
       }

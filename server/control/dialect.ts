@@ -51,11 +51,22 @@ export interface ControlDialect {
    */
   snapshot<T>(control: Control, read: (snapshot: Control) => Promise<T>): Promise<T>
   /**
+   * Returns whether no file of the database has what was deleted from these tables, or overwritten in them,
+   * of this organisation. False where the database does not know it.
+   */
+  isClean(control: Control, tables: readonly string[], tenantId: string): boolean
+  /**
    * Removes from the disk what was deleted from these tables or overwritten in them. After it resolves, no
    * file of the database has it, except for {@link notReached}. Throws ErasedBytesKept where another use
    * of the database prevents that, or a right that its role lacks; waits for others for seconds at most.
+   *
+   * @param tenantIds of whom; null, or nothing, for all. More than that may be removed.
    */
-  flushErased(control: Control, tables: readonly string[]): Promise<void>
+  flushErased(
+    control: Control,
+    tables: readonly string[],
+    tenantIds?: ReadonlySet<string> | null,
+  ): Promise<void>
   /** Where the database may still have erased bytes after a flush: sentences of a certificate. */
   readonly notReached: readonly string[]
   /**

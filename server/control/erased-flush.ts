@@ -1,6 +1,7 @@
 // Removes erased bytes of the control plane from the disk for many callers. Callers that come while a flush
-// is running share the next one, because the running one may have passed their rows. Tables of a flush that
-// failed stay due, so that the next one includes them.
+// is running share the next one, because the running one may have passed their rows. An organisation of which
+// the disk has nothing waits for none. What was due of a flush that failed stays due, so that the next one
+// includes it.
 
 import { workForAll } from '../core/work-owner.ts'
 import type { Control } from './database.ts'
@@ -18,26 +19,39 @@ export class ErasedBytesKept extends Error {
 /** A file of a control plane that is not used any more is there. Only an operator can end this. */
 export class LeftControlPlane extends ErasedBytesKept {}
 
-type Flush = (tables: readonly string[]) => Promise<void>
+/** The organisation of which rows were erased; null for all. */
+type Owner = string | null
+
+interface FlushedDatabase {
+  flush(tables: readonly string[], tenantIds: ReadonlySet<string> | null): Promise<void>
+  isClean(tables: readonly string[], tenantId: string): boolean
+}
 
 export class ErasedFlush {
-  readonly #flushNow: Flush
-  readonly #due = new Set<string>()
+  readonly #database: FlushedDatabase
+  readonly #dueTables = new Set<string>()
+  readonly #dueOwners = new Set<Owner>()
   #running: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
 
-  constructor(flushNow: Flush) {
-    this.#flushNow = flushNow
+  constructor(database: FlushedDatabase) {
+    this.#database = database
   }
 
   /**
-   * Resolves once no file of the database contains what was deleted from these tables before the call. Throws
-   * {@link ErasedBytesKept} where another use of the database prevents that.
+   * Resolves once no file of the database contains what was deleted of the organisation from these tables
+   * before the call. Throws {@link ErasedBytesKept} where another use of the database prevents that.
    */
-  flush(tables: readonly string[]): Promise<void> {
-    for (const table of tables) this.#due.add(table)
+  async flush(tables: readonly string[], owner: Owner): Promise<void> {
+    if (owner !== null && this.#database.isClean(tables, owner)) return
+    this.#addDue(tables, [owner])
     this.#next ??= workForAll(() => this.#after(this.#running))
     return this.#next
+  }
+
+  #addDue(tables: readonly string[], owners: readonly Owner[]): void {
+    for (const table of tables) this.#dueTables.add(table)
+    for (const owner of owners) this.#dueOwners.add(owner)
   }
 
   async #after(running: Promise<void>): Promise<void> {
@@ -48,12 +62,14 @@ export class ErasedFlush {
   }
 
   async #flushDue(): Promise<void> {
-    const tables = [...this.#due]
-    this.#due.clear()
+    const [tables, owners] = [[...this.#dueTables], [...this.#dueOwners]]
+    this.#dueTables.clear()
+    this.#dueOwners.clear()
+    const tenantIds = new Set(owners.filter((owner) => owner !== null))
     try {
-      await this.#flushNow(tables)
+      await this.#database.flush(tables, tenantIds.size < owners.length ? null : tenantIds)
     } catch (error) {
-      for (const table of tables) this.#due.add(table)
+      this.#addDue(tables, owners)
       throw error
     }
   }
@@ -63,8 +79,15 @@ const flushes = new WeakMap<Control, ErasedFlush>()
 
 /** Returns the flush that all users of a handle share. */
 export function erasedFlushOf(control: Control): ErasedFlush {
-  const flush =
-    flushes.get(control) ?? new ErasedFlush((tables) => dialectOf(control).flushErased(control, tables))
+  const flush = flushes.get(control) ?? new ErasedFlush(databaseOf(control))
   flushes.set(control, flush)
   return flush
+}
+
+function databaseOf(control: Control): FlushedDatabase {
+  const dialect = dialectOf(control)
+  return {
+    flush: (tables, tenantIds) => dialect.flushErased(control, tables, tenantIds),
+    isClean: (tables, tenantId) => dialect.isClean(control, tables, tenantId),
+  }
 }

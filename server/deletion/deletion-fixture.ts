@@ -6,7 +6,7 @@ import { batchOf, type Stores, silent, tableSpec } from '../../tests/fixtures.ts
 import { derivedStores as derivedStoresOf } from '../app/derived-stores.ts'
 import type { Control } from '../control/database.ts'
 import { derivedTables } from '../control/derived-tables.ts'
-import { dialectOf } from '../control/dialect.ts'
+import { erasedFlushOf } from '../control/erased-flush.ts'
 import type { Actor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
@@ -124,7 +124,7 @@ export async function sceneOf(stores: Stores, options: SceneOptions = {}) {
       journal: async (request) => void journal.push({ ...request, foundingHash: founded.hash }),
       journalled: async () => journal,
       derivedStores,
-      flushControl: () => dialectOf(stores.control).flushErased(stores.control, derivedTables),
+      flushControl: (tenantId) => erasedFlushOf(stores.control).flush(derivedTables, tenantId),
       failpoint: (name) => faults.reach(name),
       faultBehind: async (error) => storageFaultOf(error),
       ...rest,

@@ -40,7 +40,7 @@ interface RemovalDeps extends RemovalRules {
   /** Counts rows of telemetry in every store, including hidden ones. */
   readonly countTelemetry: (tenantId: string) => Promise<number>
   /** Makes the removed rows of these tables leave the disk as soon as possible. */
-  readonly flushControl: (tables: readonly string[]) => Promise<void>
+  readonly flushControl: (tables: readonly string[], tenantId: string) => Promise<void>
   readonly signCheckpoint: (chain: ChainName, tenantId: string) => Promise<string>
 }
 
@@ -145,7 +145,7 @@ export class OrganisationRemoval {
       throw error
     }
     // It stays closed: a request that was admitted before its token was removed must not store anything.
-    await flushControl(removedTables)
+    await flushControl(removedTables, tenantId)
     return {
       tenant_id: tenantId,
       removed_at: instantText(removedAtMs),

@@ -51,6 +51,9 @@ const dialect: ControlDialect = {
     return control.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(read)
   },
 
+  // A table has pages of all organisations, and other processes change it.
+  isClean: () => false,
+
   flushErased: (control, tables) => flushErased(control, tables),
 
   notReached,

@@ -10,8 +10,8 @@ import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
-import type { CleanTables } from './clean-tables.ts'
 import { copyInThread } from './copy-in-thread.ts'
+import type { LostRows } from './lost-rows.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
 import { busyTimeoutMs, removeCopies, rewriteTable, type Slicing, usualBulkRows } from './table-rewrite.ts'
 
@@ -38,7 +38,9 @@ const dialect: ControlDialect = {
     })
   },
 
-  flushErased: (control, tables) => flushInSlices(control, tables),
+  isClean: (control, tables, tenantId) => handleOf(control).lostRows.isClean(tables, tenantId),
+
+  flushErased: (control, tables, tenantIds = null) => flushInSlices(control, tables, tenantIds),
 
   notReached: [],
 
@@ -80,28 +82,31 @@ const dialect: ControlDialect = {
 const sliceMs = 8
 
 /**
- * Rewrites those of the tables that have lost something since they were rewritten. What that frees is
- * overwritten (`secure_delete`), so erased bytes wait in the write-ahead log alone, which is emptied then.
+ * Rewrites those of the tables of which one of the organisations has lost something since they were
+ * rewritten. What that frees is overwritten (`secure_delete`), so erased bytes wait in the write-ahead log
+ * alone, which is emptied then. Another flush of the handle must not run meanwhile.
  */
 export async function flushInSlices(
   control: Control,
   tables: readonly string[],
+  tenantIds: ReadonlySet<string> | null = null,
   slicing: Slicing = { pace: new Pace(nextRound, elapsedMs, sliceMs), bulkRows: usualBulkRows },
 ): Promise<void> {
-  const { cleanTables, outsideWrites, writingSchema } = handleOf(control)
+  const { lostRows, writingSchema } = handleOf(control)
   await removeCopies(control, slicing)
-  cleanTables.noteOutside(outsideWrites())
+  await lostRows.watch(control, tables)
   for (const table of tables) {
-    if (cleanTables.has(table)) continue
+    if (!lostRows.hasLost(table, tenantIds)) continue
     try {
-      const onBegun = () => cleanTables.add(table)
+      const onBegun = () => lostRows.begin(table)
       await rewriteTable(control, table, { ...slicing, writingSchema, onBegun })
     } catch (error) {
-      cleanTables.remove(table)
+      lostRows.failed(table)
       throw error
     }
   }
   await emptyLog(control)
+  lostRows.ended()
 }
 
 /** Waiting for another reader would stop the whole process, so nobody waits. */
@@ -152,7 +157,7 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
 export interface SqliteHandle {
   readonly figures: ControlFigures
   readonly outsideWrites: () => number
-  readonly cleanTables: CleanTables
+  readonly lostRows: LostRows
   /** Runs `work`, a part of a transaction, while statements may write to `sqlite_schema`. */
   readonly writingSchema: <T>(work: () => Promise<T>) => Promise<T>
 }

@@ -8,8 +8,8 @@ import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
 import { ControlFigures } from '../figures.ts'
-import { CleanTables } from './clean-tables.ts'
-import { beginSnapshot, SqliteControlDialect, type SqliteHandle } from './dialect.ts'
+import { beginSnapshot, SqliteControlDialect } from './dialect.ts'
+import { LostRows, noteFunction } from './lost-rows.ts'
 import { busyTimeoutMs } from './table-rewrite.ts'
 
 /** Opens or creates the database at `path`; `:memory:` for a private one. */
@@ -55,9 +55,17 @@ function driverOf(database: DatabaseSync, figures: ControlFigures) {
   const version = database.prepare('pragma data_version')
   let isSnapshot = false
   let unsure = 0
-  const cleanTables = new CleanTables()
+  // In a snapshot the version is that of its beginning, so that others may have written.
+  const outsideWrites = () =>
+    isSnapshot && database.isTransaction ? --unsure : refusing(() => Number(version.get()?.data_version))
+  const lostRows = new LostRows(outsideWrites)
+  database.function(noteFunction, (table, tenantId) => {
+    lostRows.note(String(table), String(tenantId))
+    return null
+  })
   return {
-    cleanTables,
+    lostRows,
+    outsideWrites,
     async writingSchema<T>(work: () => Promise<T>): Promise<T> {
       database.enableDefensive(false)
       try {
@@ -70,14 +78,11 @@ function driverOf(database: DatabaseSync, figures: ControlFigures) {
       }
     },
     close: () => database.close(),
-    // In a snapshot the version is that of its beginning, so that others may have written.
-    outsideWrites: () =>
-      isSnapshot && database.isTransaction ? --unsure : refusing(() => Number(version.get()?.data_version)),
     prepare(text: string): Prepared {
       if (text.startsWith('begin')) isSnapshot = text === beginSnapshot
       const known = kept.get(text)
       if (known !== undefined) return known
-      const prepared = prepare(database, text, { figures, cleanTables })
+      const prepared = prepare(database, text, figures)
       // What is written would stay in its statement, and so in memory, until the next of its kind.
       if (text.startsWith('select ') && kept.size < keptStatements) kept.set(text, prepared)
       return prepared
@@ -90,11 +95,7 @@ const keptStatements = 256
 
 type Prepared = ReturnType<typeof prepare>
 
-function prepare(
-  database: DatabaseSync,
-  text: string,
-  { cleanTables, figures }: Pick<SqliteHandle, 'cleanTables' | 'figures'>,
-) {
+function prepare(database: DatabaseSync, text: string, figures: ControlFigures) {
   // A deferred transaction that reads before it writes fails outright when another process wrote in between.
   const statement = database.prepare(text === 'begin' ? 'begin immediate' : text)
   const values = (parameters: ReadonlyArray<unknown>) => parameters as SQLInputValue[]
@@ -109,23 +110,14 @@ function prepare(
   }
   return {
     reader: statement.columns().length > 0,
-    all: (parameters: ReadonlyArray<unknown>) => {
-      const rows = counted(() => statement.all(...values(parameters)))
-      cleanTables.note(text, null)
-      return rows
-    },
+    all: (parameters: ReadonlyArray<unknown>) => counted(() => statement.all(...values(parameters))),
     run: (parameters: ReadonlyArray<unknown>) => {
       // A full disk and an I/O error have rolled back already; that there is nothing to
       // roll back would hide them.
       if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
-      const result = counted(() => statement.run(...values(parameters)))
-      cleanTables.note(text, result.changes)
-      return result
+      return counted(() => statement.run(...values(parameters)))
     },
-    iterate: (parameters: ReadonlyArray<unknown>) => {
-      cleanTables.note(text, null)
-      return statement.iterate(...values(parameters))
-    },
+    iterate: (parameters: ReadonlyArray<unknown>) => statement.iterate(...values(parameters)),
   }
 }
 

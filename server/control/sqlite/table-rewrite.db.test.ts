@@ -11,8 +11,7 @@ import { withTurns } from '../../../tests/with-turns.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { controlTables, dropTables } from '../copy.ts'
 import type { Control } from '../database.ts'
-import { copyNameOf, derivedTables } from '../derived-tables.ts'
-import { dialectOf } from '../dialect.ts'
+import { derivedTables } from '../derived-tables.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { copyToFile } from '../file-copy.ts'
 import { migrate } from '../migrate.ts'
@@ -49,7 +48,7 @@ function everyStep(turn: () => Promise<unknown>): Pace {
 const sizes = [20_000, 0]
 
 function flush(bulkRows = 20_000, turn: () => Promise<unknown> = async () => {}, of = control) {
-  return flushInSlices(of, ['anomalies'], { pace: everyStep(turn), bulkRows })
+  return flushInSlices(of, ['anomalies'], null, { pace: everyStep(turn), bulkRows })
 }
 
 const filesWith = (text: string) =>
@@ -104,7 +103,7 @@ test('every table can be rewritten: its rows, indexes, triggers and references s
       .set({ name: `Acme ${bulkRows}` })
       .execute()
     const roots = await rootOf('organisations')
-    await flushInSlices(control, [...controlTables, 'control_moves'], { pace: new Pace(), bulkRows })
+    await flushInSlices(control, [...controlTables, 'control_moves'], null, { pace: new Pace(), bulkRows })
     assert.notDeepEqual(await rootOf('organisations'), roots)
     for (const handle of [control, other]) {
       await assertSound(handle)
@@ -302,42 +301,6 @@ test('a process that removes its copy does not touch the one that another proces
   }
 })
 
-test('a table is rewritten only where something of it was removed or changed since the last time', async () => {
-  await fill(10)
-  await flush()
-  const isRewritten = async (work: () => Promise<unknown>) => {
-    const before = await rootOf('anomalies')
-    await work()
-    await flush()
-    return JSON.stringify(await rootOf('anomalies')) !== JSON.stringify(before)
-  }
-  const set = (of: Control, id: string) =>
-    of.updateTable('anomalies').set({ muted: 1 }).where('id', '=', id).execute()
-  assert.equal(await isRewritten(async () => {}), false)
-  assert.equal(await isRewritten(() => insert(control, 100, 'acme')), false)
-  assert.equal(await isRewritten(() => set(control, 'none')), false)
-  assert.equal(await isRewritten(() => control.deleteFrom('sessions').execute()), false)
-  assert.equal(await isRewritten(() => set(control, idOf(1))), true)
-  assert.equal(
-    await isRewritten(() => control.deleteFrom('anomalies').where('id', '=', idOf(2)).execute()),
-    true,
-  )
-  assert.equal(await isRewritten(() => set(other, idOf(1))), true)
-  assert.equal(await isRewritten(() => sql`delete from anomalies returning id`.execute(control)), true)
-  assert.equal(await isRewritten(async () => {}), false)
-})
-
-test('what is changed while a table is rewritten makes the next flush rewrite it', async () => {
-  await fill(10)
-  let turns = 0
-  await flush(20_000, async () => {
-    if (turns++ === 3) await control.deleteFrom('anomalies').where('id', '=', idOf(1)).execute()
-  })
-  const before = await rootOf('anomalies')
-  await flush()
-  assert.notDeepEqual(await rootOf('anomalies'), before)
-})
-
 test('while another process writes the loop goes on, and the flush continues after it', async () => {
   await fill(10)
   const { turns } = await withTurns(async () => {
@@ -352,13 +315,4 @@ test('while another process writes the loop goes on, and the flush continues aft
   })
   assert.ok(turns >= 20)
   assert.equal(await leftOvers(control), 0)
-})
-
-test('no table changes when a row of another one does, because only the statement is looked at', async () => {
-  for (const table of controlTables) {
-    const keys = await ask(control, `select on_delete, on_update from pragma_foreign_key_list('${table}')`)
-    for (const key of keys) assert.deepEqual(key, { on_delete: 'NO ACTION', on_update: 'NO ACTION' }, table)
-  }
-  assert.equal(copyNameOf('x'), 'rewritten_x')
-  assert.ok(dialectOf(control).copyTo !== null)
 })

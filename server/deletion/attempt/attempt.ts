@@ -29,7 +29,7 @@ import type { CompletionMarks } from './completion-marks.ts'
 import { type ErasingLimits, type ErasureAction, erasePartitions, type Failpoint } from './eraser.ts'
 import { ErasureError, ErasureStopped, reasonOf, waitsForDatabase } from './erasure-error.ts'
 import { PartitionQueue } from './partition-queue.ts'
-import { flushUntilEmpty, type Removal, removalOf, waitUntilRemoved } from './removed-parts.ts'
+import { type Removal, removalOf, waitUntilErased } from './removed-parts.ts'
 import type { StepStore, StoredStep } from './step-store.ts'
 import { CopyEngines } from './survivor-copy.ts'
 import type { SwapRecovery } from './swap-recovery.ts'
@@ -57,7 +57,7 @@ export interface AttemptDeps extends ErasingLimits {
   readonly weighRows: WeighRows
   readonly derivedStores: readonly DerivedStore[]
   /** Removes the bytes of deleted control-plane rows from the disk. */
-  readonly flushControl: () => Promise<void>
+  readonly flushControl: (tenantId: string | null) => Promise<void>
   readonly failpoint: Failpoint
   /** Returns which fault of the disk caused the error; null where the disk is not the cause. */
   readonly faultBehind: (error: unknown) => Promise<StorageFault | null>
@@ -145,8 +145,7 @@ export class Attempts {
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
     const { signal } = new AbortController()
-    await flushUntilEmpty(this.#deps, signal)
-    await waitUntilRemoved(this.#deps, place, removalOf(request), signal)
+    await waitUntilErased(this.#deps, place, removalOf(request), signal)
     // With an empty plan, steps that were acting when their attempt ended are recorded as done.
     await steps.replan(request.requestId, [], clock.nowMs())
     const progress = { ...(await steps.progress(request.requestId, rowsLeft)), erased_by: erasedBy }
@@ -217,8 +216,7 @@ export class Attempts {
       erasePartitions({ ...deps, inTurn }, place, request, undone.filter(hasPartition), record, signal),
     )
     for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, acting, store, undone)
-    await flushUntilEmpty(this.#deps, signal)
-    await waitUntilRemoved(this.#deps, place, await this.#removalBy(request, undone), signal)
+    await waitUntilErased(this.#deps, place, await this.#removalBy(request, undone), signal)
     await failpoint('removed from disk')
   }
 

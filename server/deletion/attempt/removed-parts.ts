@@ -1,5 +1,6 @@
 // Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
-// their files a moment later. A request counts as removed only when no file of such a part is found.
+// their files a moment later. A request counts as removed only when no file of such a part is found, and no
+// file of the control plane has what was derived from the rows.
 
 import { LeftControlPlane } from '../../control/erased-flush.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -23,18 +24,25 @@ const flushAttempts = 100
 const flushRetriesMs = 10_000
 const flushPauseMs = 100
 
+interface FlushDeps {
+  readonly clock: Clock
+  readonly flushControl: (tenantId: string | null) => Promise<void>
+}
+
 /**
- * Removes the bytes of deleted control-plane rows from the disk. Another process that reads the control
- * plane, such as a backup, can block this for a moment, and the database can be gone for a moment.
+ * Removes the bytes of deleted control-plane rows of an organisation, of all where it is null, from the disk.
+ * Another process that reads the control plane, such as a backup, can block this for a moment, and the
+ * database can be gone for a moment.
  */
 export async function flushUntilEmpty(
-  { clock, flushControl }: { readonly clock: Clock; readonly flushControl: () => Promise<void> },
+  { clock, flushControl }: FlushDeps,
+  tenantId: string | null,
   signal: AbortSignal,
 ): Promise<void> {
   const startMs = clock.steady().ms
   for (let attempt = 1; ; attempt++) {
     try {
-      return await flushControl()
+      return await flushControl(tenantId)
     } catch (error) {
       if (error instanceof LeftControlPlane) throw error
       if (attempt === flushAttempts || clock.steady().ms - startMs >= flushRetriesMs) throw error
@@ -69,6 +77,24 @@ export function removalOf({ signals }: DeletionSelection, stores?: readonly stri
     tables: names,
     changed: new Set(stores === undefined ? names : names.filter((name) => stores.includes(name))),
   }
+}
+
+/**
+ * Waits until neither the engine nor the control plane has files of what was erased; for both at a time,
+ * because each of them waits mostly for others. Throws when both have ended, so that nothing goes on without
+ * the lock of the caller.
+ */
+export async function waitUntilErased(
+  deps: FlushDeps & RemovalDeps,
+  place: TenantPlace,
+  removal: Removal,
+  signal: AbortSignal,
+): Promise<void> {
+  const ends = await Promise.allSettled([
+    flushUntilEmpty(deps, place.tenantId, signal),
+    waitUntilRemoved(deps, place, removal, signal),
+  ])
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
 /**

@@ -31,7 +31,7 @@ export interface RestoreGuardDeps {
   readonly foundingHash: (tenantId: string) => Promise<string | null>
   readonly derivedStores: readonly DerivedStore[]
   /** Removes the bytes of deleted control-plane rows from the disk. */
-  readonly flushControl: () => Promise<void>
+  readonly flushControl: (tenantId: string | null) => Promise<void>
 }
 
 /**
@@ -162,7 +162,7 @@ export class RestoreGuard {
     }
     // Before any of them is recorded: the next start would no longer look at it.
     const isRemoved = taken.some(({ doneAtMs }) => doneAtMs !== null)
-    if (isRemoved) await flushUntilEmpty({ clock, flushControl }, new AbortController().signal)
+    if (isRemoved) await flushUntilEmpty({ clock, flushControl }, null, new AbortController().signal)
     for (const { doneAtMs, erasure } of taken) await requestStore.takeUp(erasure, restoreGuardActor, doneAtMs)
   }
 
