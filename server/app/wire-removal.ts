@@ -54,7 +54,7 @@ export function wireRemoval({
       }
       try {
         await fences.publish([{ kind: 'fenced', tenantId, set: fence }])
-        await fences.drain(tenantId)
+        await fences.drain(tenantId, everything)
       } catch (error) {
         await reopen()
         throw error

@@ -143,13 +143,13 @@ function keepsTheOrder(check: Check): void {
   check('running commits of any node are waited for, and later ones are not', async (scene) => {
     const commits = scene.nodes.map(() => Promise.withResolvers<void>())
     scene.nodes.forEach(({ gate }, at) => {
-      gate.track(tenantId, commits[at]?.promise ?? Promise.resolve())
+      gate.track(tenantId, rows, commits[at]?.promise ?? Promise.resolve())
     })
     let isDrained = false
-    const drained = scene.fences.drain(tenantId).then(() => {
+    const drained = scene.fences.drain(tenantId, selection('del_1')).then(() => {
       isDrained = true
     })
-    for (const { gate } of scene.nodes) gate.track(tenantId, new Promise(() => {}))
+    for (const { gate } of scene.nodes) gate.track(tenantId, rows, new Promise(() => {}))
     for (const commit of commits) {
       for (let i = 0; i < 5; i++) await turn()
       assert.equal(isDrained, false)

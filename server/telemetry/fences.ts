@@ -4,7 +4,7 @@
 // closed: a change that is not acknowledged may have reached some nodes, and until the caller ends it those
 // are stricter, never looser.
 
-import type { FenceChange, TelemetryGate } from './gate.ts'
+import type { Coverage, FenceChange, TelemetryGate } from './gate.ts'
 
 export interface Fences {
   /**
@@ -17,8 +17,11 @@ export interface Fences {
    * only ends or marks something never rejects: it is repeated until it is acknowledged.
    */
   publish(changes: readonly FenceChange[]): Promise<number>
-  /** Resolves when every commit of the organisation that began on any node before the call has ended. */
-  drain(tenantId: string): Promise<void>
+  /**
+   * Resolves when every commit of the organisation that began on any node before the call, and may have rows
+   * of this, has ended.
+   */
+  drain(tenantId: string, coverage: Coverage): Promise<void>
 }
 
 /** One process, which is the only node: its gate acknowledges at once. */
@@ -37,7 +40,7 @@ export class ProcessFences implements Fences {
     return epoch
   }
 
-  drain(tenantId: string): Promise<void> {
-    return this.#gate.drain(tenantId)
+  drain(tenantId: string, coverage: Coverage): Promise<void> {
+    return this.#gate.drain(tenantId, coverage)
   }
 }

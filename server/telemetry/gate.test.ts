@@ -90,13 +90,16 @@ describe('fences', () => {
 })
 
 describe('draining', () => {
+  const logs = rows('otel_logs', 15n)
+  const allLogs = { signals: ['logs'], range: allTime } as const
+
   test('waits for running commits, also for those that fail', async () => {
     const gate = new TelemetryGate()
     const [good, bad] = [door(), door()]
-    gate.track('own', good.passed)
-    gate.track('own', bad.passed)
+    gate.track('own', logs, good.passed)
+    gate.track('own', logs, bad.passed)
     let isDrained = false
-    const drained = gate.drain('own').then(() => {
+    const drained = gate.drain('own', allLogs).then(() => {
       isDrained = true
     })
     good.open()
@@ -109,14 +112,41 @@ describe('draining', () => {
   test('does not wait for other organisations, or for commits that begin later, or without commits', async () => {
     const gate = new TelemetryGate()
     const [foreign, own, later] = [door(), door(), door()]
-    gate.track('neighbour', foreign.passed)
-    await gate.drain('own')
-    gate.track('own', own.passed)
-    const drained = gate.drain('own')
-    gate.track('own', later.passed)
+    gate.track('neighbour', logs, foreign.passed)
+    await gate.drain('own', allLogs)
+    gate.track('own', logs, own.passed)
+    const drained = gate.drain('own', allLogs)
+    gate.track('own', logs, later.passed)
     own.open()
     await drained
   })
+})
+
+test('draining waits for every commit that may have rows of the selection, and for no other', async () => {
+  const gate = new TelemetryGate()
+  const batches = {
+    before: rows('otel_logs', 5n, 9n),
+    across: rows('otel_logs', 5n, 25n),
+    within: [...rows('otel_traces', 5n), ...rows('otel_logs', 19n)],
+    after: rows('otel_logs', 20n),
+    other: rows('otel_traces', 15n),
+  }
+  const doors = Object.entries(batches).map(([name, batch]) => {
+    const commit = door()
+    gate.track('own', batch, commit.passed)
+    return { name, ...commit }
+  })
+  let isDrained = false
+  const range = { startNs: 10n, endNs: 20n }
+  const drained = gate.drain('own', { signals: ['logs'], range }).then(() => {
+    isDrained = true
+  })
+  for (const name of ['across', 'within']) {
+    await settle()
+    assert.equal(isDrained, false, name)
+    doors.find((commit) => commit.name === name)?.open()
+  }
+  await drained
 })
 
 describe('what is hidden and unknown', () => {

@@ -43,6 +43,12 @@ const latelyMax = 500
 /** What an answer contains: telemetry of these signals, within the range. */
 export type Coverage = Pick<Selection, 'signals' | 'range'>
 
+/** A commit in progress, and the times of its rows. */
+interface RunningCommit {
+  readonly batch: readonly TableExtent[]
+  readonly ended: Promise<unknown>
+}
+
 const signalOf = new Map(tables.map((table) => [table.name, table.signal]))
 
 export class TelemetryGate {
@@ -55,7 +61,7 @@ export class TelemetryGate {
   readonly #fenced = new Map<string, Selection[]>()
   readonly #erased = new Map<string, ErasedSelections>()
   readonly #late = new Map<string, Selection[]>()
-  readonly #commits = new Map<string, Set<Promise<unknown>>>()
+  readonly #commits = new Map<string, Set<RunningCommit>>()
   readonly #closedPlacements = new Set<number>()
   #epoch = 0
 
@@ -231,35 +237,41 @@ export class TelemetryGate {
    */
   refuses({ tenantId, placement }: TenantPlace, batch: readonly TableExtent[]): boolean {
     if (this.isClosed(placement)) return true
-    const fences = this.#fenced.get(tenantId)
-    if (fences === undefined) return false
-    return batch.some(({ table, minTimeNs, maxTimeNs }) => {
-      const signal = signalOf.get(table)
-      return fences.some(
-        (fence) =>
-          signal !== undefined &&
-          fence.signals.includes(signal) &&
-          touches(fence.range, minTimeNs, maxTimeNs),
-      )
-    })
+    return (this.#fenced.get(tenantId) ?? []).some((fence) => mayHave(fence, batch))
   }
 
   /** Counts a commit as running for its organisation until it settles. */
-  track(tenantId: string, commit: Promise<unknown>): void {
-    const running = this.#commits.get(tenantId) ?? new Set()
-    this.#commits.set(tenantId, running)
-    running.add(commit)
+  track(tenantId: string, batch: readonly TableExtent[], commit: Promise<unknown>): void {
+    const commits = this.#commits.get(tenantId) ?? new Set()
+    this.#commits.set(tenantId, commits)
+    const extents = batch.map(({ table, minTimeNs, maxTimeNs }) => ({ table, minTimeNs, maxTimeNs }))
+    const running = { batch: extents, ended: commit }
+    commits.add(running)
     const done = () => {
-      running.delete(commit)
-      if (running.size === 0 && this.#commits.get(tenantId) === running) this.#commits.delete(tenantId)
+      commits.delete(running)
+      if (commits.size === 0 && this.#commits.get(tenantId) === commits) this.#commits.delete(tenantId)
     }
     commit.then(done, done)
   }
 
-  /** Resolves when every commit that began before the call has settled. */
-  async drain(tenantId: string): Promise<void> {
-    await Promise.allSettled([...(this.#commits.get(tenantId) ?? [])])
+  /**
+   * Resolves when every commit that began before the call has settled, as far as {@link refuses} would refuse
+   * it where this were fenced.
+   */
+  async drain(tenantId: string, coverage: Coverage): Promise<void> {
+    const running = [...(this.#commits.get(tenantId) ?? [])]
+    await Promise.allSettled(
+      running.filter(({ batch }) => mayHave(coverage, batch)).map(({ ended }) => ended),
+    )
   }
+}
+
+/** Whether an instant between the earliest and latest row of some table of the batch is covered. */
+function mayHave({ range, signals }: Coverage, batch: readonly TableExtent[]): boolean {
+  return batch.some(({ table, minTimeNs, maxTimeNs }) => {
+    const signal = signalOf.get(table)
+    return signal !== undefined && signals.includes(signal) && touches(range, minTimeNs, maxTimeNs)
+  })
 }
 
 /**

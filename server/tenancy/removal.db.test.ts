@@ -167,7 +167,7 @@ async function remove(secret: string, confirm: unknown) {
 /** Begins to remove acme, which waits for a commit before it counts the stores; `goOn` ends the commit. */
 async function removeUpToCount() {
   const committing = Promise.withResolvers<void>()
-  gate.track(acme.tenantId, committing.promise)
+  gate.track(acme.tenantId, [batch], committing.promise)
   const removing = remove(acme.owner, acme.tenantId)
   while (!gate.refuses(acme.place, [batch])) await new Promise((resolve) => setImmediate(resolve))
   return { goOn: () => committing.resolve(), removing }

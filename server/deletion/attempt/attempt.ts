@@ -141,7 +141,7 @@ export class Attempts {
     const { clock, fences, findPlace, journal, steps } = this.#deps
     const place = await findPlace(request.tenantId)
     if (place === null) return false
-    await fences.drain(request.tenantId)
+    await fences.drain(request.tenantId, request)
     const { heldBy, isClean, rowsLeft } = await this.readBack(request)
     if (!isClean || heldBy.length > 0) return false
     const { signal } = new AbortController()
@@ -175,7 +175,7 @@ export class Attempts {
     const { activeHolds, clock, failpoint, fences, journal, requestStore, steps } = this.#deps
     let request = found
     await journal(request, acting.place)
-    await fences.drain(request.tenantId)
+    await fences.drain(request.tenantId, request)
     await failpoint('fenced')
     if (request.status === 'running') {
       await this.#erase(request, acting)

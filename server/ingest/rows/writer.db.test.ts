@@ -675,7 +675,7 @@ describe('fences', () => {
     const committed = commit(writer, place, logs(2))
     gate.fence(place.tenantId, { id: 'del_1', signals: ['logs'], range: during })
     let isDrained = false
-    const drained = gate.drain(place.tenantId).then(() => {
+    const drained = gate.drain(place.tenantId, { signals: ['logs'], range: during }).then(() => {
       isDrained = true
     })
     for (let i = 0; i < 5; i++) await turn()

@@ -120,7 +120,7 @@ export class IngestWriter {
     if (this.#closed) throw new AppError('not_ready', { retryAfterSeconds })
     if (this.#options.gate.refuses(place, batch)) throw new AppError('erasing', { retryAfterSeconds })
     const { committed } = this.#enqueue(place, batch)
-    this.#options.gate.track(place.tenantId, committed)
+    this.#options.gate.track(place.tenantId, batch, committed)
     this.#loop ??= this.#run()
     return committed
   }
