@@ -30,9 +30,9 @@ interface SchedulerDeps {
 
 /**
  * How many attempts run at once by default. An attempt that only waits costs almost nothing, but its fence is
- * up. Four let three organisations pass beside one with large partitions.
+ * up. Eight let an organisation begin at once beside seven that erase without a pause, or large partitions.
  */
-export const usualAttemptsAtOnce = 4
+export const usualAttemptsAtOnce = 8
 
 /** How often due requests are looked up, and work beside attempts is started, while attempts run. */
 const lookEveryMs = 1000
