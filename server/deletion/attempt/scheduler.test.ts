@@ -4,13 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silent } from '../../../tests/fixtures.ts'
 import type { StoredDeletion } from '../requests/request.ts'
-import { carryOutDue } from './scheduler.ts'
+import { carryOutDue, newForMs } from './scheduler.ts'
 
 /** Requests as `tenant/name`; the process has ended before during one of a tenant in capitals. */
 function roundOf(
   names: readonly string[],
   {
     attemptsAtOnce = 2,
+    newAtOnce = undefined as number | undefined,
     placements = {} as Record<string, number>,
     beside = [] as (() => Promise<void>)[],
     isFailing = false,
@@ -59,6 +60,7 @@ function roundOf(
       beside,
       woken: () => wakeUp.promise,
       clock: {
+        elapsedMs: () => nowMs,
         sleep(ms, signal) {
           // A loop that waits for nothing would never give way to the test.
           if (sleeps++ > 10_000) throw new Error('The round looks again and again.')
@@ -69,7 +71,7 @@ function roundOf(
         },
       },
       logger: silent,
-      attemptsAtOnce,
+      places: { all: attemptsAtOnce, new: newAtOnce ?? attemptsAtOnce },
     },
     abort.signal,
   )
@@ -111,6 +113,22 @@ test('organisations take turns, one request of each at a time', async () => {
   await end('a/1')
   assert.deepEqual(begun.slice(3), ['b/2', 'a/2'])
   for (const name of ['b/2', 'a/2', 'a/3']) await end(name)
+  await done
+})
+
+test('few attempts are new at once, and long ones keep no place from others until there are many', async () => {
+  const names = ['a/1', 'b/1', 'c/1', 'd/1', 'e/1', 'f/1']
+  const { begun, done, end, pass, settle } = roundOf(names, { attemptsAtOnce: 4, newAtOnce: 2 })
+  await settle()
+  await pass(newForMs - 1)
+  assert.deepEqual(begun, ['a/1', 'b/1'])
+  await end('b/1')
+  assert.deepEqual(begun.slice(2), ['c/1'])
+  await pass(1000)
+  assert.deepEqual(begun.slice(3), ['d/1'], 'the first is not new any more')
+  for (let i = 0; i < 4; i++) await pass(1000)
+  assert.deepEqual(begun.slice(4), ['e/1'], 'four long attempts are all')
+  for (const name of ['a/1', 'c/1', 'd/1', 'e/1', 'f/1']) await end(name)
   await done
 })
 

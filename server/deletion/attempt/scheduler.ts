@@ -1,5 +1,5 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
-// each; the organisation that had the fewest attempts in this round is next. One attempt at a time per
+// each, but few that have just begun; the organisation that had the fewest attempts in this round is next. One attempt at a time per
 // placement, because side tables are named by placement. Requests that arrive during a long attempt start
 // beside it, and so do requests that continue after the release of a hold, and work that needs no attempt to
 // end, such as retention. Work on partitions goes through partition-queue.ts, so a long rewrite of one
@@ -23,18 +23,33 @@ interface SchedulerDeps {
   readonly beside: readonly (() => Promise<void>)[]
   /** Resolves when a request was created or moved. */
   readonly woken: () => Promise<void>
-  readonly clock: Pick<Clock, 'sleep'>
+  readonly clock: Pick<Clock, 'elapsedMs' | 'sleep'>
   readonly logger: Pick<FastifyBaseLogger, 'error'>
-  readonly attemptsAtOnce: number
+  readonly places: AttemptPlaces
+}
+
+/** How many attempts run at once. */
+export interface AttemptPlaces {
+  readonly all: number
+  /** How many of them may have begun within the last {@link newForMs}. */
+  readonly new: number
 }
 
 /**
- * How many attempts run at once by default. An attempt that only waits costs almost nothing, but its fence is
- * up. Eight let an organisation begin at once beside seven that erase without a pause, or large partitions.
+ * Few short attempts at once: they share cores and the session of rewrites, so a request would begin at once
+ * and then wait at each of its partitions for those of all others. Here it waits for the end of one. More
+ * beside long attempts, which mostly wait for their turns, though their fences are up: a request begins soon
+ * also where seven organisations have large partitions.
  */
-export const usualAttemptsAtOnce = 8
+export const usualPlaces: AttemptPlaces = { all: 8, new: 2 }
 
-/** How often due requests are looked up, and work beside attempts is started, while attempts run. */
+/** How long an attempt is new, milliseconds: twice what one takes that has few partitions. */
+export const newForMs = 2000
+
+/**
+ * How often due requests are looked up, work beside attempts is started and new attempts are counted, while
+ * attempts run.
+ */
 const lookEveryMs = 1000
 
 /**
@@ -62,6 +77,13 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
   }
 }
 
+interface Running {
+  readonly requestId: string
+  /** By the clock that never goes back. */
+  readonly begunMs: number
+  readonly ended: Promise<void>
+}
+
 class Round {
   readonly #deps: SchedulerDeps
   readonly #signal: AbortSignal
@@ -75,7 +97,7 @@ class Round {
    */
   #paused: Set<string> = new Set()
   /** Attempts in progress by placement; null for organisations without one. */
-  readonly #running = new Map<number | null, { readonly requestId: string; readonly ended: Promise<void> }>()
+  readonly #running = new Map<number | null, Running>()
   readonly #beside = new Map<() => Promise<void>, Promise<void>>()
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
@@ -144,13 +166,20 @@ class Round {
   /** Starts what may start now. */
   async begin(): Promise<void> {
     const passed = new Set<string>()
-    while (this.#running.size < this.#deps.attemptsAtOnce && !this.#isAlone) {
+    while (this.#hasPlace() && !this.#isAlone) {
       const request = this.#next(passed)
       if (request === null) return
       const placement = await this.#deps.placementOf(request.tenantId)
       if (this.#running.has(placement)) passed.add(request.tenantId)
       else this.#run(request, placement)
     }
+  }
+
+  #hasPlace(): boolean {
+    const { clock, places } = this.#deps
+    const oldMs = clock.elapsedMs() - newForMs
+    const begunLately = this.#running.values().filter(({ begunMs }) => begunMs > oldMs)
+    return this.#running.size < places.all && [...begunLately].length < places.new
   }
 
   /** Waits for what is in progress; nothing of it rejects. */
@@ -209,6 +238,6 @@ class Round {
         this.#running.delete(placement)
         this.#isAlone = false
       })
-    this.#running.set(placement, { requestId, ended })
+    this.#running.set(placement, { requestId, begunMs: this.#deps.clock.elapsedMs(), ended })
   }
 }

@@ -16,7 +16,7 @@ import { hidingStatuses, workingStatuses } from '../requests/states.ts'
 import { deletionActor } from '../requests/system-actors.ts'
 import { type AttemptDeps, Attempts } from './attempt.ts'
 import { RestoreGuard, type RestoreGuardDeps } from './restore-guard.ts'
-import { carryOutDue, usualAttemptsAtOnce } from './scheduler.ts'
+import { carryOutDue, usualPlaces } from './scheduler.ts'
 import { SwapRecovery } from './swap-recovery.ts'
 
 export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, RestoreGuardDeps {
@@ -26,8 +26,9 @@ export interface DeletionWorkerDeps extends Omit<AttemptDeps, 'swapRecovery'>, R
    */
   readonly trustedNowMs: () => Promise<number | null>
   /**
-   * How many requests are carried out at once, each in another placement. With 1 nothing else is done during
-   * an attempt either, so a test that pauses it sees one order of events.
+   * How many requests are carried out at once, each in another placement, however new they are; absent:
+   * {@link usualPlaces}. With 1 nothing else is done during an attempt either, so a test that pauses it sees
+   * one order of events.
    */
   readonly attemptsAtOnce?: number
 }
@@ -97,8 +98,9 @@ export class DeletionWorker {
    * pass and needs no attempt to end.
    */
   async round(signal: AbortSignal, beside: readonly (() => Promise<void>)[] = []): Promise<void> {
-    const { attemptsAtOnce = usualAttemptsAtOnce, clock, findPlace, logger } = this.#deps
-    const isBeside = attemptsAtOnce > 1
+    const { attemptsAtOnce, clock, findPlace, logger } = this.#deps
+    const places = attemptsAtOnce === undefined ? usualPlaces : { all: attemptsAtOnce, new: attemptsAtOnce }
+    const isBeside = places.all > 1
     const openClosed = () => this.#openClosed(signal)
     if (!isBeside) {
       await this.#moveWaiting()
@@ -116,7 +118,7 @@ export class DeletionWorker {
         woken: () => this.#asked.promise,
         clock,
         logger,
-        attemptsAtOnce,
+        places,
       },
       signal,
     )
