@@ -117,10 +117,10 @@ const partitionsDroppedAtOnce = 64
 const passesMax = 4
 
 /**
- * A copy under the lock may take this long, milliseconds, on a core of its own: not much more than the
- * statements that a copy ahead adds.
+ * A copy under the lock may take this long, milliseconds, as copy-cost.ts estimates it: not much more than
+ * the statements that a copy ahead adds.
  */
-const shortCopyMs = 150
+const shortCopyMs = 300
 
 const emptyPartition: PartitionSize = { rows: 0, bytes: 0 }
 
