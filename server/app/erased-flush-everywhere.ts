@@ -12,8 +12,8 @@ interface FlushNeeds {
 }
 
 /**
- * Removes what was deleted of the organisation, of all where it is null. Throws ErasedBytesKept where a use of
- * the database, or a control plane that was left, keeps it.
+ * Removes what was deleted of the organisation, of all where it is null. Throws ErasedBytesKept where a use
+ * of the database, or a control plane that was left, keeps it.
  */
 export async function flushErasedEverywhere(
   { config, control }: FlushNeeds,

@@ -154,7 +154,7 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
 }
 
 /** What belongs to an open file and not to SQLite in general. */
-export interface SqliteHandle {
+interface SqliteHandle {
   readonly figures: ControlFigures
   readonly outsideWrites: () => number
   readonly lostRows: LostRows

@@ -1,9 +1,9 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
-// each, but few that have just begun; the organisation that had the fewest attempts in this round is next. One attempt at a time per
-// placement, because side tables are named by placement. Requests that arrive during a long attempt start
-// beside it, and so do requests that continue after the release of a hold, and work that needs no attempt to
-// end, such as retention. Work on partitions goes through partition-queue.ts, so a long rewrite of one
-// organisation delays the first partition of another by no more than one partition.
+// each, but few that have just begun. The organisation that had the fewest attempts in this round is next.
+// One attempt at a time per placement, because side tables are named by placement. Requests that arrive
+// during a long attempt start beside it, and so do requests that continue after the release of a hold, and
+// work that needs no attempt to end, such as retention. Work on partitions goes through partition-queue.ts,
+// so a long rewrite of one organisation delays the first partition of another by no more than one partition.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
@@ -29,7 +29,7 @@ interface SchedulerDeps {
 }
 
 /** How many attempts run at once. */
-export interface AttemptPlaces {
+interface AttemptPlaces {
   readonly all: number
   /** How many of them may have begun within the last {@link newForMs}. */
   readonly new: number
