@@ -77,6 +77,26 @@ test('an organisation of which the disk has nothing waits for no flush of anothe
   assert.equal(runs.length, 1)
 })
 
+test('what a failed flush has left is flushed with the next caller, who does not wait for it where his rows are gone', async () => {
+  const { clean, flush, runs } = flushByHand()
+  clean.add('globex')
+  const acme = flush.flush(['organisations'], 'acme')
+  await settled()
+  runs[0]?.end.reject(new ErasedBytesKept('Somebody reads.'))
+  await assert.rejects(acme, ErasedBytesKept)
+  for (const at of [1, 2]) {
+    await flush.flush(['anomalies'], 'globex')
+    await settled()
+    assert.deepEqual(runs[at]?.tables, ['organisations'])
+    if (at === 1) runs[at]?.end.reject(new ErasedBytesKept('Somebody still reads.'))
+    else runs[at]?.end.resolve()
+    await settled()
+  }
+  await flush.flush(['anomalies'], 'globex')
+  await settled()
+  assert.equal(runs.length, 3)
+})
+
 test('a flush is told whose rows are due, of callers that share it and of flushes that failed', async () => {
   const { flush, runs } = flushByHand()
   const tenantIds = () => runs.map((run) => run.tenantIds && [...run.tenantIds])

@@ -1,7 +1,7 @@
 // Removes erased bytes of the control plane from the disk for many callers. Callers that come while a flush
 // is running share the next one, because the running one may have passed their rows. An organisation of which
-// the disk has nothing waits for none. What was due of a flush that failed stays due, so that the next one
-// includes it.
+// the disk has nothing waits for none. What was due of a flush that failed stays due: the next one includes
+// it, and the next caller begins it.
 
 import { workForAll } from '../core/work-owner.ts'
 import type { Control } from './database.ts'
@@ -33,6 +33,7 @@ export class ErasedFlush {
   readonly #dueOwners = new Set<Owner>()
   #running: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
+  #hasFailed = false
 
   constructor(database: FlushedDatabase) {
     this.#database = database
@@ -43,8 +44,17 @@ export class ErasedFlush {
    * before the call. Throws {@link ErasedBytesKept} where another use of the database prevents that.
    */
   async flush(tables: readonly string[], owner: Owner): Promise<void> {
-    if (owner !== null && this.#database.isClean(tables, owner)) return
+    if (owner !== null && this.#database.isClean(tables, owner)) {
+      // What is due since a failure may have nobody else who repeats it.
+      if (this.#hasFailed) void this.#begin().catch(() => {})
+      return
+    }
     this.#addDue(tables, [owner])
+    return this.#begin()
+  }
+
+  /** Returns the flush that begins after the running one. */
+  #begin(): Promise<void> {
     this.#next ??= workForAll(() => this.#after(this.#running))
     return this.#next
   }
@@ -68,7 +78,9 @@ export class ErasedFlush {
     const tenantIds = new Set(owners.filter((owner) => owner !== null))
     try {
       await this.#database.flush(tables, tenantIds.size < owners.length ? null : tenantIds)
+      this.#hasFailed = false
     } catch (error) {
+      this.#hasFailed = true
       this.#addDue(tables, owners)
       throw error
     }

@@ -6,7 +6,10 @@ import { silent } from '../../../tests/fixtures.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 import { carryOutDue, newForMs } from './scheduler.ts'
 
-/** Requests as `tenant/name`; the process has ended before during one of a tenant in capitals. */
+/**
+ * Requests as `tenant/name`; the process has ended before during one of a tenant in capitals, and retention
+ * has requested those with the name `kept`.
+ */
 function roundOf(
   names: readonly string[],
   {
@@ -35,11 +38,12 @@ function roundOf(
     return assigned.get(tenant) ?? null
   }
   const stored = (name: string) => {
-    const [tenantId = ''] = name.split('/')
+    const [tenantId = '', own] = name.split('/')
     return {
       requestId: name,
       tenantId,
       crashes: tenantId === tenantId.toUpperCase() ? 1 : 0,
+      requestedBy: { kind: own === 'kept' ? 'system' : 'token' },
     } as StoredDeletion
   }
   const done = carryOutDue(
@@ -129,6 +133,17 @@ test('few attempts are new at once, and long ones keep no place from others unti
   for (let i = 0; i < 4; i++) await pass(1000)
   assert.deepEqual(begun.slice(4), ['e/1'], 'four long attempts are all')
   for (const name of ['a/1', 'c/1', 'd/1', 'e/1', 'f/1']) await end(name)
+  await done
+})
+
+test('retention of other organisations comes after three requests of an organisation, and not later', async () => {
+  const names = ['a/kept', 'b/kept', 'c/kept', 'd/kept', 'e/1', 'e/2', 'e/3', 'e/4']
+  const { begun, done, end, settle } = roundOf(names, { attemptsAtOnce: 1 })
+  await settle()
+  for (const name of ['e/1', 'e/2', 'e/3', 'a/kept', 'b/kept', 'c/kept', 'd/kept', 'e/4']) {
+    assert.equal(begun.at(-1), name)
+    await end(name)
+  }
   await done
 })
 

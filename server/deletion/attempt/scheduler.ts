@@ -47,6 +47,12 @@ export const usualPlaces: AttemptPlaces = { all: 8, new: 2 }
 export const newForMs = 2000
 
 /**
+ * So many attempts of an organisation come before one of another organisation's retention, which is less
+ * urgent: at midnight that of all organisations may be due.
+ */
+const attemptsBeforeRetention = 3
+
+/**
  * How often due requests are looked up, work beside attempts is started and new attempts are counted, while
  * attempts run.
  */
@@ -201,7 +207,7 @@ class Round {
 
   /**
    * Returns the next request: of the organisations without an attempt in progress, the one that had the
-   * fewest. A request during which the process ended runs alone, so that no other request is counted a crash
+   * fewest, where retention counts as some. A request during which the process ended runs alone, so that no other request is counted a crash
    * if that happens again.
    */
   #next(passed: ReadonlySet<string>): StoredDeletion | null {
@@ -213,8 +219,10 @@ class Round {
     const free = firsts.filter(({ tenantId }) => mayBegin(tenantId) && had(tenantId) < attemptsInRound)
     const calm = free.filter(({ crashes }) => crashes === 0)
     const candidates = calm.length > 0 || this.#running.size > 0 ? calm : free
+    const rank = ({ requestedBy, tenantId }: StoredDeletion) =>
+      had(tenantId) + (requestedBy.kind === 'system' ? attemptsBeforeRetention : 0)
     return candidates.reduce<StoredDeletion | null>(
-      (best, one) => (best === null || had(one.tenantId) < had(best.tenantId) ? one : best),
+      (best, one) => (best === null || rank(one) < rank(best) ? one : best),
       null,
     )
   }
