@@ -232,7 +232,7 @@ export const benches: readonly Bench[] = [
       'what it costs to remove erased anomalies from the file of SQLite, and how long the event loop stands still meanwhile',
     reading:
       'One anomaly is deleted, then the derived tables are rewritten, as at the end of an erasure ([0060](decisions/0060-erased-on-sqlite.md)). ' +
-      'Beside it: a flush where nothing was removed, and a VACUUM of the whole file.',
+      'Beside it: flushes where nothing was removed and where only another organisation has lost a row, and a VACUUM of the whole file.',
     minutes: 2,
     args: [],
     smallest: '--anomalies 300 --rounds 1',

@@ -1,6 +1,6 @@
 // What it costs to remove erased anomalies from the file of SQLite, by how many anomalies there are: how
-// long the flush of an erasure takes, and how long the event loop stands still meanwhile. Beside it: a flush
-// where nothing was removed, and a VACUUM of the whole file.
+// long the flush of an erasure takes, and how long the event loop stands still meanwhile. Beside it: flushes
+// where nothing was removed and where only another organisation has lost a row, and a VACUUM of the file.
 //
 //   npm run bench -- control/flush-sqlite [--anomalies 1500,15000,150000] [--rounds 3]
 
