@@ -104,17 +104,20 @@ async function removeOne(control: Control): Promise<{ tenant_id: string }> {
 /** Runs `work`. Returns how long it took, and the longest time in which the event loop did nothing else. */
 async function watched(work: () => Promise<unknown>): Promise<{ ms: number; blockedMs: number }> {
   let [blockedMs, lastMs] = [0, performance.now()]
-  const tick = () => {
+  const look = () => {
     const nowMs = performance.now()
     blockedMs = Math.max(blockedMs, nowMs - lastMs)
     lastMs = nowMs
+  }
+  const tick = () => {
+    look()
     next = setImmediate(tick)
   }
   let next = setImmediate(tick)
   const startMs = performance.now()
   await work()
   const ms = performance.now() - startMs
-  tick()
   clearImmediate(next)
+  look()
   return { ms, blockedMs }
 }
