@@ -207,8 +207,8 @@ class Round {
 
   /**
    * Returns the next request: of the organisations without an attempt in progress, the one that had the
-   * fewest, where retention counts as some. A request during which the process ended runs alone, so that no other request is counted a crash
-   * if that happens again.
+   * fewest, where retention counts as some. A request during which the process ended runs alone, so that no
+   * other request is counted a crash if that happens again.
    */
   #next(passed: ReadonlySet<string>): StoredDeletion | null {
     const had = (tenantId: string) => this.#had.get(tenantId) ?? 0
