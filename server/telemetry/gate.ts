@@ -244,8 +244,7 @@ export class TelemetryGate {
   track(tenantId: string, batch: readonly TableExtent[], commit: Promise<unknown>): void {
     const commits = this.#commits.get(tenantId) ?? new Set()
     this.#commits.set(tenantId, commits)
-    const extents = batch.map(({ table, minTimeNs, maxTimeNs }) => ({ table, minTimeNs, maxTimeNs }))
-    const running = { batch: extents, ended: commit }
+    const running = { batch, ended: commit }
     commits.add(running)
     const done = () => {
       commits.delete(running)

@@ -39,18 +39,16 @@ export class LostRows {
    */
   isClean(tables: readonly string[], tenantId: string): boolean {
     if (this.#outsideWrites() !== this.#outside) return false
+    const own = new Set([tenantId])
     return tables.every((table) => {
       const underWay = this.#underWay.get(table)
-      return !this.hasLost(table, new Set([tenantId])) && underWay !== null && !has(underWay, tenantId)
+      return !this.hasLost(table, own) && (underWay === undefined || !isOneOf(underWay, own))
     })
   }
 
   /** Returns whether one of the organisations has lost rows of the table since it was last rewritten. */
   hasLost(table: string, tenantIds: Organisations): boolean {
-    const lost = this.#lost.get(table)
-    if (lost === undefined) return true
-    if (tenantIds === null) return lost.size > 0
-    return lost.has(ofAny) || !lost.isDisjointFrom(tenantIds)
+    return isOneOf(this.#lost.get(table) ?? null, tenantIds)
   }
 
   /** Call it before a flush: makes sure that what these tables lose is noted from now on. */
@@ -65,7 +63,10 @@ export class LostRows {
 
   /** Call it in the transaction that begins to rewrite the table: what is lost later is in the old pages. */
   begin(table: string): void {
-    this.#underWay.set(table, joined(this.#underWay.get(table), this.#lost.get(table)))
+    const lost = this.#lost.get(table) ?? null
+    // Of a flush that has failed.
+    const earlier = this.#underWay.get(table)
+    this.#underWay.set(table, earlier === undefined ? lost : earlier && lost && earlier.union(lost))
     this.#lost.set(table, new Set())
   }
 
@@ -80,31 +81,27 @@ export class LostRows {
   }
 }
 
-function has(organisations: ReadonlySet<string> | undefined, tenantId: string): boolean {
-  return organisations?.has(tenantId) === true || organisations?.has(ofAny) === true
-}
-
-/** @param earlier of a flush that has failed; undefined where there was none */
-function joined(earlier: Organisations | undefined, lost: ReadonlySet<string> | undefined): Organisations {
-  if (earlier === null || lost === undefined) return null
-  return earlier === undefined ? lost : earlier.union(lost)
+/** Whether one of the organisations has lost something. */
+function isOneOf(lost: Organisations, tenantIds: Organisations): boolean {
+  if (lost === null) return true
+  if (tenantIds === null) return lost.size > 0
+  return lost.has(ofAny) || !lost.isDisjointFrom(tenantIds)
 }
 
 /** Returns whether triggers were missing, so that rows may have been lost that nobody has noted. */
 async function createTriggers(control: Control, table: string): Promise<boolean> {
+  const triggers = ['update', 'delete'].map((verb) => ({ name: `lost_${table}_${verb}`, verb }))
+  const names = triggers.map(({ name }) => name)
+  const { rows: present } = await sql`
+    select 1 from sqlite_temp_schema where type = 'trigger' and name in (${sql.join(names)})`.execute(control)
+  if (present.length === triggers.length) return false
   const { rows: columns } = await sql`
     select 1 from pragma_table_info(${table}) where name = 'tenant_id'`.execute(control)
   const tenantId = columns.length > 0 ? sql`old.tenant_id` : sql.lit(ofAny)
-  let wasMissing = false
-  for (const verb of ['update', 'delete']) {
-    const name = `lost_${table}_${verb}`
-    const { rows } = await sql`
-      select 1 from sqlite_temp_schema where type = 'trigger' and name = ${name}`.execute(control)
-    if (rows.length > 0) continue
-    wasMissing = true
+  for (const { name, verb } of triggers) {
     await sql`
-      create temp trigger ${sql.table(name)} after ${sql.raw(verb)} on main.${sql.table(table)}
+      create temp trigger if not exists ${sql.table(name)} after ${sql.raw(verb)} on main.${sql.table(table)}
         begin select ${sql.raw(noteFunction)}(${sql.lit(table)}, ${tenantId}); end`.execute(control)
   }
-  return wasMissing
+  return true
 }
