@@ -48,6 +48,7 @@ const sourcesMax = 25
 
 /** Files beside production code that only tests and benchmarks use. */
 export const testSupport: readonly string[] = [
+  'server/control/sqlite/two-handles-fixture.ts',
   'server/core/actor-fixture.ts',
   'server/core/formatter-count-fixture.ts',
   'server/core/manual-clock.ts',

@@ -2,29 +2,21 @@
 // transactions, during a flush, and after one that failed.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { afterEach, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
-import { temporaryFolder } from '../../../tests/fixtures.ts'
-import { Pace } from '../../core/turns/pace.ts'
 import type { Control } from '../database.ts'
 import { dialectOf } from '../dialect.ts'
-import { migrate } from '../migrate.ts'
 import { transact } from '../transaction.ts'
 import { flushInSlices } from './dialect.ts'
-import { openSqlite } from './sqlite.ts'
+import { everyStep, filesWith, openTwice } from './two-handles-fixture.ts'
 
 let folder: string
 let control: Control
 let other: Control
 
 beforeEach(async () => {
-  folder = temporaryFolder()
-  const path = join(folder, 'control.db')
-  control = openSqlite(path)
-  await migrate(control)
-  other = openSqlite(path)
+  ;({ folder, control, other } = await openTwice())
 })
 afterEach(async () => {
   await control.destroy()
@@ -32,12 +24,9 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Each step is a slice of its own, and `turn` runs before each. */
 function flush(tenantIds: readonly string[] | null, turn: () => Promise<unknown> = async () => {}) {
-  let ms = 0
-  const pace = new Pace(turn, () => (ms += 1000))
   const ofWhom = tenantIds && new Set(tenantIds)
-  return flushInSlices(control, ['anomalies'], ofWhom, { pace, bulkRows: 20_000 })
+  return flushInSlices(control, ['anomalies'], ofWhom, { pace: everyStep(turn), bulkRows: 20_000 })
 }
 
 async function insert(id: string, tenantId: string): Promise<void> {
@@ -58,9 +47,6 @@ async function fill(): Promise<void> {
 const remove = (of: Control, id: string) => of.deleteFrom('anomalies').where('id', '=', id).execute()
 const change = (of: Control, id: string) =>
   of.updateTable('anomalies').set({ reason: 'changed' }).where('id', '=', id).execute()
-
-const filesWith = (text: string) =>
-  readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text))
 
 async function rootPage(): Promise<number | undefined> {
   const { rows } = await sql<{ rootpage: number }>`
@@ -108,11 +94,11 @@ test('an organisation whose rows stayed as they are needs no rewriting because o
   assert.deepEqual([isClean('acme'), isClean('globex')], [false, true])
   assert.equal(await isRewritten(['globex']), false)
   assert.equal(isClean('acme'), false, 'the flush of another has not rewritten the table')
-  assert.notDeepEqual(filesWith('globex'), [])
+  assert.notDeepEqual(filesWith(folder, 'globex'), [])
   assert.equal(await isRewritten(['initech', 'acme']), true)
-  assert.deepEqual(filesWith('ano_2 found'), [])
-  assert.deepEqual(filesWith('ano_4 found'), [])
-  assert.notDeepEqual(filesWith('ano_6 found'), [])
+  assert.deepEqual(filesWith(folder, 'ano_2 found'), [])
+  assert.deepEqual(filesWith(folder, 'ano_4 found'), [])
+  assert.notDeepEqual(filesWith(folder, 'ano_6 found'), [])
   assert.equal(isClean('acme'), true)
 })
 
@@ -163,7 +149,7 @@ test('what is lost while a table is rewritten makes the next flush rewrite it', 
   assert.deepEqual([isClean('acme'), isClean('globex')], [true, false])
   assert.equal(await isRewritten(['acme']), false)
   assert.equal(await isRewritten(['globex']), true)
-  assert.deepEqual(filesWith('ano_1 found'), [])
+  assert.deepEqual(filesWith(folder, 'ano_1 found'), [])
 })
 
 test('after a flush that failed the rows of all count as lost until one succeeds', async () => {
@@ -182,7 +168,7 @@ test('after a flush that failed the rows of all count as lost until one succeeds
     // Before the rewriting has begun only those are lost that were so.
     if (hasFailed && last > 1) assert.equal(isClean('globex'), false, `${last}`)
   }
-  assert.deepEqual(filesWith('ano_50 found'), [])
+  assert.deepEqual(filesWith(folder, 'ano_50 found'), [])
 })
 
 test('where the log can not be emptied, the next flush does it without rewriting the table again', async () => {
@@ -198,7 +184,7 @@ test('where the log can not be emptied, the next flush does it without rewriting
   assert.equal(reading, false)
   assert.equal(await isRewritten(['acme']), false)
   assert.equal(isClean('acme'), true)
-  assert.deepEqual(filesWith('ano_2 found'), [])
+  assert.deepEqual(filesWith(folder, 'ano_2 found'), [])
 })
 
 test('a table that was created again counts as lost by all', async () => {

@@ -2,11 +2,10 @@
 // them, two processes that rewrite at once, and that everything but the pages stays as it was.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { sql } from 'kysely'
-import { temporaryFolder } from '../../../tests/fixtures.ts'
 import { withTurns } from '../../../tests/with-turns.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { controlTables, dropTables } from '../copy.ts'
@@ -18,7 +17,7 @@ import { migrate } from '../migrate.ts'
 import { openUsable } from '../open.ts'
 import { transact } from '../transaction.ts'
 import { flushInSlices } from './dialect.ts'
-import { openSqlite } from './sqlite.ts'
+import { everyStep, filesWith, openTwice } from './two-handles-fixture.ts'
 
 let folder: string
 let path: string
@@ -26,11 +25,7 @@ let control: Control
 let other: Control
 
 beforeEach(async () => {
-  folder = temporaryFolder()
-  path = join(folder, 'control.db')
-  control = openSqlite(path)
-  await migrate(control)
-  other = openSqlite(path)
+  ;({ folder, path, control, other } = await openTwice())
 })
 afterEach(async () => {
   await control.destroy()
@@ -38,21 +33,12 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Each step is a slice of its own, and `turn` runs before each. */
-function everyStep(turn: () => Promise<unknown>): Pace {
-  let ms = 0
-  return new Pace(turn, () => (ms += 1000))
-}
-
 /** With few rows, and with so many that indexes are filled row by row. */
 const sizes = [20_000, 0]
 
 function flush(bulkRows = 20_000, turn: () => Promise<unknown> = async () => {}, of = control) {
   return flushInSlices(of, ['anomalies'], null, { pace: everyStep(turn), bulkRows })
 }
-
-const filesWith = (text: string) =>
-  readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text))
 
 const idOf = (i: number) => `ano_${String(i).padStart(6, '0')}`
 
@@ -184,14 +170,14 @@ for (const bulkRows of sizes) {
       await insert(control, 3000, 'acme', 'after the crash')
       await control.deleteFrom('anomalies').where('id', '=', idOf(3000)).execute()
       await flush(bulkRows)
-      assert.deepEqual(filesWith('canary'), [])
-      assert.deepEqual(filesWith('after the crash'), [])
+      assert.deepEqual(filesWith(folder, 'canary'), [])
+      assert.deepEqual(filesWith(folder, 'after the crash'), [])
       assert.deepEqual(await rowsOf(control), rows)
       assert.deepEqual(await schemaOf(control), schema)
     }
     assert.ok(hadCopy > 3, `${hadCopy}`)
     await assertSound(control)
-    assert.notDeepEqual(filesWith('globex found'), [])
+    assert.notDeepEqual(filesWith(folder, 'globex found'), [])
   })
 }
 
@@ -256,7 +242,7 @@ test('of two processes that rewrite a table at once none loses a row, and a late
       const rows = await rowsOf(other)
       assert.equal(rows.length, expected, `at ${at}`)
       await flush(bulkRows)
-      assert.deepEqual(filesWith('canary'), [])
+      assert.deepEqual(filesWith(folder, 'canary'), [])
       assert.deepEqual(await rowsOf(control), rows)
       assert.equal(await leftOvers(control), 0)
     }
