@@ -1,7 +1,7 @@
 // The settings of the engine's statements, and the text of an insert: limits of time and memory, how many
 // threads a statement has and with which priority, and what must never be written to a file.
 
-import { computingNice, yieldingNice } from '../core/process/thread-priority.ts'
+import { computingNice, loopNice, yieldingNice } from '../core/process/thread-priority.ts'
 import type { Turn } from '../core/turns/fair-pool.ts'
 import type { CommitTurn, StatementLimits } from './engine.ts'
 import type { ColumnSpec } from './schema/tables.ts'
@@ -45,6 +45,12 @@ const yielding = niceOf(yieldingNice())
 function niceOf(value: number): string {
   return `os_threads_nice_value_query = ${value}`
 }
+
+/**
+ * Settings of a statement under the lock of a placement, whose commits wait for it: the priority of the event
+ * loop, and one thread, so that the loop has another core (docs/decisions/0062).
+ */
+export const underLock = raw(`${niceOf(loopNice())}, max_threads = 1`)
 
 /** The turn of reads of the service itself. */
 export const ownTurn: Turn = { isAlone: true, isCrowding: false }

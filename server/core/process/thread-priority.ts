@@ -17,6 +17,9 @@ const mostNice = 19
 /** Returns the nice value of threads that compute. */
 export const computingNice = (): number => lower(stepsOf.computing)
 
+/** Returns the nice value of the event loop. */
+export const loopNice = (): number => lower(0)
+
 /** Returns the nice value of threads whose work gives way to that of the others. */
 export const yieldingNice = (): number => lower(stepsOf.yielding)
 

@@ -1,9 +1,12 @@
-// The table of a copy, on the real engine.
+// The table of a copy, and how it is filled, on the real engine.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
-import { raw, sql } from '../../telemetry/sql.ts'
+import { raw, render, sql } from '../../telemetry/sql.ts'
+import { underLock } from '../../telemetry/statement-settings.ts'
+import { between, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
+import { FailingEngine } from '../governed-fixture.ts'
 import { CopyEngines } from './survivor-copy.ts'
 
 let stores: Stores
@@ -33,4 +36,19 @@ test('no part of a copy is merged, so each still belongs to one piece', async ()
   assert.equal(await partsAfterMerge('unmerged', engineText), 8)
   const others = engineText.replaceAll(/, max_bytes_to_merge_\w+ = 1/g, '')
   assert.equal(await partsAfterMerge('merged', others), 1, 'without the settings of a copy')
+})
+
+test('survivors are copied with the priority of the event loop where the placement is locked, and with that of other statements before', async () => {
+  const engine = new FailingEngine(stores.engine)
+  const scene = await sceneOf({ ...stores, engine }, { isShared: true, fewRows: 0 })
+  const { request } = await scene.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
+  const copies: [isLocked: boolean, hasPriority: boolean][] = []
+  engine.before = async (text) => {
+    if (!text.startsWith('INSERT INTO erasure_copy_')) return
+    copies.push([scene.locks.writes.isTaken(scene.own.placement), text.includes(render(underLock))])
+  }
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
+  assert.ok(copies.every(([isLocked, hasPriority]) => isLocked === hasPriority), JSON.stringify(copies))
+  assert.equal(new Set(copies.flat()).size, 2, 'both before the lock and under it')
 })

@@ -171,7 +171,7 @@ export class SurvivorCopy {
   async complete(table: ErasedTable, { selected, total }: SurvivalCounts): Promise<void> {
     for (let tries = 1; ; tries++) {
       // Also where nothing is left: the count then shows a row that should not be there.
-      await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces))
+      await table.copySurvivorsLocked(this.#partitionId, outsideOf(this.#pieces))
       if ((await this.#copiedRows()) === total - selected) return
       if (tries === triesMax) break
       await this.#dropUnknown(table)
