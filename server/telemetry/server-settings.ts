@@ -8,6 +8,13 @@ const mergeThreads = Math.max(1, Math.floor(availableParallelism() / 2))
 const mergesAtOnce = 4
 
 /**
+ * Parts whose files are deleted at once. Deleting a file waits for the disk where the file system discards
+ * its blocks at once, as many cloud machines do (`discard`, ext4(5)): one after another, the forty parts of
+ * an erased week took up to a second of waiting on a busy machine (docs/decisions/0062).
+ */
+const partsDeletedAtOnce = 8
+
+/**
  * Writes the file and returns its path. The caches are limited, so that an idle process stays small as data
  * grows. The guards against dropping large partitions by mistake are off: an erasure must not be refused
  * because it is large.
@@ -37,8 +44,12 @@ export function writeServerSettings(options: {
     // rows to merge.
     background_pool_size: mergeThreads,
     background_merges_mutations_concurrency_ratio: Math.max(1, Math.ceil(mergesAtOnce / mergeThreads)),
+    max_parts_cleaning_thread_pool_size: partsDeletedAtOnce,
   }
   const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
+  // By default only a hundred parts are deleted at once, fewer one after another.
+  const ofTables = '<concurrent_part_removal_threshold>1</concurrent_part_removal_threshold>'
+  lines.push(`  <merge_tree>${ofTables}</merge_tree>`)
   if (options.backupFolder !== undefined) {
     lines.push(`  <backups><allowed_path>${xmlText(options.backupFolder)}</allowed_path></backups>`)
   }
