@@ -49,6 +49,9 @@ test('survivors are copied with the priority of the event loop where the placeme
   }
   await scene.round()
   assert.equal((await scene.status(request.request_id)).status, 'completed')
-  assert.ok(copies.every(([isLocked, hasPriority]) => isLocked === hasPriority), JSON.stringify(copies))
+  assert.ok(
+    copies.every(([isLocked, hasPriority]) => isLocked === hasPriority),
+    JSON.stringify(copies),
+  )
   assert.equal(new Set(copies.flat()).size, 2, 'both before the lock and under it')
 })
