@@ -66,7 +66,7 @@ test('files of replaced parts are deleted after the placement is unlocked, and b
   const engine = new FailingEngine(stores.engine)
   const scene = await sceneOf({ ...stores, engine }, { isShared: true })
   const { request } = await scene.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
-  /** Of each statement that deletes files: whether the placement was locked, and replaced parts that are left. */
+  /** Of each statement that deletes files: whether the placement was locked, and the parts left to delete. */
   const deletions: [isLocked: boolean, replaced: number][] = []
   const replaced = async () => {
     const [found] = await stores.engine.select<{ parts: string }>(
