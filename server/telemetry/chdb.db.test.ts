@@ -449,6 +449,16 @@ test('a merge keeps no statistics of columns, and removes those of an earlier bu
   })
 })
 
+test('a few replaced parts are deleted side by side, by few threads', async () => {
+  await withEngine(newFolder(), async (engine) => {
+    const [found] = await engine.select<{ parts: string; threads: string }>(
+      sql`select (select value from system.merge_tree_settings where name = 'concurrent_part_removal_threshold') as parts,
+        (select value from system.server_settings where name = 'max_parts_cleaning_thread_pool_size') as threads`,
+    )
+    assert.deepEqual(found, { parts: '1', threads: '8' })
+  })
+})
+
 test('older tables get a column that the engine can fill, and so do side tables of an erasure', async () => {
   const folder = newFolder()
   const row = (pod: string) => ({

@@ -7,8 +7,7 @@ import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { systemClock } from '../../core/clock.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
-import { between, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
-import { FailingEngine } from '../governed-fixture.ts'
+import { between, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
 
@@ -60,32 +59,6 @@ test('an erasure does not wait for a table that has none of its rows, and ends n
     )}`,
   )
   assert.equal(Number(kept?.rows), 2, 'the neighbour has its identical rows')
-})
-
-test('files of replaced parts are deleted after the placement is unlocked, and before the erasure is completed', async () => {
-  const engine = new FailingEngine(stores.engine)
-  const scene = await sceneOf({ ...stores, engine }, { isShared: true })
-  const { request } = await scene.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
-  /** Of each statement that deletes files: whether the placement was locked, and the parts left to delete. */
-  const deletions: [isLocked: boolean, replaced: number][] = []
-  const replaced = async () => {
-    const [found] = await stores.engine.select<{ parts: string }>(
-      sql`SELECT count() AS parts FROM system.parts
-        WHERE table = 'otel_logs' AND NOT active AND startsWith(partition_id, ${`${scene.own.placement}-`})`,
-    )
-    return Number(found?.parts)
-  }
-  engine.before = async (text) => {
-    if (!text.startsWith('ALTER TABLE otel_logs') || !text.includes('DROP PARTITION')) return
-    deletions.push([scene.locks.writes.isTaken(scene.own.placement), await replaced()])
-  }
-  await scene.round()
-  assert.equal((await scene.status(request.request_id)).status, 'completed')
-  const [first] = deletions
-  assert.ok(first !== undefined && first[1] > 0, JSON.stringify(deletions))
-  assert.ok(deletions.every(([isLocked]) => !isLocked))
-  assert.equal(await replaced(), 0)
-  assert.equal(await scene.count(scene.neighbour, 'otel_logs'), times.length)
 })
 
 test('a detached part of the placement is waited for in every table, and one of another placement in none', async () => {

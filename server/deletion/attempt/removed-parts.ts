@@ -1,6 +1,6 @@
-// Removes the files of erased rows, and waits until they are gone: the engine replaces parts at once and
-// removes their files a moment later. No placement is locked meanwhile. A request counts as removed only when
-// no file of such a part is found, and no file of the control plane has what was derived from the rows.
+// Waits until the files of erased rows are gone: the engine replaces and drops parts at once and removes
+// their files a moment later. A request counts as removed only when no file of such a part is found, and no
+// file of the control plane has what was derived from the rows.
 
 import { LeftControlPlane } from '../../control/erased-flush.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -10,6 +10,7 @@ import { tablesOf } from '../../telemetry/schema/tables.ts'
 import { Bound, raw, type Sql, sql } from '../../telemetry/sql.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
+import { clearingAction } from './side-tables.ts'
 
 interface RemovalDeps {
   readonly engine: TelemetryEngine
@@ -122,7 +123,7 @@ async function waitUntilGone(
   for (let poll = 0; waiting.size > 0; poll++) {
     if (poll === removalPolls) throw new ErasureError('Removed parts are still on disk')
     if (signal.aborted) throw new ErasureStopped(signal)
-    if (poll > 0) await deps.clock.sleep(removalPollMs, signal)
+    await deps.clock.sleep(removalPollMs, signal)
     if (isClearedAt(poll)) {
       const cleared = [...changed.intersection(waiting)]
       await Promise.all(
@@ -136,14 +137,6 @@ async function waitUntilGone(
     waiting = withParts(new Map(left))
   }
 }
-
-/**
- * A part of an ALTER that removes at once all replaced parts that no statement uses at that moment; the
- * engine itself removes them in rounds, one to two seconds apart. It drops a partition that does not exist.
- * It also ends the merges of the table that are running, so it is used only where an erasure has replaced
- * something.
- */
-const clearingAction = "DROP PARTITION ID '0-00000000'"
 
 /**
  * At the first polls, then at twice the number each time: a statement may read a part for seconds, and the

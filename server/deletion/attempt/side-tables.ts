@@ -72,13 +72,21 @@ async function recoverSwap(
 }
 
 /**
- * Makes the promised swap of a partition, also one that was made before, and drops its side table. It leaves
- * the files of the replaced parts to removed-parts.ts: the placement is locked here, and deleting files takes
- * up to a second where the file system discards their blocks at once.
+ * A part of an ALTER that removes at once all replaced parts that no statement uses at that moment; the
+ * engine itself removes them in rounds, one to two seconds apart. It drops a partition that does not exist.
+ * It also ends the merges of the table that are running, so it is used only where an erasure has replaced
+ * something.
+ */
+export const clearingAction = "DROP PARTITION ID '0-00000000'"
+
+/**
+ * Makes the promised swap of a partition, also one that was made before, and drops its side table. The swap
+ * ends running merges anyway, so the replaced parts are removed before others begin.
  */
 export async function makeSwap(engine: TelemetryEngine, name: string, partitionId: string): Promise<void> {
   const { table } = partsOf(name)
-  await engine.command(raw(`ALTER TABLE ${table} REPLACE PARTITION ID '${partitionId}' FROM ${name}`))
+  const swap = `REPLACE PARTITION ID '${partitionId}' FROM ${name}`
+  await engine.command(raw(`ALTER TABLE ${table} ${swap}, ${clearingAction}`))
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
 }
 
