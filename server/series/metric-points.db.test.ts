@@ -197,7 +197,7 @@ test('the computation from points returns what the engine computes', async () =>
         assertClose(ordered(groups), ordered(expected), JSON.stringify(question))
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 50 },
   )
   assert.ok(readings > 30, `${readings} groups`)
 })
