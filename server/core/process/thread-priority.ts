@@ -18,7 +18,7 @@ const mostNice = 19
 export const computingNice = (): number => lower(stepsOf.computing)
 
 /** Returns the nice value of the event loop. */
-export const loopNice = (): number => lower(0)
+export const loopNice = (): number => getPriority()
 
 /** Returns the nice value of threads whose work gives way to that of the others. */
 export const yieldingNice = (): number => lower(stepsOf.yielding)

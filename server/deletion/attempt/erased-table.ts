@@ -5,7 +5,6 @@ import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { allOf, Bound, join, raw, render, type Sql, sql, uint } from '../../telemetry/sql.ts'
-import { underLock } from '../../telemetry/statement-settings.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
@@ -27,7 +26,7 @@ export class ErasedTable {
   readonly selectedText: string
   readonly #engine: TelemetryEngine
   readonly #lock: PlacementLock
-  readonly #copyName: string
+  readonly #copy: string
   /** The name of the complete copy, which promises the swap. */
   readonly #swapName: string
   readonly #tenantId: string
@@ -47,7 +46,7 @@ export class ErasedTable {
     this.#lock = lock
     this.name = spec.name
     this.#tenantId = place.tenantId
-    this.#copyName = copyName(place.placement, spec.name)
+    this.#copy = copyName(place.placement, spec.name)
     this.#swapName = swapName(place.placement, spec.name)
     this.#selected = selectedIn(spec, place.tenantId, target)
     this.selectedText = render(this.#selected)
@@ -103,28 +102,20 @@ export class ErasedTable {
     await this.#engine.command(raw(`ALTER TABLE ${this.name} ${drops.join(', ')}`))
   }
 
-  /** Adds survivors of a partition to its copy: those for which the condition is true. */
-  async copySurvivors(partitionId: string, condition: Sql): Promise<void> {
-    await this.#copy(this.#survivors(partitionId, condition))
-  }
-
-  /** The same while the placement is locked. */
-  async copySurvivorsLocked(partitionId: string, condition: Sql): Promise<void> {
-    await this.#copy(sql`${this.#survivors(partitionId, condition)} SETTINGS ${underLock}`)
-  }
-
-  #survivors(partitionId: string, condition: Sql): Sql {
+  /**
+   * Adds survivors of a partition to its copy: those for which the condition is true.
+   *
+   * @param settings of the statement; absent: those of its session
+   */
+  async copySurvivors(partitionId: string, condition: Sql, settings?: Sql): Promise<void> {
     const which = allOf([
       sql`_partition_id = ${checkedId(partitionId)}`,
       condition,
       sql`NOT (${this.#selected})`,
     ])
-    return sql`SELECT * FROM ${raw(this.name)} WHERE ${which}`
-  }
-
-  async #copy(survivors: Sql): Promise<void> {
+    const insert = sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.name)} WHERE ${which}`
     this.requireLock()
-    await this.#engine.command(sql`INSERT INTO ${raw(this.#copyName)} ${survivors}`)
+    await this.#engine.command(settings === undefined ? insert : sql`${insert} SETTINGS ${settings}`)
   }
 
   /**
@@ -134,14 +125,14 @@ export class ErasedTable {
   async linkParts(partitionId: string): Promise<void> {
     this.requireLock()
     await this.#engine.command(
-      raw(`ALTER TABLE ${this.#copyName} ATTACH PARTITION ID '${checkedId(partitionId)}' FROM ${this.name}`),
+      raw(`ALTER TABLE ${this.#copy} ATTACH PARTITION ID '${checkedId(partitionId)}' FROM ${this.name}`),
     )
   }
 
   /** After this the swap is made, now or after a crash. */
   async promiseSwap(): Promise<void> {
     this.requireLock()
-    await this.#engine.command(raw(`RENAME TABLE ${this.#copyName} TO ${this.#swapName}`))
+    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
     this.#isPromised = true
   }
 

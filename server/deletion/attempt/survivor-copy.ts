@@ -6,6 +6,7 @@
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
+import { underLock } from '../../telemetry/statement-settings.ts'
 import { copyMs } from './copy-cost.ts'
 import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
 import { ErasureError } from './erasure-error.ts'
@@ -171,7 +172,7 @@ export class SurvivorCopy {
   async complete(table: ErasedTable, { selected, total }: SurvivalCounts): Promise<void> {
     for (let tries = 1; ; tries++) {
       // Also where nothing is left: the count then shows a row that should not be there.
-      await table.copySurvivorsLocked(this.#partitionId, outsideOf(this.#pieces))
+      await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces), underLock)
       if ((await this.#copiedRows()) === total - selected) return
       if (tries === triesMax) break
       await this.#dropUnknown(table)
