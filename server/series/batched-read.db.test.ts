@@ -110,7 +110,7 @@ test('a batch returns what each request returns alone', async () => {
       for (const request of requests) alone.push(await readSeries(reader, request))
       assertClose(await readSeriesBatch(reader, requests), alone)
     }),
-    { numRuns: 10 },
+    { numRuns: 20 },
   )
 })
 

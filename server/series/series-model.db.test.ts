@@ -347,6 +347,6 @@ test('gauges are read as the data model says, alone and by group, beside hidden 
       if (expected.length > 0)
         assert.deepEqual([set.unit, set.aggregation], [aggregation === 'count' ? '1' : 'By', aggregation])
     }),
-    { numRuns: 30 },
+    { numRuns: 60 },
   )
 })

@@ -14,7 +14,7 @@ const minutes = 1800
 const nowNs = mondayNs + BigInt(minutes) * minuteNs
 /** Minutes at the end in which requests fail and the queue is long. */
 const failing = 10
-const rounds = 2
+const rounds = 4
 /** Wall time passes this much slower, so that suggestions look at the same minutes during the whole test. */
 const slowness = 20
 
