@@ -9,8 +9,8 @@ const mergesAtOnce = 4
 
 /**
  * Parts whose files are deleted at once. Deleting a file waits for the disk where the file system discards
- * its blocks at once, as many cloud machines do (`discard`, ext4(5)): one after another, the forty parts of
- * an erased week took up to a second of waiting on a busy machine (docs/decisions/0062).
+ * its blocks at once (`discard`, ext4(5)): one after another, the parts of one partition took up to 1.4 s on
+ * a busy machine, while commits waited (docs/decisions/0062).
  */
 const partsDeletedAtOnce = 8
 
@@ -47,7 +47,7 @@ export function writeServerSettings(options: {
     max_parts_cleaning_thread_pool_size: partsDeletedAtOnce,
   }
   const lines = Object.entries(settings).map(([name, value]) => `  <${name}>${value}</${name}>`)
-  // By default only a hundred parts are deleted at once, fewer one after another.
+  // By default parts are deleted side by side only where there are more than a hundred.
   const ofTables = '<concurrent_part_removal_threshold>1</concurrent_part_removal_threshold>'
   lines.push(`  <merge_tree>${ofTables}</merge_tree>`)
   if (options.backupFolder !== undefined) {
