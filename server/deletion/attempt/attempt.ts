@@ -212,8 +212,8 @@ export class Attempts {
       done: (done: readonly StoredStep[], action: ErasureAction) => this.#recordDone(request, done, action),
     }
     const deps = { ...this.#deps, copyEngines: this.#copyEngines, attempt: lock }
-    await this.#partitions.during(request, (inTurn) =>
-      erasePartitions({ ...deps, inTurn }, place, request, undone.filter(hasPartition), record, signal),
+    await this.#partitions.during(request, (turns) =>
+      erasePartitions({ ...deps, turns }, place, request, undone.filter(hasPartition), record, signal),
     )
     for (const store of this.#deps.derivedStores) await this.#eraseDerived(request, acting, store, undone)
     await waitUntilErased(this.#deps, place, await this.#removalBy(request, undone), signal)

@@ -19,3 +19,21 @@ export function rowsCopiedIn(ms: number, { bytes, rows }: PartitionSize): number
 export function copyMs({ bytes, rows }: PartitionSize): number {
   return perRow * rows + perByte * bytes
 }
+
+/**
+ * A copy that takes longer than this is large, milliseconds, as estimated: attempts make only one at a time.
+ */
+export const largeCopyMs = 2000
+
+/**
+ * Others wait for the slice of a piece that is being copied. Each slice adds a part to the copy, and a part
+ * adds some milliseconds to the swap under the lock; an INSERT of more than a million rows makes several
+ * parts itself. So a piece has at most this many slices, until each takes the longest time.
+ */
+const slicesMax = 16
+const [shortestSliceMs, longestSliceMs] = [1000, 4000] as const
+
+/** Returns how long a slice may take of a piece that takes `pieceMs`, milliseconds. */
+export function sliceMs(pieceMs: number): number {
+  return Math.max(shortestSliceMs, Math.min(pieceMs / slicesMax, longestSliceMs))
+}

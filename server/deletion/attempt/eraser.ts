@@ -10,10 +10,10 @@ import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type PartitionSize, type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
 import type { ErasureLocks, PlacementLock } from '../../telemetry/placement-locks.ts'
 import type { DeletionSelection } from '../requests/selection.ts'
-import { rowsCopiedIn } from './copy-cost.ts'
+import { copyMs, largeCopyMs, rowsCopiedIn } from './copy-cost.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
-import type { InTurn } from './partition-queue.ts'
+import type { PartitionTurns } from './partition-queue.ts'
 import { type CopyEngines, type LinkRule, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
@@ -40,7 +40,7 @@ interface EraserDeps extends ErasingLimits {
   /** The lock of the attempt; steps stop where it is lost. */
   readonly attempt: PlacementLock
   readonly failpoint: Failpoint
-  readonly inTurn: InTurn
+  readonly turns: PartitionTurns
   /** Returns the legal holds in force. */
   readonly activeHolds: (tenantId: string) => Promise<readonly ActiveHold[]>
 }
@@ -155,13 +155,13 @@ class TableEraser<Step extends PartitionStep> {
    * dropped and some not.
    */
   async dropWhole(steps: readonly Step[], signal: AbortSignal): Promise<ReadonlySet<Step>> {
-    const { droppedAtOnce = partitionsDroppedAtOnce, failpoint, inTurn } = this.#deps
+    const { droppedAtOnce = partitionsDroppedAtOnce, failpoint, turns } = this.#deps
     const whole = steps.filter((step) => step.rows === this.#sizeOf(step).rows)
     const dropped = new Set<Step>()
     for (let at = 0; at < whole.length; at += droppedAtOnce) {
       if (signal.aborted) throw new ErasureStopped(signal)
       const piece = whole.slice(at, at + droppedAtOnce)
-      const gone = await inTurn(() => this.#locked((table, holds) => this.#drop(table, piece, holds)))
+      const gone = await turns.inTurn(() => this.#locked((table, holds) => this.#drop(table, piece, holds)))
       for (const step of gone) dropped.add(step)
       if (gone.length > 0) await failpoint('step recorded')
     }
@@ -189,13 +189,19 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Erases the selected rows of a partition, and records what happened. */
   async erase(step: Step): Promise<void> {
-    const { attempt, copyEngines, engine, inTurn } = this.#deps
+    const { turns } = this.#deps
+    const isLarge = copyMs(this.#sizeOf(step)) > largeCopyMs
+    await (isLarge ? turns.withLargeCopy(() => this.#rewrite(step)) : this.#rewrite(step))
+  }
+
+  async #rewrite(step: Step): Promise<void> {
+    const { attempt, copyEngines, engine, turns } = this.#deps
     const size = this.#sizeOf(step)
     const fewRows = this.#deps.fewRows ?? rowsCopiedIn(shortCopyMs, size)
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
-    await inTurn(async () => {
-      await copy.create(attempt, await copyEngines.of(this.#store))
-      if (size.rows > fewRows) await this.#copyAhead(copy, fewRows)
+    await turns.inTurn(async () => copy.create(attempt, await copyEngines.of(this.#store)))
+    if (size.rows > fewRows) await this.#copyAhead(copy, fewRows)
+    await turns.inTurn(async () => {
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
         const action = await this.#eraseLocked(lockedTable, copy, step, holds)
         await this.#record.done([step], action)
@@ -207,10 +213,11 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Copies survivors while commits continue. The step has not begun: nothing of it is recorded. */
   async #copyAhead(copy: SurvivorCopy, fewRows: number): Promise<void> {
-    const { activeHolds, attempt, failpoint, linkRule } = this.#deps
+    const { activeHolds, attempt, failpoint, linkRule, turns } = this.#deps
+    const options = { fewRows, linkRule, inTurn: turns.inTurn }
     for (let pass = 1; pass <= passesMax; pass++) {
       const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
-      const isLittleLeft = await copy.copyAhead(table, fewRows, linkRule)
+      const isLittleLeft = await copy.copyAhead(table, options)
       await failpoint('survivors copied ahead')
       if (isLittleLeft) return
     }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { StoredDeletion } from '../requests/request.ts'
-import { type InTurn, PartitionQueue } from './partition-queue.ts'
+import { PartitionQueue } from './partition-queue.ts'
 
 /** Retention requests what is named so. */
 const requestOf = (tenantId: string) =>
@@ -16,7 +16,7 @@ async function orderOf(lengthsMs: Readonly<Record<string, number>>, pieces: numb
   const queue = new PartitionQueue(() => nowMs)
   const ran: string[] = []
   const attempt = (tenantId: string, ms: number) =>
-    queue.during(requestOf(tenantId), async (inTurn: InTurn) => {
+    queue.during(requestOf(tenantId), async ({ inTurn }) => {
       for (let at = 0; at < pieces; at++) {
         await inTurn(async () => {
           ran.push(tenantId)
@@ -49,9 +49,9 @@ test('what a person requests gets four turns for one of another organisation’s
 
 test('an attempt that fails ends its turn', async () => {
   const queue = new PartitionQueue(() => 0)
-  const failed = queue.during(requestOf('failing'), (inTurn) =>
+  const failed = queue.during(requestOf('failing'), ({ inTurn }) =>
     inTurn(() => Promise.reject(new Error('The disk is full.'))),
   )
   await assert.rejects(failed, /The disk is full/)
-  assert.equal(await queue.during(requestOf('next'), (inTurn) => inTurn(async () => 'done')), 'done')
+  assert.equal(await queue.during(requestOf('next'), ({ inTurn }) => inTurn(async () => 'done')), 'done')
 })

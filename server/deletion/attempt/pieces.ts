@@ -99,6 +99,11 @@ export function newPieces(
   return found
 }
 
+/** Returns the parts that are in the piece. */
+export function partsIn<P extends Blocks>(piece: Blocks, parts: readonly P[]): readonly P[] {
+  return parts.filter((part) => contains(piece, part))
+}
+
 /** Returns the parts that are in none of the pieces. */
 export function partsOutside<P extends Blocks>(parts: readonly P[], pieces: readonly Blocks[]): readonly P[] {
   return parts.filter((part) => !pieces.some((piece) => contains(piece, part)))
@@ -121,7 +126,7 @@ export function rowsOutside(parts: readonly Piece[], pieces: readonly Blocks[]):
 
 /** Whether the piece still has exactly the rows that it had, in parts of its own. */
 export function isUnchanged(piece: Piece, parts: readonly Piece[]): boolean {
-  const own = parts.filter((part) => contains(piece, part))
+  const own = partsIn(piece, parts)
   return rowsOf(own) === piece.rows && Math.max(0, ...own.map(({ mutation }) => mutation)) === piece.mutation
 }
 

@@ -8,8 +8,10 @@ import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { underLock } from '../../telemetry/statement-settings.ts'
 import { copyMs } from './copy-cost.ts'
+import { slicesOf } from './copy-slices.ts'
 import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
 import { ErasureError } from './erasure-error.ts'
+import type { InTurn } from './partition-queue.ts'
 import {
   type ActivePart,
   activeParts,
@@ -53,6 +55,16 @@ export interface LinkRule {
   readonly perPartMs: number
 }
 
+/** How survivors are copied before the lock. */
+interface AheadOptions {
+  /** So many rows may be left to the lock. */
+  readonly fewRows: number
+  /** Called with pieces of work that others wait for. */
+  readonly inTurn: InTurn
+  /** Absent: only large parts are linked. A test with small parts sets zeros. */
+  readonly linkRule?: LinkRule | undefined
+}
+
 const usualLinkRule: LinkRule = { fromMs: 500, perPartMs: 10 }
 
 interface CopiedPiece extends Piece {
@@ -93,17 +105,25 @@ export class SurvivorCopy {
   /**
    * Copies what is not copied yet, or links it. Returns whether little has arrived or was merged meanwhile: a
    * small share or `fewRows`.
-   *
-   * @param linkRule a test with small parts sets zeros
    */
-  async copyAhead(table: ErasedTable, fewRows: number, linkRule: LinkRule = usualLinkRule): Promise<boolean> {
-    const parts = await this.#keepUnchanged(table)
-    await this.#linkUnselected(table, parts, linkRule)
-    const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
+  async copyAhead(table: ErasedTable, { fewRows, inTurn, linkRule }: AheadOptions): Promise<boolean> {
     const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
-    const pieces = newPieces(parts, this.#pieces, merges, { rowsMin: little(parts), rowsLeft: fewRows / 2 })
-    const counts = await table.countEach(this.#partitionId, pieces.map(inPiece))
-    for (const [i, piece] of pieces.entries()) await this.#copyPiece(table, piece, counts[i] ?? noRows)
+    const { counts, parts, pieces } = await inTurn(async () => {
+      const parts = await this.#keepUnchanged(table)
+      await this.#linkUnselected(table, parts, linkRule ?? usualLinkRule)
+      const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
+      const pieces = newPieces(parts, this.#pieces, merges, { rowsMin: little(parts), rowsLeft: fewRows / 2 })
+      return { counts: await table.countEach(this.#partitionId, pieces.map(inPiece)), parts, pieces }
+    })
+    for (const [i, piece] of pieces.entries()) {
+      const { selected, total } = counts[i] ?? noRows
+      if (total !== piece.rows) continue
+      if (total > selected) {
+        for (const slice of slicesOf(piece, parts))
+          await inTurn(() => table.copySurvivors(this.#partitionId, slice))
+      }
+      await this.#keepCopied(table, piece, counts[i] ?? noRows)
+    }
     const after = await activeParts(this.#engine, this.#table, this.#partitionId)
     return rowsOutside(after, unchangedOf(this.#pieces, after)) <= little(after)
   }
@@ -142,13 +162,11 @@ export class SurvivorCopy {
     await this.#dropUnknown(table)
   }
 
-  async #copyPiece(table: ErasedTable, piece: Piece, counts: SurvivalCounts): Promise<void> {
-    if (counts.total !== piece.rows) return
-    const survivors = counts.total - counts.selected
-    if (survivors > 0) await table.copySurvivors(this.#partitionId, inPiece(piece))
+  /** Adds a piece that was copied; where the copy has not all of its survivors, removes it from the copy. */
+  async #keepCopied(table: ErasedTable, piece: Piece, counts: SurvivalCounts): Promise<void> {
     const copies = await this.#unknownCopies()
     // A merge may have mixed them with others since.
-    if (rowsOf(copies) !== survivors) return this.#dropUnknown(table)
+    if (rowsOf(copies) !== counts.total - counts.selected) return this.#dropUnknown(table)
     this.#pieces = [...this.#pieces, { ...piece, counts, copies: copies.map(({ name }) => name) }]
   }
 
