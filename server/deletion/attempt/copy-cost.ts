@@ -34,6 +34,6 @@ const slicesMax = 16
 const [shortestSliceMs, longestSliceMs] = [1000, 4000] as const
 
 /** Returns how long a slice may take of a piece that takes `pieceMs`, milliseconds. */
-export function sliceMs(pieceMs: number): number {
+export function usualSliceMs(pieceMs: number): number {
   return Math.max(shortestSliceMs, Math.min(pieceMs / slicesMax, longestSliceMs))
 }

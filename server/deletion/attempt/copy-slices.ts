@@ -4,17 +4,22 @@
 // taken parts of a slice, its rows are missing from the copy, and its count shows that.
 
 import { type Sql, sql, uint } from '../../telemetry/sql.ts'
-import { copyMs, sliceMs } from './copy-cost.ts'
+import { copyMs, usualSliceMs } from './copy-cost.ts'
 import { type ActivePart, inPiece, type Piece, partsIn, together } from './pieces.ts'
 
 /**
  * Returns the conditions of the slices of a piece, in the order of its blocks.
  *
  * @param parts the active parts of the partition, in the order of their blocks
+ * @param sliceMsOf returns how long a slice may take of a piece that takes so long, milliseconds
  */
-export function slicesOf(piece: Piece, parts: readonly ActivePart[]): readonly Sql[] {
+export function slicesOf(
+  piece: Piece,
+  parts: readonly ActivePart[],
+  sliceMsOf: (pieceMs: number) => number = usualSliceMs,
+): readonly Sql[] {
   const own = partsIn(piece, parts)
-  const maxMs = sliceMs(own.reduce((sum, part) => sum + copyMs(part), 0))
+  const maxMs = sliceMsOf(own.reduce((sum, part) => sum + copyMs(part), 0))
   const slices: Sql[] = []
   let open: { readonly piece: Piece; readonly ms: number } | null = null
   const close = () => {
@@ -24,7 +29,7 @@ export function slicesOf(piece: Piece, parts: readonly ActivePart[]): readonly S
   for (const part of own) {
     const ms = copyMs(part)
     if (open !== null && open.ms + ms > maxMs) close()
-    if (ms > maxMs) slices.push(...slicesOfPart(part, Math.ceil(ms / maxMs)))
+    if (ms > maxMs) slices.push(...slicesOfPart(part, Math.min(part.rows, Math.ceil(ms / maxMs))))
     else open = open === null ? { piece: part, ms } : { piece: together(open.piece, part), ms: open.ms + ms }
   }
   close()

@@ -28,6 +28,11 @@ export interface ErasingLimits {
   readonly fewRows?: number
   /** When parts are linked instead of copied; absent: only large ones. A test with small parts sets zeros. */
   readonly linkRule?: LinkRule
+  /**
+   * Returns how long the copy of a slice may take of a piece that takes so long, milliseconds; absent:
+   * {@link usualSliceMs}. A test with small pieces sets less.
+   */
+  readonly sliceMsOf?: (pieceMs: number) => number
   /** So many partitions are dropped in one piece; absent: {@link partitionsDroppedAtOnce}. A test sets 1. */
   readonly droppedAtOnce?: number
 }
@@ -213,8 +218,8 @@ class TableEraser<Step extends PartitionStep> {
 
   /** Copies survivors while commits continue. The step has not begun: nothing of it is recorded. */
   async #copyAhead(copy: SurvivorCopy, fewRows: number): Promise<void> {
-    const { activeHolds, attempt, failpoint, linkRule, turns } = this.#deps
-    const options = { fewRows, linkRule, inTurn: turns.inTurn }
+    const { activeHolds, attempt, failpoint, linkRule, sliceMsOf, turns } = this.#deps
+    const options = { fewRows, linkRule, sliceMsOf, inTurn: turns.inTurn }
     for (let pass = 1; pass <= passesMax; pass++) {
       const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
       const isLittleLeft = await copy.copyAhead(table, options)

@@ -55,3 +55,29 @@ test('an attempt that fails ends its turn', async () => {
   await assert.rejects(failed, /The disk is full/)
   assert.equal(await queue.during(requestOf('next'), ({ inTurn }) => inTurn(async () => 'done')), 'done')
 })
+
+test('short work of a neighbour comes between the pieces of a large copy, and no other large copy does', async () => {
+  let nowMs = 0
+  const queue = new PartitionQueue(() => nowMs)
+  const ran: string[] = []
+  const piece = (name: string) => async () => {
+    ran.push(name)
+    await nextRound()
+    nowMs += 600
+  }
+  const large = (tenantId: string) =>
+    queue.during(requestOf(tenantId), async ({ inTurn, withLargeCopy }) => {
+      await inTurn(piece(`${tenantId} drops`))
+      await withLargeCopy(async () => {
+        for (let at = 1; at <= 3; at++) await inTurn(piece(`${tenantId} ${at}`))
+      })
+    })
+  const short = () =>
+    queue.during(requestOf('short'), async ({ inTurn }) => {
+      for (let at = 1; at <= 2; at++) await inTurn(piece(`short ${at}`))
+    })
+  await Promise.all([large('first'), large('second'), short()])
+  const copies = ran.filter((name) => /^(first|second) \d/.test(name))
+  assert.deepEqual(copies, ['first 1', 'first 2', 'first 3', 'second 1', 'second 2', 'second 3'])
+  assert.ok(ran.indexOf('short 2') < ran.indexOf('first 3'), ran.join(', '))
+})

@@ -63,6 +63,8 @@ interface AheadOptions {
   readonly inTurn: InTurn
   /** Absent: only large parts are linked. A test with small parts sets zeros. */
   readonly linkRule?: LinkRule | undefined
+  /** As {@link slicesOf} has it. */
+  readonly sliceMsOf?: ((pieceMs: number) => number) | undefined
 }
 
 const usualLinkRule: LinkRule = { fromMs: 500, perPartMs: 10 }
@@ -106,7 +108,10 @@ export class SurvivorCopy {
    * Copies what is not copied yet, or links it. Returns whether little has arrived or was merged meanwhile: a
    * small share or `fewRows`.
    */
-  async copyAhead(table: ErasedTable, { fewRows, inTurn, linkRule }: AheadOptions): Promise<boolean> {
+  async copyAhead(
+    table: ErasedTable,
+    { fewRows, inTurn, linkRule, sliceMsOf }: AheadOptions,
+  ): Promise<boolean> {
     const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
     const { counts, parts, pieces } = await inTurn(async () => {
       const parts = await this.#keepUnchanged(table)
@@ -119,7 +124,7 @@ export class SurvivorCopy {
       const { selected, total } = counts[i] ?? noRows
       if (total !== piece.rows) continue
       if (total > selected) {
-        for (const slice of slicesOf(piece, parts))
+        for (const slice of slicesOf(piece, parts, sliceMsOf))
           await inTurn(() => table.copySurvivors(this.#partitionId, slice))
       }
       await this.#keepCopied(table, piece, counts[i] ?? noRows)

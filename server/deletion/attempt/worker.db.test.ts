@@ -230,6 +230,7 @@ const linkAll: LinkRule = { fromMs: 0, perPartMs: 0 }
 for (const [means, rule] of [
   ['copied', {}],
   ['copied, or linked where no row of a part is selected,', { linkRule: linkAll }],
+  ['copied in slices of some rows', { sliceMsOf: () => 0.1 }],
 ] as const)
   describe(`survivors that are ${means} before the placement is locked`, () => {
     /** The first half of the first week of log records; the rest of that week is copied. */
@@ -252,7 +253,7 @@ for (const [means, rule] of [
         )
         return found.map((part) => part.name)
       }
-      let isLinked = false
+      let [isLinked, isSliced] = [false, false]
       const hooks: { firstAhead: () => Promise<void>; before: (text: string) => Promise<void> } = {
         firstAhead: async () => {},
         before: async () => {},
@@ -264,6 +265,7 @@ for (const [means, rule] of [
       })
       engine.before = async (text) => {
         if (text.includes('ATTACH PARTITION')) isLinked = true
+        if (text.includes('_part_offset')) isSliced = true
         if (text.startsWith('RENAME TABLE erasure_copy_'))
           parts.swapped = (await inCopy()).filter((name) => parts.ahead.includes(name))
         await hooks.before(text)
@@ -290,7 +292,7 @@ for (const [means, rule] of [
         async assertExact() {
           const { detail, status } = await erasing.status(request.request_id)
           assert.deepEqual([status, detail.rows_erased], ['completed', times.length / 4 + commits])
-          assert.equal(isLinked, 'linkRule' in rule)
+          assert.deepEqual([isLinked, isSliced], ['linkRule' in rule, 'sliceMsOf' in rule])
           const found = await stores.engine.select(sql`
           SELECT TenantId AS of, toString(count()) AS rows, toString(uniqExact(Timestamp)) AS instants FROM otel_logs
           WHERE TenantId IN ${new Bound('Array(String)', [neighbour.tenantId, own.tenantId])} GROUP BY of ORDER BY of`)
@@ -336,6 +338,20 @@ for (const [means, rule] of [
       await erasing.round()
       assert.ok(parts.ahead.length > 0)
       assert.deepEqual(parts.swapped, parts.ahead)
+      await assertExact()
+    })
+
+    test('are copied again where a merge mixes them with others while they are copied', async () => {
+      const { assertExact, commit, erasing, hooks, merge } = await copying()
+      let copies = 0
+      hooks.before = async (text) => {
+        if (!text.startsWith('INSERT INTO erasure_copy_') || ++copies !== ('sliceMsOf' in rule ? 2 : 1))
+          return
+        await commit()
+        await merge()
+      }
+      await erasing.round()
+      assert.ok(copies > 1)
       await assertExact()
     })
 
