@@ -111,6 +111,32 @@ test('no pause is longer than two seconds, and it counts from when the commit be
   assert.equal(beside.shares.pauseMs('flood'), 0)
 })
 
+test('rows that came while an erasure locked their placement make no flood, for as long as it may take to catch up', async () => {
+  const waiting: Record<string, number> = { calm: 0, own: 0 }
+  const { clock, shares } = scene({ waiting })
+  const arrive = async (megabytes: number, isLockedOut: boolean) => {
+    waiting.own = (waiting.own ?? 0) + megabytes * megabyte
+    shares.count('own', megabytes * megabyte, isLockedOut)
+    shares.count('calm', megabyte)
+    await clock.advance(200)
+  }
+  for (let step = 0; step < 10; step++) await arrive(2, true)
+  for (let step = 0; step < 8; step++) await arrive(1, false)
+  assert.equal(shares.isLimited('own'), false, 'twenty of its 28 MiB came during the lock')
+  await arrive(1, false)
+  assert.equal(shares.isLimited('own'), true, 'nine came after it')
+})
+
+test('who erases all the time is a flood where it has much waiting that came between the locks', async () => {
+  const { clock, shares } = scene({ waiting: calmly })
+  for (let step = 0; step < 20; step++) {
+    shares.count('flood', 0.5 * megabyte, step % 2 === 0)
+    shares.count('calm', megabyte)
+    await clock.advance(200)
+  }
+  assert.equal(shares.isLimited('flood'), true)
+})
+
 test('where only floods send, none of them pauses', async () => {
   const waiting: Record<string, number> = { one: 0, other: 0 }
   const floods = scene({ waiting })

@@ -70,9 +70,13 @@ export class CommitShares {
     if (pause !== undefined && isInSecondHalf(pause, this.nowMs())) pause.lateBytes += bytes
   }
 
-  /** Counts rows that now wait, by what they cost (commit-cost.ts). */
-  count(tenantId: string, cost: number): void {
-    this.#floods.count(tenantId, cost)
+  /**
+   * Counts rows that now wait, by what they cost (commit-cost.ts).
+   *
+   * @param isLockedOut whether an erasure has locked their placement
+   */
+  count(tenantId: string, cost: number, isLockedOut = false): void {
+    this.#floods.count(tenantId, cost, isLockedOut)
     this.#senders.note(tenantId)
   }
 

@@ -41,6 +41,8 @@ const leastShareOfCalm = 0.5
 export class FloodRate {
   readonly #options: FloodRateOptions
   readonly #arrivals: RecentUse
+  /** Of the arrivals those that came while an erasure locked their placement. */
+  readonly #lockedOut: RecentUse
   /** When each organisation last had much waiting, and when others last sent. */
   readonly #floodAtMs = new Map<string, number>()
   readonly #calmAtMs = new Map<string, number>()
@@ -53,14 +55,22 @@ export class FloodRate {
   constructor(options: FloodRateOptions) {
     this.#options = options
     this.#arrivals = new RecentUse(options.nowMs)
+    this.#lockedOut = new RecentUse(options.nowMs)
     this.#adjustedMs = options.nowMs()
   }
 
-  /** Counts rows that now wait. */
-  count(tenantId: string, cost: number): void {
+  /**
+   * Counts rows that now wait.
+   *
+   * @param isLockedOut whether an erasure has locked their placement. For some seconds they then don't count
+   * as waiting: the organisation needs that long to catch up, and who sends as fast as it gets responses
+   * sends little meanwhile.
+   */
+  count(tenantId: string, cost: number, isLockedOut: boolean): void {
     const nowMs = this.#options.nowMs()
     this.#arrivals.count(tenantId, cost)
-    const hasMuch = this.#options.reservedBy(tenantId) > sliceBytes
+    if (isLockedOut) this.#lockedOut.count(tenantId, cost)
+    const hasMuch = this.#options.reservedBy(tenantId) - this.#lockedOut.amountOf(tenantId) > sliceBytes
     if (hasMuch && !this.#isSteady(tenantId, nowMs)) this.#floodAtMs.set(tenantId, nowMs)
     if (!this.#isFlood(tenantId)) this.#calmAtMs.set(tenantId, nowMs)
     this.adjust()

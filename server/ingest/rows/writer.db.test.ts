@@ -488,6 +488,25 @@ describe('the buffer', () => {
     assert.deepEqual([await count(flood), await count(calm)], [21, 14])
   })
 
+  test('rows that an erasure of their placement keeps waiting have no pause after it, however many', async () => {
+    const here = scene({ bufferBytes: 2 ** 27, areCoresShort: () => true })
+    const { clock, locks, writer } = here
+    const [own, calm] = [newPlace(1), newPlace(2)]
+    await commitNow(here, calm, logs(7))
+    await clock.advance(1000)
+    const erasing = door()
+    const erased = locks.exclusively([own.placement], () => erasing.passed)
+    await turn()
+    const sent = [1, 2, 3].map(() => commit(writer, own, logs(7, 'x'.repeat(2 ** 20))))
+    await turn()
+    erasing.open()
+    await erased
+    const beganMs = clock.nowMs()
+    await runUntil(clock, sent)
+    assert.ok(clock.nowMs() - beganMs < 400, `${clock.nowMs() - beganMs} ms`)
+    assert.equal(await count(own), 21)
+  })
+
   test('the rows of a large request are committed in slices, beside a neighbour’s rows', async () => {
     const here = scene({ bufferBytes: 2 ** 27 })
     const { clock, inserts, writer } = here

@@ -141,7 +141,8 @@ export class IngestWriter {
       ),
     )
     if (!batch.reserve()) throw new AppError('overloaded', { retryAfterSeconds })
-    this.#commitShares.count(tenantId, this.#waitingCost.add(tenantId, batch))
+    const cost = this.#waitingCost.add(tenantId, batch)
+    this.#commitShares.count(tenantId, cost, this.#isLockedOut(placement))
     const ended = () => this.#waitingCost.remove(tenantId, batch)
     batch.committed.then(ended, ended)
     const known = this.#queues.get(placement)
@@ -201,7 +202,7 @@ export class IngestWriter {
   #queueBehindErasures(): void {
     const nowMs = this.#options.clock.nowMs()
     for (const [placement, queue] of this.#queues) {
-      if (this.#isTaken(placement) || !this.#options.locks.isTaken(placement)) continue
+      if (this.#behind.has(placement) || !this.#isLockedOut(placement)) continue
       if (!this.#isDue(queue, nowMs)) continue
       this.#behind.add(placement)
       void this.#options.locks
@@ -264,9 +265,16 @@ export class IngestWriter {
   }
 
   #isTaken(placement: number): boolean {
-    return (
-      this.#behind.has(placement) || [...this.#committing].some(({ placements }) => placements.has(placement))
-    )
+    return this.#behind.has(placement) || this.#isCommitting(placement)
+  }
+
+  #isCommitting(placement: number): boolean {
+    return [...this.#committing].some(({ placements }) => placements.has(placement))
+  }
+
+  /** Whether others than a commit have the placement, or a commit that has waited for them. */
+  #isLockedOut(placement: number): boolean {
+    return this.#options.locks.isTaken(placement) && !this.#isCommitting(placement)
   }
 
   #isDue(queue: PlacementQueue, nowMs: number): boolean {
