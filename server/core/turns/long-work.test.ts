@@ -299,6 +299,24 @@ describe('long work in a shared pool', () => {
     await pool.endAll()
   })
 
+  test('is not heavy beside work of another owner that took three times as long, or runs that long', async () => {
+    const pool = poolOfFour()
+    await afterLongWorkOf(pool, ['much', 'some', 'little'])
+    pool.cores('short')
+    await pool.lend('little')
+    pool.pass(heavyMs / 2 + 200)
+    await pool.lend('some')
+    await pool.endOf('little')
+    await pool.lend('much')
+    pool.pass(2 * heavyMs)
+    await pool.endOf('some')
+    pool.pass(2 * heavyMs)
+    // 9 s of much, 5 s of some, 2.2 s of little.
+    for (const owner of ['some', 'little']) await pool.lend(owner)
+    assert.deepEqual(pool.owners(), ['much', 'little'])
+    await pool.endAll()
+  })
+
   test('is heavy only as long as it took much time lately', async () => {
     const pool = poolOfFour()
     await afterLongWorkOf(pool, ['a', 'b'])

@@ -13,7 +13,10 @@ export interface LongWorkRule {
   readonly longMs: number
   /** A flow counts as long until this much time after its last long work ended, milliseconds. */
   readonly rememberedMs: number
-  /** A long flow whose work took more than this in the last 10 to 20 seconds is heavy, milliseconds. */
+  /**
+   * A long flow whose work took more than this in the last 10 to 20 seconds is heavy, milliseconds, unless
+   * another's took {@link manyTimes} as long.
+   */
   readonly heavyMs: number
   /** Returns how many members heavy flows may have at once now, beside other owners. */
   readonly heavyAtOnce: () => number
@@ -32,6 +35,12 @@ export type LongRoom = 'all' | 'light' | 'none'
 
 /** The time over which the work of a flow is counted, milliseconds. */
 const heavyWindowMs = 10_000
+
+/**
+ * Where cores are short everything takes longer, so the work of a flow that has little may take more than
+ * {@link LongWorkRule.heavyMs} beside one that has much.
+ */
+const manyTimes = 3
 
 /** Work that occupies a member. */
 export interface RunningWork {
@@ -67,12 +76,22 @@ export class LongWork {
     return [...this.#running].some((work) => work.flow === flow && this.#hasRun(work, this.rule.longMs))
   }
 
-  /** Whether the work of a long flow took much time lately. */
+  /** Whether the work of a flow took much time lately, also compared with that of others. */
   isHeavy(flow: string): boolean {
+    const ranMs = this.#runningMs()
+    const usedMs = (one: string) => this.#use.amountOf(one) + (ranMs.get(one) ?? 0)
+    const ownMs = usedMs(flow)
+    if (ownMs <= this.rule.heavyMs) return false
+    return [...this.#use.owners(), ...ranMs.keys()].every((one) => usedMs(one) < ownMs * manyTimes)
+  }
+
+  /** How long the work that each flow has now has run. */
+  #runningMs(): ReadonlyMap<string, number> {
     const nowMs = this.#nowMs()
-    const own = [...this.#running].filter((work) => work.flow === flow)
-    const ranMs = own.reduce((sum, { startedMs }) => sum + nowMs - startedMs, 0)
-    return this.#use.amountOf(flow) + ranMs > this.rule.heavyMs
+    const ranMs = new Map<string, number>()
+    for (const { flow, startedMs } of this.#running)
+      ranMs.set(flow, (ranMs.get(flow) ?? 0) + nowMs - startedMs)
+    return ranMs
   }
 
   /** Returns for which long flows another member is free. */

@@ -44,6 +44,12 @@ export class RecentUse {
     return (earlier.get(owner) ?? 0) + (this.#current.byOwner.get(owner) ?? 0)
   }
 
+  /** Who has used some of it. */
+  owners(): ReadonlySet<string> {
+    this.#roll()
+    return new Set([...this.#previous.byOwner.keys(), ...this.#current.byOwner.keys()])
+  }
+
   /**
    * Returns how much each owner has used in a millisecond, on average since the windows began, and at least
    * over {@link leastRateMs}.
