@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { render } from '../../telemetry/sql.ts'
 import { copyMs, usualSliceMs } from './copy-cost.ts'
-import { slicesOf } from './copy-slices.ts'
+import { slicesOfPiece } from './copy-slices.ts'
 import { type ActivePart, inPiece, type Piece } from './pieces.ts'
 
 /** Parts of one block each. */
@@ -30,7 +30,7 @@ const offsets = (block: number, from: number, until: number) =>
 /** A slice may have so many rows. */
 const rows = (count: number) => () => copyMs({ rows: count, bytes: 0 })
 const texts = (parts: readonly ActivePart[], piece: Piece, count: number) =>
-  slicesOf(piece, parts, rows(count)).map(render)
+  slicesOfPiece(piece, parts, rows(count)).map(render)
 
 test('parts that are small together are one slice, and a large part has several', () => {
   const parts = partsOf(100, 40, 30, 30, 500, 250, 10)

@@ -13,7 +13,7 @@ import { type ActivePart, inPiece, type Piece, partsIn, together } from './piece
  * @param parts the active parts of the partition, in the order of their blocks
  * @param sliceMsOf returns how long a slice may take of a piece that takes so long, milliseconds
  */
-export function slicesOf(
+export function slicesOfPiece(
   piece: Piece,
   parts: readonly ActivePart[],
   sliceMsOf: (pieceMs: number) => number = usualSliceMs,

@@ -8,7 +8,7 @@ import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { underLock } from '../../telemetry/statement-settings.ts'
 import { copyMs } from './copy-cost.ts'
-import { slicesOf } from './copy-slices.ts'
+import { slicesOfPiece } from './copy-slices.ts'
 import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
 import { ErasureError } from './erasure-error.ts'
 import type { InTurn } from './partition-queue.ts'
@@ -63,7 +63,7 @@ interface AheadOptions {
   readonly inTurn: InTurn
   /** Absent: only large parts are linked. A test with small parts sets zeros. */
   readonly linkRule?: LinkRule | undefined
-  /** As {@link slicesOf} has it. */
+  /** As {@link slicesOfPiece} has it. */
   readonly sliceMsOf?: ((pieceMs: number) => number) | undefined
 }
 
@@ -124,7 +124,7 @@ export class SurvivorCopy {
       const { selected, total } = counts[i] ?? noRows
       if (total !== piece.rows) continue
       if (total > selected) {
-        for (const slice of slicesOf(piece, parts, sliceMsOf))
+        for (const slice of slicesOfPiece(piece, parts, sliceMsOf))
           await inTurn(() => table.copySurvivors(this.#partitionId, slice))
       }
       await this.#keepCopied(table, piece, counts[i] ?? noRows)
