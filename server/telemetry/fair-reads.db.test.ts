@@ -7,7 +7,7 @@ import { getPriority } from 'node:os'
 import { after, before, test } from 'node:test'
 import { temporaryFolder } from '../../tests/fixtures.ts'
 import { AppError } from '../core/app-error.ts'
-import { yieldingNice } from '../core/process/thread-priority.ts'
+import { computingNice, yieldingNice } from '../core/process/thread-priority.ts'
 import { openChdb } from './chdb.ts'
 import type { ReadShare, TelemetryEngine } from './engine.ts'
 import { longReads as usualLongReads } from './sessions/long-reads.ts'
@@ -36,6 +36,15 @@ async function underWay(): Promise<number> {
     sql`SELECT count() AS n FROM system.processes WHERE is_cancelled = 0 AND position(query, 'numbers(1000000000000)') > 0`,
   )
   return Number(rows[0]?.n) - 1
+}
+
+/** Returns the nice values of the endless reads that are running. */
+async function niceValuesOfReads(): Promise<string[]> {
+  const rows = await engine.select<{ nice: string }>(
+    sql`SELECT Settings['os_threads_nice_value_query'] AS nice FROM system.processes
+      WHERE is_cancelled = 0 AND position(query, 'numbers(1000000000000)') > 0 AND query NOT LIKE '%system.processes%'`,
+  )
+  return rows.map(({ nice }) => nice)
 }
 
 /** Some minutes of looks: reads that never begin must not keep a run going. */
@@ -110,7 +119,13 @@ test(
     await until(yields)
     for (const each of wanted) each.abort()
     await Promise.all(reads)
-    await until(() => !yields())
+    // Not by the threads: one that was started by a thread with a low priority keeps it until it has work.
+    const last = new AbortController()
+    const read = readUntil(last)
+    await untilUnderWay(1)
+    assert.deepEqual(await niceValuesOfReads(), [String(computingNice())], 'nothing else of it waits')
+    last.abort()
+    await read
   },
 )
 
@@ -233,6 +248,12 @@ test(
     await until(yields)
     second.abort()
     await Promise.all(reads)
-    await until(() => !yields())
+    // Not by the threads: one that was started by a thread with a low priority keeps it until it has work.
+    const last = new AbortController()
+    const read = readUntil(last)
+    await untilUnderWay(1)
+    assert.deepEqual(await niceValuesOfReads(), [String(computingNice())], 'nothing else of it waits')
+    last.abort()
+    await read
   },
 )

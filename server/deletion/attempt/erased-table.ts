@@ -8,7 +8,7 @@ import { allOf, Bound, join, raw, render, type Sql, sql, uint } from '../../tele
 import type { ErasureTarget } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
-import { copyName, makeSwap, swapName } from './side-tables.ts'
+import { copyName, makeSwap, type SwapDeps, swapName } from './side-tables.ts'
 
 export interface SurvivalCounts {
   readonly selected: number
@@ -137,9 +137,9 @@ export class ErasedTable {
   }
 
   /** Makes the promised swap of the partition that was copied. */
-  async makeSwap(partitionId: string): Promise<void> {
+  async makeSwap(partitionId: string, files: SwapDeps['files']): Promise<void> {
     this.requireLock()
-    await makeSwap(this.#engine, this.#swapName, checkedId(partitionId))
+    await makeSwap({ engine: this.#engine, files }, this.#swapName, checkedId(partitionId))
   }
 
   /** Throws ErasureStopped where the lock was lost. */

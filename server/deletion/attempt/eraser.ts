@@ -4,7 +4,7 @@
 // partition. Of a large one most are copied before the placement is locked (survivor-copy.ts). side-tables.ts
 // completes interrupted swaps.
 
-import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type PartitionSize, type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
@@ -14,6 +14,7 @@ import { copyMs, largeCopyMs, rowsCopiedIn } from './copy-cost.ts'
 import { ErasedTable, noRows, type SurvivalCounts } from './erased-table.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import type { PartitionTurns } from './partition-queue.ts'
+import type { SwapDeps } from './side-tables.ts'
 import { type CopyEngines, type LinkRule, SurvivorCopy } from './survivor-copy.ts'
 
 /** Called with the name of a place where a test may end the process. */
@@ -37,8 +38,7 @@ export interface ErasingLimits {
   readonly droppedAtOnce?: number
 }
 
-interface EraserDeps extends ErasingLimits {
-  readonly engine: TelemetryEngine
+interface EraserDeps extends ErasingLimits, SwapDeps {
   readonly copyEngines: CopyEngines
   readonly fences: Fences
   readonly locks: ErasureLocks
@@ -234,7 +234,7 @@ class TableEraser<Step extends PartitionStep> {
     step: Step,
     holds: readonly ActiveHold[],
   ): Promise<ErasureAction> {
-    const { failpoint, fences } = this.#deps
+    const { failpoint, fences, files } = this.#deps
     const { placement } = this.#place
     const { partitionId } = step
     const counts = await copy.counts(table)
@@ -253,7 +253,7 @@ class TableEraser<Step extends PartitionStep> {
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])
     await table.promiseSwap()
     await failpoint('swap promised')
-    await table.makeSwap(partitionId)
+    await table.makeSwap(partitionId, files)
     await fences.publish([{ kind: 'closed', placement, isClosed: false }])
     await failpoint('partition replaced')
     return selected === own ? 'dropped' : 'rewritten'

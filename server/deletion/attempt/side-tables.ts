@@ -5,6 +5,7 @@
 // placement. Repeating it gives the right result however often it is interrupted (docs/decisions/0002).
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ErasureLocks } from '../../telemetry/placement-locks.ts'
@@ -25,8 +26,14 @@ export function swapName(placement: number, table: string): string {
   return `${swapPrefix}${placement}_${table}`
 }
 
-interface SideTableDeps {
+/** The engine, and its files where it is on this machine. */
+export interface SwapDeps {
   readonly engine: TelemetryEngine
+  /** Null where the engine is on another machine, which syncs by itself. */
+  readonly files: Pick<LocalEngineFiles, 'partNames' | 'sync'> | null
+}
+
+interface SideTableDeps extends SwapDeps {
   readonly gate: TelemetryGate
   readonly fences: Fences
   readonly locks: ErasureLocks
@@ -55,16 +62,13 @@ export async function recoverSideTables(
   return failed
 }
 
-async function recoverSwap(
-  { engine, fences, locks }: SideTableDeps,
-  name: string,
-  failed: Map<number, unknown>,
-): Promise<void> {
+async function recoverSwap(deps: SideTableDeps, name: string, failed: Map<number, unknown>): Promise<void> {
+  const { engine, fences, locks } = deps
   const placement = partsOf(name).placement
   await fences.publish([{ kind: 'closed', placement, isClosed: true }])
   try {
     await locks.writes.exclusively([placement], async () =>
-      makeSwap(engine, name, await swapPartition(engine, name)),
+      makeSwap(deps, name, await swapPartition(engine, name)),
     )
   } catch (error) {
     failed.set(placement, error)
@@ -82,12 +86,39 @@ export const clearingAction = "DROP PARTITION ID '0-00000000'"
 /**
  * Makes the promised swap of a partition, also one that was made before, and drops its side table. The swap
  * ends running merges anyway, so the replaced parts are removed before others begin.
+ *
+ * Where a statement still reads replaced parts they stay, and only an empty part, whose name covers theirs,
+ * keeps the engine from loading them at its next start. The engine does not sync that part where commits are
+ * synced as a whole. So it is synced before the promise is dropped: otherwise a power loss could bring erased
+ * rows back, and leave survivors twice.
  */
-export async function makeSwap(engine: TelemetryEngine, name: string, partitionId: string): Promise<void> {
+export async function makeSwap(
+  { engine, files }: SwapDeps,
+  name: string,
+  partitionId: string,
+): Promise<void> {
   const { table } = partsOf(name)
   const swap = `REPLACE PARTITION ID '${partitionId}' FROM ${name}`
   await engine.command(raw(`ALTER TABLE ${table} ${swap}, ${clearingAction}`))
+  const stored = (await files?.partNames([table]))?.get(table)?.parts ?? []
+  if (stored.some((part) => isReplacedPart(part, stored, partitionId))) await files?.sync()
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
+}
+
+/** Whether the blocks of the part are among those of another one of the partition. */
+function isReplacedPart(part: string, others: readonly string[], partitionId: string): boolean {
+  const blocks = blocksIn(part, partitionId)
+  return others.some((other) => {
+    const all = other === part ? null : blocksIn(other, partitionId)
+    return blocks !== null && all !== null && all.first <= blocks.first && blocks.last <= all.last
+  })
+}
+
+/** Returns null where it is not a part of the partition. */
+function blocksIn(part: string, partitionId: string): { first: number; last: number } | null {
+  if (!part.startsWith(`${partitionId}_`)) return null
+  const [, first, last] = /^(\d+)_(\d+)_\d+(?:_\d+)?$/.exec(part.slice(partitionId.length + 1)) ?? []
+  return first === undefined ? null : { first: Number(first), last: Number(last) }
 }
 
 /** Returns the placement of a side table of either kind. */

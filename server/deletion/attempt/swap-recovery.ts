@@ -3,15 +3,13 @@
 // worker and its attempts share one object.
 
 import type { FastifyBaseLogger } from 'fastify'
-import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ErasureLocks } from '../../telemetry/placement-locks.ts'
-import { recoverSideTables } from './side-tables.ts'
+import { recoverSideTables, type SwapDeps } from './side-tables.ts'
 import type { StepStore } from './step-store.ts'
 
-interface SwapRecoveryDeps {
-  readonly engine: TelemetryEngine
+interface SwapRecoveryDeps extends SwapDeps {
   readonly gate: TelemetryGate
   readonly fences: Fences
   readonly locks: ErasureLocks
