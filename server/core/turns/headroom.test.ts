@@ -24,10 +24,13 @@ function scene() {
   return { headroom, pass, slept }
 }
 
+/** Milliseconds of a second that fill the loop. */
+const much = 200
+
 /** One that fills the loop beside one that uses little of it. */
 function flood({ headroom, pass }: ReturnType<typeof scene>, busy: number): void {
   headroom.used('calm', 1)
-  headroom.used('flood', 1)
+  headroom.used('flood', much)
   pass(200, busy)
   headroom.used('flood', 10)
 }
@@ -57,7 +60,7 @@ test('nobody is held where cores are free, and an owner only until they are', ()
 test('an owner that is alone is not held, and a client without a token does not count as another', () => {
   const world = scene()
   world.headroom.used('address 192.0.2.1', 1)
-  world.headroom.used('flood', 1)
+  world.headroom.used('flood', much)
   world.pass(200, 1)
   world.headroom.used('flood', 10)
   assert.ok(!world.headroom.holds('flood'))
@@ -67,13 +70,27 @@ test('a client without a token that fills the loop is held beside an organisatio
   const world = scene()
   world.headroom.used('acme', 1)
   world.pass(200, 1)
-  world.headroom.used('address 192.0.2.1', 10)
+  world.headroom.used('address 192.0.2.1', much)
   assert.ok(world.headroom.holds('address 192.0.2.1'))
+})
+
+test('an owner with most of little work is not held, because it is not what fills the cores', () => {
+  const world = scene()
+  world.pass(2000, 1)
+  world.headroom.used('statements', 1)
+  for (let second = 0; second < 10; second++) {
+    world.headroom.used('sender', 120)
+    assert.ok(!world.headroom.holds('sender'))
+    world.pass(1000, 1)
+  }
+  world.headroom.used('statements', 1)
+  world.headroom.used('sender', 600)
+  assert.ok(world.headroom.holds('sender'), 'more than a fifth of the time')
 })
 
 test('of two owners with equal work none is held', () => {
   const world = scene()
-  for (const owner of ['one', 'other']) world.headroom.used(owner, 10)
+  for (const owner of ['one', 'other']) world.headroom.used(owner, much)
   world.pass(200, 1)
   for (const owner of ['one', 'other']) world.headroom.used(owner, 2)
   assert.deepEqual([world.headroom.holds('one'), world.headroom.holds('other')], [false, false])

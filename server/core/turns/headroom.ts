@@ -1,8 +1,8 @@
 // Keeps a part of the cores free for others. The event loop has a higher priority than the threads that run
 // statements, so one owner whose work fills it, or the thread that decodes large bodies, also takes the cores
 // from everybody's statements. So while the process uses most of its cores, an owner that has used most of
-// the loop and of that thread lately pauses after each piece of its work, if an organisation other than
-// itself is present. As soon as enough is free it works without pauses again: where there are free cores
+// the loop and of that thread lately, and much of them, pauses after each piece of its work, if an
+// organisation other than itself is present. As soon as enough is free it works without pauses again: where there are free cores
 // nothing is limited.
 
 import { elapsedMs, systemClock } from '../clock.ts'
@@ -19,6 +19,12 @@ interface HeadroomOptions {
 }
 
 const longestPauseMs = 500
+
+/**
+ * An owner that works for less than this share of the time fills nothing, also where others work less: their
+ * statements and merges may be what keeps the cores busy. One that is held works a quarter of the time.
+ */
+const leastShare = 0.2
 
 export class Headroom {
   readonly #options: HeadroomOptions
@@ -49,10 +55,14 @@ export class Headroom {
   used(owner: string, ms: number): void {
     this.#use.count(owner, ms)
     if (isOrganisation(owner)) this.#organisations.note(owner)
-    if (!this.areCoresShort() || this.#organisations.isAlone(owner) || !this.#use.hasMost(owner)) return
+    if (!this.areCoresShort() || this.#organisations.isAlone(owner) || !this.#fillsLoop(owner)) return
     const nowMs = this.#options.nowMs()
     const fromMs = Math.max(nowMs, this.#pausedUntilMs.get(owner) ?? 0)
     this.#pausedUntilMs.set(owner, Math.min(fromMs + ms * shortPausePerMs, nowMs + longestPauseMs))
+  }
+
+  #fillsLoop(owner: string): boolean {
+    return this.#use.hasMost(owner) && (this.#use.rates().get(owner) ?? 0) >= leastShare
   }
 
   /** Whether the next work of the owner must wait. */

@@ -122,7 +122,7 @@ test('an owner that is held waits while the others go on, and goes on when its p
     })
   headroom.used('calm', 1)
   ms = 1000
-  headroom.used('flood', 10)
+  headroom.used('flood', 300)
   for (let i = 0; i < 3; i++) ask('flood', 1)
   ask('calm', 1)
   for (let round = 0; round < 20; round++) await nextRound()

@@ -1,5 +1,5 @@
-// A power loss after the swap of a partition: what was synced is on the disk, and of everything later only the
-// names of files. tests/power-cut cuts the power of a file system.
+// A power loss after the swap of a partition: what was synced is on the disk, and of everything later only
+// the names of files. tests/power-cut cuts the power of a file system.
 
 import assert from 'node:assert/strict'
 import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
