@@ -2,8 +2,8 @@
 // statements, so one owner whose work fills it, or the thread that decodes large bodies, also takes the cores
 // from everybody's statements. So while the process uses most of its cores, an owner that has used most of
 // the loop and of that thread lately, and much of them, pauses after each piece of its work, if an
-// organisation other than itself is present. As soon as enough is free it works without pauses again: where there are free cores
-// nothing is limited.
+// organisation other than itself is present. As soon as enough is free it works without pauses again: where
+// there are free cores nothing is limited.
 
 import { elapsedMs, systemClock } from '../clock.ts'
 import { CoreUse, shortPausePerMs } from './core-use.ts'
