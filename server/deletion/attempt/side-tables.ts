@@ -101,21 +101,29 @@ export async function makeSwap(
   const swap = `REPLACE PARTITION ID '${partitionId}' FROM ${name}`
   await engine.command(raw(`ALTER TABLE ${table} ${swap}, ${clearingAction}`))
   const stored = (await files?.partNames([table]))?.get(table)?.parts ?? []
-  if (stored.some((part) => isReplacedPart(part, stored, partitionId))) await files?.sync()
+  if (hasReplacedPart(stored.flatMap((part) => blocksIn(part, partitionId) ?? []))) await files?.sync()
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
 }
 
-/** Whether the blocks of the part are among those of another one of the partition. */
-function isReplacedPart(part: string, others: readonly string[], partitionId: string): boolean {
-  const blocks = blocksIn(part, partitionId)
-  return others.some((other) => {
-    const all = other === part ? null : blocksIn(other, partitionId)
-    return blocks !== null && all !== null && all.first <= blocks.first && blocks.last <= all.last
-  })
+interface PartBlocks {
+  readonly first: number
+  readonly last: number
+}
+
+/** Whether the blocks of one part are among those of another one: it has replaced the first. */
+function hasReplacedPart(parts: readonly PartBlocks[]): boolean {
+  let furthest = Number.NEGATIVE_INFINITY
+  return parts
+    .toSorted((a, b) => a.first - b.first || b.last - a.last)
+    .some(({ last }) => {
+      const isReplaced = last <= furthest
+      furthest = Math.max(furthest, last)
+      return isReplaced
+    })
 }
 
 /** Returns null where it is not a part of the partition. */
-function blocksIn(part: string, partitionId: string): { first: number; last: number } | null {
+function blocksIn(part: string, partitionId: string): PartBlocks | null {
   if (!part.startsWith(`${partitionId}_`)) return null
   const [, first, last] = /^(\d+)_(\d+)_\d+(?:_\d+)?$/.exec(part.slice(partitionId.length + 1)) ?? []
   return first === undefined ? null : { first: Number(first), last: Number(last) }
