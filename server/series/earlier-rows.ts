@@ -27,8 +27,8 @@ export class EarlierRows {
     if (known.noneBeforeNs !== undefined && endNs <= known.noneBeforeNs) return false
     if (known.someBeforeNs !== undefined && endNs >= known.someBeforeNs) return true
     const found = await this.#reader.rows((from) => firstRows(from, signals, { endNs, conditions: [] }))
-    if (found.length > 0) known.someBeforeNs = least(endNs, known.someBeforeNs)
-    else known.noneBeforeNs = most(endNs, known.noneBeforeNs)
+    if (found.length > 0) known.someBeforeNs = endNs
+    else known.noneBeforeNs = endNs
     return found.length > 0
   }
 }
@@ -38,9 +38,6 @@ interface Known {
   noneBeforeNs?: Ns
   someBeforeNs?: Ns
 }
-
-const least = (a: Ns, b: Ns | undefined): Ns => (b !== undefined && b < a ? b : a)
-const most = (a: Ns, b: Ns | undefined): Ns => (b !== undefined && b > a ? b : a)
 
 /** One row for each table of the signals that has such rows before the time. */
 export function firstRows(

@@ -62,7 +62,7 @@ export class Headroom {
   }
 
   #fillsLoop(owner: string): boolean {
-    return this.#use.hasMost(owner) && (this.#use.rates().get(owner) ?? 0) >= leastShare
+    return this.#use.hasMost(owner) && this.#use.rateOf(owner) >= leastShare
   }
 
   /** Whether the next work of the owner must wait. */

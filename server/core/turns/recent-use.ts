@@ -55,13 +55,13 @@ export class RecentUse {
    * over {@link leastRateMs}.
    */
   rates(): ReadonlyMap<string, number> {
-    this.#roll()
-    const passedMs = Math.max(this.#nowMs() - this.#previous.sinceMs, leastRateMs)
-    const rates = new Map<string, number>()
-    for (const { byOwner } of [this.#previous, this.#current]) {
-      for (const [owner, amount] of byOwner) rates.set(owner, (rates.get(owner) ?? 0) + amount / passedMs)
-    }
-    return rates
+    return new Map([...this.owners()].map((owner) => [owner, this.rateOf(owner)]))
+  }
+
+  /** The same of one owner. */
+  rateOf(owner: string): number {
+    const amount = this.amountOf(owner)
+    return amount / Math.max(this.#nowMs() - this.#previous.sinceMs, leastRateMs)
   }
 
   /** Also true of an owner that is alone. */

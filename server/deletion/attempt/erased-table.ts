@@ -1,7 +1,7 @@
 // The statements of the eraser on one telemetry table, with the selection of one organisation. Each that
 // changes a table checks the lock before.
 
-import type { TelemetryEngine, TenantPlace } from '../../telemetry/engine.ts'
+import type { TenantPlace } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { allOf, Bound, join, raw, render, type Sql, sql, uint } from '../../telemetry/sql.ts'
@@ -24,7 +24,7 @@ export class ErasedTable {
   readonly name: string
   /** The condition of the selection, as text: where it is another one, other rows survive. */
   readonly selectedText: string
-  readonly #engine: TelemetryEngine
+  readonly #deps: SwapDeps
   readonly #lock: PlacementLock
   readonly #copy: string
   /** The name of the complete copy, which promises the swap. */
@@ -33,16 +33,10 @@ export class ErasedTable {
   readonly #selected: Sql
   #isPromised = false
 
-  constructor(
-    engine: TelemetryEngine,
-    place: TenantPlace,
-    target: ErasureTarget,
-    store: string,
-    lock: PlacementLock,
-  ) {
+  constructor(deps: SwapDeps, place: TenantPlace, target: ErasureTarget, store: string, lock: PlacementLock) {
     const spec = tables.find(({ name }) => name === store)
     if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
-    this.#engine = engine
+    this.#deps = deps
     this.#lock = lock
     this.name = spec.name
     this.#tenantId = place.tenantId
@@ -85,7 +79,7 @@ export class ErasedTable {
   }
 
   async #countBy(key: Sql, which: Sql): Promise<ReadonlyMap<string, SurvivalCounts>> {
-    const counts = await this.#engine.select<Record<'id' | keyof SurvivalCounts, string>>(sql`
+    const counts = await this.#deps.engine.select<Record<'id' | keyof SurvivalCounts, string>>(sql`
       SELECT ${key} AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
       FROM ${raw(this.name)} WHERE ${which} GROUP BY id`)
     return new Map(
@@ -99,7 +93,7 @@ export class ErasedTable {
   async drop(partitionIds: readonly string[]): Promise<void> {
     const drops = partitionIds.map((id) => `DROP PARTITION ID '${checkedId(id)}'`)
     this.requireLock()
-    await this.#engine.command(raw(`ALTER TABLE ${this.name} ${drops.join(', ')}`))
+    await this.#deps.engine.command(raw(`ALTER TABLE ${this.name} ${drops.join(', ')}`))
   }
 
   /**
@@ -115,7 +109,7 @@ export class ErasedTable {
     ])
     const insert = sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.name)} WHERE ${which}`
     this.requireLock()
-    await this.#engine.command(settings === undefined ? insert : sql`${insert} SETTINGS ${settings}`)
+    await this.#deps.engine.command(settings === undefined ? insert : sql`${insert} SETTINGS ${settings}`)
   }
 
   /**
@@ -124,7 +118,7 @@ export class ErasedTable {
    */
   async linkParts(partitionId: string): Promise<void> {
     this.requireLock()
-    await this.#engine.command(
+    await this.#deps.engine.command(
       raw(`ALTER TABLE ${this.#copy} ATTACH PARTITION ID '${checkedId(partitionId)}' FROM ${this.name}`),
     )
   }
@@ -132,14 +126,14 @@ export class ErasedTable {
   /** After this the swap is made, now or after a crash. */
   async promiseSwap(): Promise<void> {
     this.requireLock()
-    await this.#engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
+    await this.#deps.engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
     this.#isPromised = true
   }
 
   /** Makes the promised swap of the partition that was copied. */
-  async makeSwap(partitionId: string, files: SwapDeps['files']): Promise<void> {
+  async makeSwap(partitionId: string): Promise<void> {
     this.requireLock()
-    await makeSwap({ engine: this.#engine, files }, this.#swapName, checkedId(partitionId))
+    await makeSwap(this.#deps, this.#swapName, checkedId(partitionId))
   }
 
   /** Throws ErasureStopped where the lock was lost. */

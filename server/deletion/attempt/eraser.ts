@@ -234,7 +234,7 @@ class TableEraser<Step extends PartitionStep> {
     step: Step,
     holds: readonly ActiveHold[],
   ): Promise<ErasureAction> {
-    const { failpoint, fences, files } = this.#deps
+    const { failpoint, fences } = this.#deps
     const { placement } = this.#place
     const { partitionId } = step
     const counts = await copy.counts(table)
@@ -253,7 +253,7 @@ class TableEraser<Step extends PartitionStep> {
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])
     await table.promiseSwap()
     await failpoint('swap promised')
-    await table.makeSwap(partitionId, files)
+    await table.makeSwap(partitionId)
     await fences.publish([{ kind: 'closed', placement, isClosed: false }])
     await failpoint('partition replaced')
     return selected === own ? 'dropped' : 'rewritten'
@@ -276,7 +276,7 @@ class TableEraser<Step extends PartitionStep> {
   /** The table under a lock, with what the holds leave of the selection. */
   #table(holds: readonly ActiveHold[], lock: PlacementLock): ErasedTable {
     const target = { ...this.#selection, held: holds }
-    return new ErasedTable(this.#deps.engine, this.#place, target, this.#store, lock)
+    return new ErasedTable(this.#deps, this.#place, target, this.#store, lock)
   }
 }
 

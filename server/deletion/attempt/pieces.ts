@@ -63,11 +63,25 @@ export async function mergesIn(
     sql`SELECT result_part_name AS name FROM system.merges
       WHERE database = currentDatabase() AND table = ${table} AND partition_id = ${partitionId}`,
   )
-  // Names of parts are `<partition id>_<first block>_<last block>_<level>`.
-  return merges.map(({ name }) => {
-    const [, first, last] = name.split('_')
-    return { first: Number(first), last: Number(last) }
-  })
+  return merges.map(({ name }) => blocksOf(name))
+}
+
+/** Returns the blocks of a part: its name is `<partition id>_<first block>_<last block>_<level>`. */
+export function blocksOf(name: string): Blocks {
+  const [, first, last] = name.split('_')
+  return { first: Number(first), last: Number(last) }
+}
+
+/** Whether one of the parts has replaced another one: it has all of its blocks. */
+export function hasReplaced(parts: readonly Blocks[]): boolean {
+  let furthest = Number.NEGATIVE_INFINITY
+  return parts
+    .toSorted((a, b) => a.first - b.first || b.last - a.last)
+    .some(({ last }) => {
+      const isReplaced = last <= furthest
+      furthest = Math.max(furthest, last)
+      return isReplaced
+    })
 }
 
 /**

@@ -11,6 +11,7 @@ import type { TelemetryGate } from '../../telemetry/gate.ts'
 import type { ErasureLocks } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { ErasureError } from './erasure-error.ts'
+import { blocksOf, hasReplaced } from './pieces.ts'
 
 /** Start of the name of an unfinished copy; its placement and table follow. */
 const copyPrefix = 'erasure_copy_'
@@ -101,32 +102,9 @@ export async function makeSwap(
   const swap = `REPLACE PARTITION ID '${partitionId}' FROM ${name}`
   await engine.command(raw(`ALTER TABLE ${table} ${swap}, ${clearingAction}`))
   const stored = (await files?.partNames([table]))?.get(table)?.parts ?? []
-  if (hasReplacedPart(stored.flatMap((part) => blocksIn(part, partitionId) ?? []))) await files?.sync()
+  const own = stored.filter((part) => part.startsWith(`${partitionId}_`))
+  if (hasReplaced(own.map(blocksOf))) await files?.sync()
   await engine.command(raw(`DROP TABLE ${name} SYNC`))
-}
-
-interface PartBlocks {
-  readonly first: number
-  readonly last: number
-}
-
-/** Whether the blocks of one part are among those of another one: it has replaced the first. */
-function hasReplacedPart(parts: readonly PartBlocks[]): boolean {
-  let furthest = Number.NEGATIVE_INFINITY
-  return parts
-    .toSorted((a, b) => a.first - b.first || b.last - a.last)
-    .some(({ last }) => {
-      const isReplaced = last <= furthest
-      furthest = Math.max(furthest, last)
-      return isReplaced
-    })
-}
-
-/** Returns null where it is not a part of the partition. */
-function blocksIn(part: string, partitionId: string): PartBlocks | null {
-  if (!part.startsWith(`${partitionId}_`)) return null
-  const [, first, last] = /^(\d+)_(\d+)_\d+(?:_\d+)?$/.exec(part.slice(partitionId.length + 1)) ?? []
-  return first === undefined ? null : { first: Number(first), last: Number(last) }
 }
 
 /** Returns the placement of a side table of either kind. */

@@ -110,24 +110,24 @@ export class SurvivorCopy {
    */
   async copyAhead(
     table: ErasedTable,
-    { fewRows, inTurn, linkRule, sliceMsOf }: AheadOptions,
+    { fewRows, inTurn, linkRule = usualLinkRule, sliceMsOf }: AheadOptions,
   ): Promise<boolean> {
     const little = (of: readonly Piece[]) => Math.max(fewRows, rowsOf(of) * smallShare)
     const { counts, parts, pieces } = await inTurn(async () => {
       const parts = await this.#keepUnchanged(table)
-      await this.#linkUnselected(table, parts, linkRule ?? usualLinkRule)
+      await this.#linkUnselected(table, parts, linkRule)
       const merges = await mergesIn(this.#engine, this.#table, this.#partitionId)
       const pieces = newPieces(parts, this.#pieces, merges, { rowsMin: little(parts), rowsLeft: fewRows / 2 })
       return { counts: await table.countEach(this.#partitionId, pieces.map(inPiece)), parts, pieces }
     })
     for (const [i, piece] of pieces.entries()) {
-      const { selected, total } = counts[i] ?? noRows
-      if (total !== piece.rows) continue
-      if (total > selected) {
+      const found = counts[i] ?? noRows
+      if (found.total !== piece.rows) continue
+      if (found.total > found.selected) {
         for (const slice of slicesOfPiece(piece, parts, sliceMsOf))
           await inTurn(() => table.copySurvivors(this.#partitionId, slice))
       }
-      await this.#keepCopied(table, piece, counts[i] ?? noRows)
+      await this.#keepCopied(table, piece, found)
     }
     const after = await activeParts(this.#engine, this.#table, this.#partitionId)
     return rowsOutside(after, unchangedOf(this.#pieces, after)) <= little(after)

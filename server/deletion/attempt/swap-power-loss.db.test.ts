@@ -10,6 +10,7 @@ import { openChdb } from '../../telemetry/chdb.ts'
 import type { LocalEngine } from '../../telemetry/engine-files.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { hourNs, monday } from '../deletion-fixture.ts'
+import { blocksOf, hasReplaced } from './pieces.ts'
 import { makeSwap, swapName } from './side-tables.ts'
 import { CopyEngines } from './survivor-copy.ts'
 
@@ -41,7 +42,8 @@ async function promise(engine: LocalEngine): Promise<string> {
 /** Does the work while a statement reads all parts. */
 async function whileRead(engine: LocalEngine, work: () => Promise<void>): Promise<void> {
   const slow = 'SELECT sum(sleepEachRow(3)) FROM otel_logs'
-  const reading = engine.select(raw(slow)).catch(() => undefined)
+  const maySleep = 'SETTINGS function_sleep_max_microseconds_per_block = 600000000'
+  const reading = assert.rejects(engine.select(raw(`${slow} ${maySleep}`)), /cancelled/)
   const isRunning = async () =>
     (await engine.select(sql`SELECT 1 AS one FROM system.processes WHERE startsWith(query, ${slow})`)).length
   while ((await isRunning()) === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -92,6 +94,8 @@ for (const isRead of [true, false]) {
     } finally {
       await engine.close()
     }
+    const left = readdirSync(join(copy, table)).filter((name) => name.startsWith(partitionId))
+    assert.equal(hasReplaced(left.map(blocksOf)), isRead, left.join(', '))
     loseBytesSince(join(copy, table), syncedMs)
     const after = await openChdb({ ...options, folder: copy })
     try {

@@ -40,8 +40,6 @@ function points(seed: number): { timeNs: Ns; value: number }[] {
 class Growing implements SeriesSource {
   all = points(1)
   readonly reads: SeriesRead[] = []
-  /** How often the age of the telemetry was asked for. */
-  asked = 0
   hideCount = 0
   /** Whether the run knows how old the telemetry is. */
   knowsFirst = true
@@ -55,7 +53,6 @@ class Growing implements SeriesSource {
   }
 
   async hasRowsBefore(endNs: Ns): Promise<boolean> {
-    this.asked++
     return this.knowsFirst ? this.all.some(({ timeNs }) => timeNs < endNs) : true
   }
 
@@ -132,21 +129,6 @@ test('the past of a young series is read from the week of its first row on, with
   const firstNs = young.all[0]?.timeNs ?? 0n
   assert.ok(earliest(young) <= firstNs && firstNs - earliest(young) < weekNs)
   assert.ok(firstNs - earliest(whole) > weekNs)
-})
-
-test('the week of the first row is found by halves, and an old organisation is asked for once', async () => {
-  const source = new Growing()
-  const weeks = (source.all[0]?.timeNs ?? 0n) / (10_080n * nsPerMinute)
-  for (const age of [0n, 1n, 2n, 3n, 4n, 5n, 20n]) {
-    const firstNs = (weeks - age) * 10_080n * nsPerMinute
-    const aged = new Growing()
-    aged.all = [{ timeNs: firstNs, value: 1 }, ...source.all]
-    await fresh(aged, 0)
-    const [earliestNs = 0n] = aged.reads.map(({ startNs }) => startNs).sort((a, b) => Number(a - b))
-    assert.ok(earliestNs <= firstNs || aged.asked === 1, `${age} weeks older`)
-    assert.ok(firstNs - earliestNs < 10_080n * nsPerMinute, `${age} weeks older`)
-    assert.ok(aged.asked <= 4, `${aged.asked} statements`)
-  }
 })
 
 test('telemetry that is late by less than an hour counts as if it had come in time', async () => {

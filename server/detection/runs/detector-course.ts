@@ -225,27 +225,20 @@ export class DetectorCourses {
 
 /**
  * Where the past of a young organisation begins: the last of whole weeks before its first row. A span that
- * one read covers is read as it is. Asks first whether the first week has rows, as that of an old
- * organisation has, and then by halves.
+ * one read covers is read as it is.
  */
 async function firstWithRows(
   source: CourseRun['source'],
   { endNs, startNs }: LearntSpan,
   longNs: Ns,
 ): Promise<Ns> {
-  const weeks = Math.max(0, Number((endNs - startNs - longNs + weekNs - 1n) / weekNs))
-  const haveRows = (count: number) => {
-    const untilNs = startNs + BigInt(count) * weekNs
-    return source.hasRowsBefore(untilNs < endNs ? untilNs : endNs)
+  let firstNs = startNs
+  while (endNs - firstNs > longNs) {
+    const nextNs = firstNs + weekNs
+    if (await source.hasRowsBefore(nextNs < endNs ? nextNs : endNs)) return firstNs
+    firstNs = nextNs
   }
-  if (weeks === 0 || (await haveRows(1))) return startNs
-  let [empty, filled] = [1, weeks + 1]
-  while (filled - empty > 1) {
-    const middle = Math.floor((empty + filled) / 2)
-    if (await haveRows(middle)) filled = middle
-    else empty = middle
-  }
-  return startNs + BigInt(empty) * weekNs
+  return firstNs
 }
 
 function hasValues({ groups }: SeriesSet): boolean {

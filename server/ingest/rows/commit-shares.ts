@@ -126,7 +126,7 @@ export class CommitShares {
    */
   #judge(tenantId: string, { beganMs, lateBytes, untilMs }: Pause): void {
     const halfMs = (untilMs - beganMs) / 2
-    const usual = this.#bodies.rates().get(tenantId) ?? 0
+    const usual = this.#bodies.rateOf(tenantId)
     if (halfMs < leastJudgedMs) return
     const isSteady = lateBytes > 0 && lateBytes >= halfMs * usual * steadyShare
     const pauses = isSteady ? (this.#steadyIn.get(tenantId) ?? 0) + 1 : 0
