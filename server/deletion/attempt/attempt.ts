@@ -74,12 +74,13 @@ interface Acting {
 export class Attempts {
   readonly #deps: AttemptDeps
   readonly #copyEngines: CopyEngines
-  readonly #partitions = new PartitionQueue()
+  readonly #partitions: PartitionQueue
   readonly #unstored = new UnstoredAttempts()
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
     this.#copyEngines = new CopyEngines(deps.engine)
+    this.#partitions = new PartitionQueue(() => deps.clock.elapsedMs())
   }
 
   /** Runs an attempt. A failure of the erasure is not thrown; the state of the request shows it. */

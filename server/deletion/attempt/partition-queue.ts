@@ -5,7 +5,6 @@
 // partition has many pieces, so short work of others comes between them, but no other large copy: together
 // they could fill the disk, and each would take so long that merges make it useless.
 
-import { elapsedMs } from '../../core/clock.ts'
 import { FairPool, type LendRequest } from '../../core/turns/fair-pool.ts'
 import type { StoredDeletion } from '../requests/request.ts'
 
@@ -40,7 +39,7 @@ export class PartitionQueue {
   readonly #largeCopies: FairPool<null>
 
   /** @param nowMs a clock that never goes back, milliseconds */
-  constructor(nowMs: () => number = elapsedMs) {
+  constructor(nowMs: () => number) {
     this.#nowMs = nowMs
     this.#pool = new FairPool([null], { kinds, waiting: endless, nowMs })
     this.#largeCopies = new FairPool([null], { kinds, waiting: endless, nowMs })
