@@ -24,6 +24,9 @@ export const sessionSettings = `SET ${[
   'compile_sort_description = 0',
   'optimize_use_projections = 0',
   'use_statistics = 0',
+  // Once planned, a statement releases the parts that it doesn't read. A shared snapshot keeps all of them
+  // until its end, so every erasure waits for every long read of a table (docs/decisions/0065).
+  'enable_shared_storage_snapshot_in_query = 0',
   "local_filesystem_read_method = 'pread'",
   // What a statement reads stays in memory: in a file it would remain after an erasure and after a crash.
   'max_bytes_ratio_before_external_group_by = 0',

@@ -53,6 +53,7 @@ export const testSupport: readonly string[] = [
   'server/core/formatter-count-fixture.ts',
   'server/core/manual-clock.ts',
   'server/demo/otlp-reference.ts',
+  'server/deletion/attempt/slow-read-fixture.ts',
   'server/deletion/deletion-fixture.ts',
   'server/deletion/governed-fixture.ts',
   'server/deletion/requests/repeated-fixture.ts',

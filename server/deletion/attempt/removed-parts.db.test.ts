@@ -7,9 +7,10 @@ import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
 import { systemClock } from '../../core/clock.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
-import { between, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
+import { assertRows, between, monday, sceneOf, times, weekNs } from '../deletion-fixture.ts'
 import { ErasureStopped } from './erasure-error.ts'
 import { waitUntilRemoved } from './removed-parts.ts'
+import { whileRead } from './slow-read-fixture.ts'
 
 let stores: Stores
 before(async () => {
@@ -18,6 +19,28 @@ before(async () => {
 after(() => stores.close())
 
 const run = (statement: string) => stores.engine.command(raw(statement))
+
+test('an erasure does not wait for a statement that reads other rows of the same table', {
+  timeout: 60_000,
+}, async () => {
+  const scene = await sceneOf(stores)
+  const { neighbour, own, request, round, status } = scene
+  await assertRows(scene, times.length)
+  const ofNeighbour = `Placement = ${neighbour.placement} AND TenantId = '${neighbour.tenantId}'`
+  const nextWeek = `Placement = ${own.placement} AND Timestamp >= fromUnixTimestamp64Nano(${monday + weekNs})`
+  for (const [read, week] of [
+    [nextWeek, 0n],
+    [ofNeighbour, 1n],
+  ] as const) {
+    await whileRead(stores.engine, `otel_logs WHERE ${read}`, async () => {
+      const weekOf = between(monday + week * weekNs, monday + (week + 1n) * weekNs)
+      const { request: erased } = await request(weekOf)
+      await round()
+      assert.equal((await status(erased.request_id)).status, 'completed')
+    })
+  }
+  await assertRows(scene, 0)
+})
 
 test('an erasure does not wait for a table that has none of its rows, and ends no merge there', {
   timeout: 60_000,

@@ -12,6 +12,7 @@ import { raw, sql } from '../../telemetry/sql.ts'
 import { hourNs, monday } from '../deletion-fixture.ts'
 import { blocksOf, hasReplaced } from './pieces.ts'
 import { makeSwap, swapName } from './side-tables.ts'
+import { whileRead } from './slow-read-fixture.ts'
 import { CopyEngines } from './survivor-copy.ts'
 
 let folder = ''
@@ -37,19 +38,6 @@ async function promise(engine: LocalEngine): Promise<string> {
   await engine.command(raw(`CREATE TABLE ${name} AS otel_logs ENGINE = ${text}`))
   await engine.command(sql`INSERT INTO ${raw(name)} SELECT * FROM otel_logs WHERE TenantId != ${'own'}`)
   return name
-}
-
-/** Does the work while a statement reads all parts. */
-async function whileRead(engine: LocalEngine, work: () => Promise<void>): Promise<void> {
-  const slow = 'SELECT sum(sleepEachRow(3)) FROM otel_logs'
-  const maySleep = 'SETTINGS function_sleep_max_microseconds_per_block = 600000000'
-  const reading = assert.rejects(engine.select(raw(`${slow} ${maySleep}`)), /cancelled/)
-  const isRunning = async () =>
-    (await engine.select(sql`SELECT 1 AS one FROM system.processes WHERE startsWith(query, ${slow})`)).length
-  while ((await isRunning()) === 0) await new Promise((resolve) => setImmediate(resolve))
-  await work()
-  await engine.command(sql`KILL QUERY WHERE startsWith(query, ${slow}) ASYNC`)
-  await reading
 }
 
 /** As if the names of a table's files had reached the disk since the time, and their bytes had not. */
@@ -90,7 +78,7 @@ for (const isRead of [true, false]) {
         await makeSwap({ engine, files }, name, partitionId)
         cpSync(data, copy, { recursive: true, preserveTimestamps: true })
       }
-      await (isRead ? whileRead(engine, swap) : swap())
+      await (isRead ? whileRead(engine, 'otel_logs', swap) : swap())
     } finally {
       await engine.close()
     }
