@@ -74,6 +74,7 @@ test('an erasure does not wait for a table that has none of its rows, and ends n
     assert.equal((await merges()).length, 1, 'the merge is still running')
   } finally {
     await run('SYSTEM DISABLE FAILPOINT merge_task_projection_stage_pause')
+    await run('ALTER TABLE otel_logs MODIFY SETTING old_parts_lifetime = 0')
   }
   await assert.doesNotReject(merging)
   const [kept] = await stores.engine.select<{ rows: string }>(
