@@ -1,7 +1,8 @@
-// Reads a metric of which only the name is known. Its kind follows from the table of its points: the kinds
-// are tried one after another by statements that return the complete result, so that finding the kind costs
-// only the tables before it, and nothing from the second read on. Flows of small windows are computed from
-// their points, large ones by the engine; the result is the same.
+// Reads a metric of which only the name is known. Its kind follows from the table of its points: the likely
+// kinds are tried by statements that return the complete result, so that finding the kind costs only the
+// tables before it, and nothing from the second read on. Where they have no points, one statement asks for all
+// others: a detector that learns reads many weeks without any, and each statement waits for its turn. Flows of
+// small windows are computed from their points, large ones by the engine; the result is the same.
 
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { AppError } from '../core/app-error.ts'
@@ -56,14 +57,39 @@ export async function readMetric(question: Question): Promise<MetricReading | nu
     if (reading !== null) return reading
   }
   const asOf = reader.gate.hidings(tenantId)
-  for (const kind of order) {
-    const reading = kind === remembered ? null : await readAs(question, kind)
-    if (reading === null) continue
-    // If something was hidden meanwhile, the points that were found may be hidden.
-    if (reader.gate.hidings(tenantId) === asOf) kinds.remember(tenantId, name, kind)
-    return reading
+  const others = order.filter((kind) => kind !== remembered)
+  const likely = remembered === undefined ? others.splice(0, likelyKinds) : []
+  const reading =
+    (await readFirst(question, likely)) ?? (await readFirst(question, await kindsAmong(question, others)))
+  // If something was hidden meanwhile, the points that were found may be hidden.
+  const isVisible = reader.gate.hidings(tenantId) === asOf
+  if (reading !== null && isVisible) kinds.remember(tenantId, name, reading.kind)
+  return reading
+}
+
+/** So many kinds are tried before it is asked which of the others have points: most metrics are of these. */
+const likelyKinds = 2
+
+/** Reads the metric as the first of these kinds that has points. */
+async function readFirst(question: Question, kinds: readonly MetricKind[]): Promise<MetricReading | null> {
+  for (const kind of kinds) {
+    const reading = await readAs(question, kind)
+    if (reading !== null) return reading
   }
   return null
+}
+
+/** Returns those of the kinds that may have points, in the same order. */
+async function kindsAmong(
+  { frame, limits, metric, reader }: Question,
+  kinds: readonly MetricKind[],
+): Promise<readonly MetricKind[]> {
+  // A classic histogram has buckets, however it is read.
+  const found = await reader.rows<MetricFacts>(
+    (from) => factsStatement(from, frame, metric, kinds, 'p50'),
+    limits,
+  )
+  return kinds.filter((kind) => found.some((facts) => facts.kind === kind))
 }
 
 /**

@@ -173,7 +173,7 @@ class PastSeries {
         return replay.window({ startNs, endNs, knownUntilNs, maxGroups })
       },
       // The whole past is read in one go, so no part of it costs a read of its own.
-      hasRowsBefore: async () => true,
+      earliestNs: async () => 0n,
       hidings: () => gate.hidings(place.tenantId),
       unknownTime: (signal, range) => gate.unknownTime(place.tenantId, signal, range),
     }

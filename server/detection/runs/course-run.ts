@@ -27,8 +27,8 @@ export interface SeriesRead extends LearntSpan {
 /** The source of a run's series, and the time that must not be used. */
 export interface SeriesSource {
   read(read: SeriesRead): Promise<SeriesSet>
-  /** False only where no series can have a value before the time. */
-  hasRowsBefore(endNs: Ns): Promise<boolean>
+  /** Returns a time before which no series has a value; null where none has any. */
+  earliestNs(): Promise<Ns | null>
   /** Changes when something of the organisation is hidden. */
   hidings(): number
   /** Erased or hidden time of a signal. */

@@ -52,8 +52,8 @@ class Growing implements SeriesSource {
     return set
   }
 
-  async hasRowsBefore(endNs: Ns): Promise<boolean> {
-    return this.knowsFirst ? this.all.some(({ timeNs }) => timeNs < endNs) : true
+  async earliestNs(): Promise<Ns | null> {
+    return this.knowsFirst ? (this.all[0]?.timeNs ?? null) : 0n
   }
 
   hidings(): number {

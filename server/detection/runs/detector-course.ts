@@ -232,12 +232,10 @@ async function firstWithRows(
   { endNs, startNs }: LearntSpan,
   longNs: Ns,
 ): Promise<Ns> {
+  if (endNs - startNs <= longNs) return startNs
+  const earliestNs = (await source.earliestNs()) ?? endNs
   let firstNs = startNs
-  while (endNs - firstNs > longNs) {
-    const nextNs = firstNs + weekNs
-    if (await source.hasRowsBefore(nextNs < endNs ? nextNs : endNs)) return firstNs
-    firstNs = nextNs
-  }
+  while (endNs - firstNs > longNs && firstNs + weekNs <= earliestNs) firstNs += weekNs
   return firstNs
 }
 

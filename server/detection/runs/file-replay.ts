@@ -95,7 +95,7 @@ export class FilePoints {
   source(): SeriesSource {
     return {
       read: async (read) => this.read(read),
-      hasRowsBefore: async (endNs) => this.startNs !== null && this.startNs < endNs,
+      earliestNs: async () => this.startNs,
       hidings: () => 0,
       unknownTime: () => [],
     }

@@ -16,8 +16,8 @@ import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { readSeriesBatch } from '../../series/batched-read.ts'
-import { EarlierRows } from '../../series/earlier-rows.ts'
 import { signalsOf } from '../../series/event-series.ts'
+import { FirstWeeks } from '../../series/first-weeks.ts'
 import { readSeries, type SeriesSet } from '../../series/series.ts'
 import {
   isBecauseOfOthers,
@@ -120,13 +120,13 @@ export class DetectorRunner {
     // After all of the detectors: what changes later also changes the revision that a record compares.
     const tunings = await store.feedback.tuningsOf(detectors, pace)
     const runs = new Map<StoredDetector, ReadyRun>()
-    const earlier = new EarlierRows(reader)
+    const firstWeeks = new FirstWeeks(engine, reader)
     for (const [i, detector] of detectors.entries()) {
       if (batch.signal?.aborted) break
       const choice = methodChoiceOf(detector.definition)
       if (choice === null) continue
       const run = { detector, choice, tuning: tunings[i] ?? null, isUnknown: unknownFor(reader) }
-      runs.set(detector, await this.#prepare(run, { earlier, nowMs: ranAtMs, reader }))
+      runs.set(detector, await this.#prepare(run, { firstWeeks, nowMs: ranAtMs, reader }))
     }
     await this.#readAhead(reader, [...runs.values()])
     // Those that begin take long, so the ones that continue come first.
@@ -138,12 +138,12 @@ export class DetectorRunner {
     await inParallel(begin, (detector) => this.#runSome([detector], { ...batch, runs, ranAtMs }))
   }
 
-  async #prepare(run: Run, { earlier, nowMs, reader }: PrepareOptions): Promise<ReadyRun> {
+  async #prepare(run: Run, { firstWeeks, nowMs, reader }: PrepareOptions): Promise<ReadyRun> {
     const { gate } = this.#options
     const { tenantId } = reader.place
     const source: SeriesSource = {
       read: (read) => readSeries(reader, requestOf(run.detector.definition, read)),
-      hasRowsBefore: (endNs) => earlier.areBefore(endNs, signalsOf(run.detector.definition.metric_key)),
+      earliestNs: () => firstWeeks.of(signalsOf(run.detector.definition.metric_key)),
       hidings: () => gate.hidings(tenantId),
       unknownTime: (signal, range) => gate.unknownTime(tenantId, signal, range),
     }
@@ -313,7 +313,7 @@ async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<void>)
 interface PrepareOptions {
   readonly reader: TenantReader
   /** Of the whole batch. */
-  readonly earlier: EarlierRows
+  readonly firstWeeks: FirstWeeks
   readonly nowMs: number
 }
 
