@@ -11,7 +11,12 @@ import { type Actor, operatorActor, tokenActor } from '../core/actor.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, type SteadyTime, systemClock } from '../core/clock.ts'
-import { EngineError, type TelemetryEngine } from '../telemetry/engine.ts'
+import {
+  EngineError,
+  type ReadShare,
+  type StatementLimits,
+  type TelemetryEngine,
+} from '../telemetry/engine.ts'
 import { signals } from '../telemetry/schema/tables.ts'
 import { render, type Sql } from '../telemetry/sql.ts'
 import { areRelated } from '../tenancy/lineage.ts'
@@ -179,8 +184,8 @@ export function refuses(scene: Pick<Scene, 'gate' | 'own'>, timeNs: bigint): boo
 /** The real engine, except that statements whose text matches `failing` fail with its ClickHouse code. */
 export class FailingEngine implements TelemetryEngine {
   failing: { readonly text: RegExp; readonly code: number } | null = null
-  /** Called before a statement, with its text, and not before inserts of rows. */
-  before: ((text: string) => Promise<void>) | null = null
+  /** Called before a statement, with its text and the limits of a read, and not before inserts of rows. */
+  before: ((text: string, limits?: StatementLimits) => Promise<void>) | null = null
   /** Number of statements that were made to fail. */
   failed = 0
   readonly #engine: TelemetryEngine
@@ -189,10 +194,10 @@ export class FailingEngine implements TelemetryEngine {
     this.#engine = engine
   }
 
-  async select<T>(statement: Sql, ...rest: []): Promise<T[]> {
-    await this.before?.(render(statement))
+  async select<T>(statement: Sql, limits?: StatementLimits, share?: ReadShare): Promise<T[]> {
+    await this.before?.(render(statement), limits)
     this.#check(statement)
-    return this.#engine.select<T>(statement, ...rest)
+    return this.#engine.select<T>(statement, limits, share)
   }
 
   async bytes(statement: Sql, ...rest: []): Promise<Uint8Array> {

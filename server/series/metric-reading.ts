@@ -1,8 +1,8 @@
 // Reads a metric of which only the name is known. Its kind follows from the table of its points: the likely
 // kinds are tried by statements that return the complete result, so that finding the kind costs only the
-// tables before it, and nothing from the second read on. Where they have no points, one statement asks for all
-// others: a detector that learns reads many weeks without any, and each statement waits for its turn. Flows of
-// small windows are computed from their points, large ones by the engine; the result is the same.
+// tables before it, and nothing from the second read on. Where they have no points, one statement asks for
+// the others: a detector that learns reads many weeks without any, and each statement waits for its turn.
+// Flows of small windows are computed from their points, large ones by the engine; the result is the same.
 
 import type { Aggregation } from '../../contract/telemetry/queries.ts'
 import { AppError } from '../core/app-error.ts'

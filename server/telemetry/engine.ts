@@ -21,6 +21,8 @@ export interface StatementLimits {
    * so reads thousands of long rows at once where they are among short ones.
    */
   readonly maxBlockRows?: number
+  /** Whether commits wait for the result, because a placement is locked meanwhile. Only without a share. */
+  readonly isUnderLock?: boolean
 }
 
 /** On whose behalf something is read, so that organisations share the engine fairly. */

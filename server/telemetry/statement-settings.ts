@@ -53,7 +53,7 @@ function niceOf(value: number): string {
  * Settings of a statement under the lock of a placement, whose commits wait for it: the priority of the event
  * loop, and one thread, so that the loop has another core (docs/decisions/0062).
  */
-export const underLock = raw(`${niceOf(loopNice())}, max_threads = 1`)
+export const underLock = `${niceOf(loopNice())}, max_threads = 1`
 
 /** The turn of reads of the service itself. */
 export const ownTurn: Turn = { isAlone: true, isCrowding: false }
@@ -94,7 +94,7 @@ const inSmallBlocks = [
 
 /** The limits of a reading statement, as its settings. */
 export function bounds(
-  { maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows }: StatementLimits,
+  { maxSeconds, maxMemoryBytes, maxResultBytes, maxBlockRows, isUnderLock = false }: StatementLimits,
   { isAlone, isCrowding }: Turn,
 ): Sql {
   const threads = isAlone ? [] : [`max_threads = ${halfOfCores}`]
@@ -103,6 +103,7 @@ export function bounds(
       `max_execution_time = ${maxSeconds}`,
       `max_memory_usage = ${maxMemoryBytes}`,
       ...(isCrowding ? [yielding] : []),
+      ...(isUnderLock ? [underLock] : []),
       ...(maxResultBytes === undefined ? [] : [`max_result_bytes = ${maxResultBytes}`]),
       ...(maxBlockRows === undefined ? threads : [`max_block_size = ${maxBlockRows}`, ...inSmallBlocks]),
     ].join(', '),

@@ -1,10 +1,11 @@
 // The statements of the eraser on one telemetry table, with the selection of one organisation. Each that
 // changes a table checks the lock before.
 
-import type { TenantPlace } from '../../telemetry/engine.ts'
+import { type TenantPlace, usualLimits } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { tables } from '../../telemetry/schema/tables.ts'
 import { allOf, Bound, join, raw, render, type Sql, sql, uint } from '../../telemetry/sql.ts'
+import { underLock } from '../../telemetry/statement-settings.ts'
 import type { ErasureTarget } from '../requests/selection.ts'
 import { ErasureError, ErasureStopped } from './erasure-error.ts'
 import { selectedIn } from './planner.ts'
@@ -20,12 +21,23 @@ export interface SurvivalCounts {
 /** Counts of a partition that does not exist. */
 export const noRows: SurvivalCounts = { selected: 0, own: 0, total: 0 }
 
+interface ErasedTableOptions {
+  readonly target: ErasureTarget
+  /** The name of the table. */
+  readonly store: string
+  /** No statement changes the table after this lock is lost. */
+  readonly lock: PlacementLock
+  /** Whether the placement is locked, so that commits wait for each statement. */
+  readonly isLocked: boolean
+}
+
 export class ErasedTable {
   readonly name: string
   /** The condition of the selection, as text: where it is another one, other rows survive. */
   readonly selectedText: string
   readonly #deps: SwapDeps
   readonly #lock: PlacementLock
+  readonly #isLocked: boolean
   readonly #copy: string
   /** The name of the complete copy, which promises the swap. */
   readonly #swapName: string
@@ -33,11 +45,12 @@ export class ErasedTable {
   readonly #selected: Sql
   #isPromised = false
 
-  constructor(deps: SwapDeps, place: TenantPlace, target: ErasureTarget, store: string, lock: PlacementLock) {
+  constructor(deps: SwapDeps, place: TenantPlace, { target, store, lock, isLocked }: ErasedTableOptions) {
     const spec = tables.find(({ name }) => name === store)
     if (spec === undefined) throw new ErasureError(`There is no table ${store}`)
     this.#deps = deps
     this.#lock = lock
+    this.#isLocked = isLocked
     this.name = spec.name
     this.#tenantId = place.tenantId
     this.#copy = copyName(place.placement, spec.name)
@@ -79,9 +92,12 @@ export class ErasedTable {
   }
 
   async #countBy(key: Sql, which: Sql): Promise<ReadonlyMap<string, SurvivalCounts>> {
-    const counts = await this.#deps.engine.select<Record<'id' | keyof SurvivalCounts, string>>(sql`
+    const counts = await this.#deps.engine.select<Record<'id' | keyof SurvivalCounts, string>>(
+      sql`
       SELECT ${key} AS id, countIf(${this.#selected}) AS selected, countIf(TenantId = ${this.#tenantId}) AS own, count() AS total
-      FROM ${raw(this.name)} WHERE ${which} GROUP BY id`)
+      FROM ${raw(this.name)} WHERE ${which} GROUP BY id`,
+      { ...usualLimits, isUnderLock: this.#isLocked },
+    )
     return new Map(
       counts.map(({ id, own, selected, total }) => [
         id,
@@ -96,12 +112,8 @@ export class ErasedTable {
     await this.#deps.engine.command(raw(`ALTER TABLE ${this.name} ${drops.join(', ')}`))
   }
 
-  /**
-   * Adds survivors of a partition to its copy: those for which the condition is true.
-   *
-   * @param settings of the statement; absent: those of its session
-   */
-  async copySurvivors(partitionId: string, condition: Sql, settings?: Sql): Promise<void> {
+  /** Adds survivors of a partition to its copy: those for which the condition is true. */
+  async copySurvivors(partitionId: string, condition: Sql): Promise<void> {
     const which = allOf([
       sql`_partition_id = ${checkedId(partitionId)}`,
       condition,
@@ -109,7 +121,7 @@ export class ErasedTable {
     ])
     const insert = sql`INSERT INTO ${raw(this.#copy)} SELECT * FROM ${raw(this.name)} WHERE ${which}`
     this.requireLock()
-    await this.#deps.engine.command(settings === undefined ? insert : sql`${insert} SETTINGS ${settings}`)
+    await this.#deps.engine.command(this.#isLocked ? sql`${insert} SETTINGS ${raw(underLock)}` : insert)
   }
 
   /**

@@ -221,7 +221,7 @@ class TableEraser<Step extends PartitionStep> {
     const { activeHolds, attempt, failpoint, linkRule, sliceMsOf, turns } = this.#deps
     const options = { fewRows, linkRule, sliceMsOf, inTurn: turns.inTurn }
     for (let pass = 1; pass <= passesMax; pass++) {
-      const table = this.#table(await activeHolds(this.#place.tenantId), attempt)
+      const table = this.#table(await activeHolds(this.#place.tenantId), attempt, false)
       const isLittleLeft = await copy.copyAhead(table, options)
       await failpoint('survivors copied ahead')
       if (isLittleLeft) return
@@ -267,16 +267,16 @@ class TableEraser<Step extends PartitionStep> {
       async (lock) => {
         // Read under the lock: a hold that was placed before is kept, whatever the plan says.
         const holds = await activeHolds(tenantId)
-        return work(this.#table(holds, lock), holds)
+        return work(this.#table(holds, lock, true), holds)
       },
       attempt.signal,
     )
   }
 
-  /** The table under a lock, with what the holds leave of the selection. */
-  #table(holds: readonly ActiveHold[], lock: PlacementLock): ErasedTable {
+  /** The table, with what the holds leave of the selection. */
+  #table(holds: readonly ActiveHold[], lock: PlacementLock, isLocked: boolean): ErasedTable {
     const target = { ...this.#selection, held: holds }
-    return new ErasedTable(this.#deps, this.#place, target, this.#store, lock)
+    return new ErasedTable(this.#deps, this.#place, { target, store: this.#store, lock, isLocked })
   }
 }
 

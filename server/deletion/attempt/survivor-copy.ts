@@ -6,7 +6,6 @@
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
-import { underLock } from '../../telemetry/statement-settings.ts'
 import { copyMs } from './copy-cost.ts'
 import { slicesOfPiece } from './copy-slices.ts'
 import { type ErasedTable, noRows, requireLock, type SurvivalCounts } from './erased-table.ts'
@@ -195,7 +194,7 @@ export class SurvivorCopy {
   async complete(table: ErasedTable, { selected, total }: SurvivalCounts): Promise<void> {
     for (let tries = 1; ; tries++) {
       // Also where nothing is left: the count then shows a row that should not be there.
-      await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces), underLock)
+      await table.copySurvivors(this.#partitionId, outsideOf(this.#pieces))
       if ((await this.#copiedRows()) === total - selected) return
       if (tries === triesMax) break
       await this.#dropUnknown(table)
