@@ -39,24 +39,15 @@ export class FirstWeeks {
       return await search
     } catch (error) {
       if (this.#found.get(key) === search) this.#found.delete(key)
-      throw error
-    }
-  }
-
-  async #weeks(): Promise<readonly TableWeek[]> {
-    const read = this.#ofPlacement ?? weeksOfPlacement(this.#engine, this.#reader.place.placement)
-    this.#ofPlacement = read
-    try {
-      return await read
-    } catch (error) {
-      if (this.#ofPlacement === read) this.#ofPlacement = null
+      this.#ofPlacement = null
       throw error
     }
   }
 
   async #find(signals: readonly Signal[]): Promise<Ns | null> {
     const tables = new Set(tablesOf(signals).map(({ name }) => name))
-    const ofTables = (await this.#weeks()).filter(({ table }) => tables.has(table))
+    this.#ofPlacement ??= weeksOfPlacement(this.#engine, this.#reader.place.placement)
+    const ofTables = (await this.#ofPlacement).filter(({ table }) => tables.has(table))
     const weeks = [...new Set(ofTables.map(({ startMs }) => BigInt(startMs) * nsPerMs))]
     weeks.sort((a, b) => (a < b ? -1 : 1))
     let [low, high, middle] = [0, weeks.length, 0]
