@@ -106,7 +106,12 @@ function newBackups(changes: Partial<BackupsDeps> = {}): Backups {
 }
 
 /** The files of an engine in which a test has replaced a call. */
-const filesOf = (changed: TelemetryEngine) => new EngineFolder(changed, () => engine.files.sync())
+const filesOf = (changed: TelemetryEngine) =>
+  new EngineFolder(
+    changed,
+    () => engine.files.sync(),
+    () => engine.files.syncsAtOnce,
+  )
 const round = (backups: Backups) => backups.takeAll(new AbortController().signal)
 const namesThere = () => readdirSync(backupDir).sort()
 

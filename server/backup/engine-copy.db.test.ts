@@ -142,7 +142,11 @@ test('a copy whose status can not be read for a moment is waited for', async () 
         return engine.select(statement, limits)
       },
     }
-    const files = new EngineFolder(busy, async () => {})
+    const files = new EngineFolder(
+      busy,
+      async () => {},
+      () => false,
+    )
     await files.copyTo('engine', 'bak_unread', systemClock, new AbortController().signal)
     assert.ok(failures > 2)
     const [copy] = await engine.select<{ status: string }>(
@@ -158,7 +162,11 @@ test('a copy is not waited for once the engine is closed', async () => {
     command: async () => {},
     select: async () => Promise.reject(new AppError('not_ready')),
   }
-  const files = new EngineFolder(closed, async () => {})
+  const files = new EngineFolder(
+    closed,
+    async () => {},
+    () => false,
+  )
   const { signal } = new AbortController()
   await assert.rejects(files.copyTo('engine', 'bak_closed', systemClock, signal), { code: 'not_ready' })
 })

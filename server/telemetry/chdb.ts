@@ -141,7 +141,11 @@ function removeTemporaryFiles(folder: string): void {
 const firstKillMs = 250
 
 class ChdbEngine implements LocalEngine {
-  readonly files = new EngineFolder(this, () => this.#sync())
+  readonly files = new EngineFolder(
+    this,
+    () => this.#sync(),
+    () => this.#diskSync !== null,
+  )
   readonly #sessions: readonly CleanSession[]
   /** Commits and commands don't wait for reads. */
   readonly #writing: Pool<CleanSession>

@@ -17,6 +17,10 @@ export interface LocalEngineFiles {
    */
   sync(): Promise<void>
   /**
+   * Whether {@link sync} syncs all that was written, so that the engine need not sync each file of an insert.
+   */
+  readonly syncsAtOnce: boolean
+  /**
    * Returns the folder that contains the parts, by table. Throws EngineError where there is no such table.
    */
   tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>>
@@ -56,12 +60,23 @@ const copyPollMs = 50
 export class EngineFolder implements LocalEngineFiles {
   readonly #engine: Pick<TelemetryEngine, 'command' | 'select'>
   readonly sync: () => Promise<void>
+  readonly #syncsAtOnce: () => boolean
   /** The folders that were read, by table. A table keeps its folder as long as it exists. */
   readonly #folders = new Map<string, string>()
 
-  constructor(engine: Pick<TelemetryEngine, 'command' | 'select'>, sync: () => Promise<void>) {
+  /** @param syncsAtOnce known only once the engine has started */
+  constructor(
+    engine: Pick<TelemetryEngine, 'command' | 'select'>,
+    sync: () => Promise<void>,
+    syncsAtOnce: () => boolean,
+  ) {
     this.#engine = engine
     this.sync = sync
+    this.#syncsAtOnce = syncsAtOnce
+  }
+
+  get syncsAtOnce(): boolean {
+    return this.#syncsAtOnce()
   }
 
   async tableFolders(tables: readonly string[]): Promise<ReadonlyMap<string, string>> {

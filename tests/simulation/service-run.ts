@@ -89,7 +89,8 @@ export class ServiceRun {
       insert: (table, columns, lines) => this.#while(() => real.insert(table, columns, lines)),
       close: async () => {},
     }
-    return { ...engine, files: new EngineFolder(engine, () => this.#while(() => real.files.sync())) }
+    const sync = () => this.#while(() => real.files.sync())
+    return { ...engine, files: new EngineFolder(engine, sync, () => real.files.syncsAtOnce) }
   }
 
   /** Resolves when the engine has ended the work in progress; later work does not reach it. */

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { batchOf, insertRows, openStores, type Stores } from '../../../tests/fixtures.ts'
+import { ManualClock } from '../../core/manual-clock.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { underLock } from '../../telemetry/statement-settings.ts'
 import { between, monday, sceneOf, weekNs } from '../deletion-fixture.ts'
@@ -32,7 +34,7 @@ async function partsAfterMerge(name: string, engineText: string): Promise<number
 test('no part of a copy is merged, so each still belongs to one piece', async () => {
   const place = { tenantId: 'acme', placement: 0 }
   await insertRows(stores.engine, place, batchOf('otel_logs', [1_767_600_000_000_000_000n]))
-  const engineText = await new CopyEngines(stores.engine).of('otel_logs')
+  const engineText = await new CopyEngines(stores.engine, stores.files).of('otel_logs')
   assert.equal(await partsAfterMerge('unmerged', engineText), 8)
   const others = engineText.replaceAll(/, max_bytes_to_merge_\w+ = 1/g, '')
   assert.equal(await partsAfterMerge('merged', others), 1, 'without the settings of a copy')
@@ -62,4 +64,64 @@ test('survivors are counted and copied with the priority of the event loop where
     )
     assert.equal(new Set(statements.flat()).size, 2, 'both before the lock and under it')
   }
+})
+
+/** The files of the engine, synced as the test says. */
+function filesWith(changed: Pick<LocalEngineFiles, 'sync' | 'syncsAtOnce'>): LocalEngineFiles {
+  const { files } = stores
+  return {
+    tableFolders: (names) => files.tableFolders(names),
+    partNames: (names) => files.partNames(names),
+    syncFolders: (names) => files.syncFolders(names),
+    copyTo: (...to) => files.copyTo(...to),
+    restoreFrom: (path) => files.restoreFrom(path),
+    ...changed,
+  }
+}
+
+for (const syncsAtOnce of [true, false]) {
+  const how = syncsAtOnce ? 'by one sync' : 'by the engine, file by file'
+  test(`survivors are on the disk before their swap is promised, ${how}`, async () => {
+    const engine = new FailingEngine(stores.engine)
+    const events: string[] = []
+    const files = filesWith({ syncsAtOnce, sync: async () => void events.push('sync') })
+    const scene = await sceneOf({ ...stores, engine, files }, { isShared: true })
+    const { request } = await scene.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
+    engine.before = async (text) => {
+      if (text.startsWith('CREATE TABLE erasure_copy_'))
+        events.push(text.includes('fsync_after_insert = 1') ? 'synced copy' : 'copy')
+      if (text.startsWith('INSERT INTO erasure_copy_')) events.push('survivors')
+      if (text.startsWith('RENAME TABLE erasure_copy_')) events.push('promise')
+    }
+    await scene.round()
+    assert.equal((await scene.status(request.request_id)).status, 'completed')
+    const expected = syncsAtOnce
+      ? ['copy', 'survivors', 'sync', 'promise']
+      : ['synced copy', 'survivors', 'promise']
+    assert.deepEqual(events.slice(0, expected.length), expected)
+  })
+}
+
+test('no swap is promised where its survivors could not be synced', async () => {
+  const engine = new FailingEngine(stores.engine)
+  let promises = 0
+  let isBroken = true
+  const sync = async () => {
+    if (isBroken) throw new Error('the disk is broken')
+  }
+  const clock = new ManualClock(Date.now())
+  const scene = await sceneOf(
+    { ...stores, engine, files: filesWith({ syncsAtOnce: true, sync }) },
+    { isShared: true, clock },
+  )
+  const { request } = await scene.request({ ...between(null, monday + weekNs / 2n), signals: ['logs'] })
+  engine.before = async (text) => {
+    if (text.startsWith('RENAME TABLE erasure_copy_')) promises += 1
+  }
+  await scene.round()
+  assert.deepEqual([(await scene.status(request.request_id)).status, promises], ['incomplete', 0])
+  isBroken = false
+  await clock.advance(60 * 60_000)
+  await scene.round()
+  assert.equal((await scene.status(request.request_id)).status, 'completed')
 })

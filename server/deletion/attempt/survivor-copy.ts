@@ -4,6 +4,7 @@
 // removed from the copy before anything is added to it (docs/decisions/0044).
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { copyMs } from './copy-cost.ts'
@@ -257,20 +258,27 @@ const noMerges = [
   'max_bytes_to_merge_at_min_space_in_pool = 1',
 ]
 
-const copySettings = ['fsync_after_insert = 1', 'fsync_part_directory = 1', ...noMerges]
+/** Whether each file of an insert is synced when it ends. */
+const syncs = (isSynced: boolean) => [
+  `fsync_after_insert = ${Number(isSynced)}`,
+  `fsync_part_directory = ${Number(isSynced)}`,
+]
 
 /** The engines of copies, as text. Each is read once, because only a start changes the engine of a table. */
 export class CopyEngines {
   readonly #engine: Pick<TelemetryEngine, 'select'>
+  readonly #files: Pick<LocalEngineFiles, 'syncsAtOnce'> | null
   readonly #known = new Map<string, string>()
 
-  constructor(engine: Pick<TelemetryEngine, 'select'>) {
+  constructor(engine: Pick<TelemetryEngine, 'select'>, files: Pick<LocalEngineFiles, 'syncsAtOnce'> | null) {
     this.#engine = engine
+    this.#files = files
   }
 
   /**
-   * Returns the engine of a copy of the table: its keys and settings, and the settings by which each insert
-   * is synced, because the copy must be on the disk before the original leaves it. No part of it is merged: a
+   * Returns the engine of a copy of the table: its keys and settings. The copy must be on the disk before the
+   * original leaves it: each insert is synced, or everything before the swap is promised, where that takes
+   * one sync instead of one for each file (docs/decisions/0067). No part of it is merged: a
    * piece, or a try that failed, can be removed only while no part of the copy has rows of another one. The
    * settings are in the text that creates the copy, because changing those of a table that exists takes
    * longer than creating it.
@@ -283,6 +291,7 @@ export class CopyEngines {
     )
     if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
     const [keys, settings = ''] = found.text.split(' SETTINGS ')
+    const copySettings = [...syncs(this.#files?.syncsAtOnce !== true), ...noMerges]
     const own = copySettings.map((setting) => setting.split(' ')[0])
     const others = settings.split(', ').filter((setting) => !['', ...own].includes(setting.split(' ')[0]))
     const text = `${keys} SETTINGS ${[...others, ...copySettings].join(', ')}`
