@@ -79,7 +79,7 @@ export class Attempts {
 
   constructor(deps: AttemptDeps) {
     this.#deps = deps
-    this.#copyEngines = new CopyEngines(deps.engine, deps.files)
+    this.#copyEngines = new CopyEngines(deps.engine)
     this.#partitions = new PartitionQueue(() => deps.clock.elapsedMs())
   }
 

@@ -137,8 +137,6 @@ export class ErasedTable {
 
   /** After this the swap is made, now or after a crash, so the copy must be on the disk. */
   async promiseSwap(): Promise<void> {
-    const { files } = this.#deps
-    if (files?.syncsAtOnce) await files.sync()
     this.requireLock()
     await this.#deps.engine.command(raw(`RENAME TABLE ${this.#copy} TO ${this.#swapName}`))
     this.#isPromised = true

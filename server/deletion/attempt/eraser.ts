@@ -5,6 +5,7 @@
 // completes interrupted swaps.
 
 import type { TenantPlace } from '../../telemetry/engine.ts'
+import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { Fences } from '../../telemetry/fences.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
 import { type PartitionSize, type PartitionSizes, partitionSizes } from '../../telemetry/partitions.ts'
@@ -40,6 +41,8 @@ export interface ErasingLimits {
 
 interface EraserDeps extends ErasingLimits, SwapDeps {
   readonly copyEngines: CopyEngines
+  /** Null where the engine is on another machine, which syncs by itself. */
+  readonly files: Pick<LocalEngineFiles, 'partNames' | 'sync' | 'syncsAtOnce'> | null
   readonly fences: Fences
   readonly locks: ErasureLocks
   /** The lock of the attempt; steps stop where it is lost. */
@@ -129,6 +132,15 @@ const shortCopyMs = 600
 
 const emptyPartition: PartitionSize = { rows: 0, bytes: 0 }
 
+/** What the lock of a step covers. */
+interface LockedStep<Step> {
+  readonly copy: SurvivorCopy
+  readonly holds: readonly ActiveHold[]
+  readonly step: Step
+  /** Syncs the copy before its swap is promised; null where each of its inserts was synced. */
+  readonly syncs: Pick<LocalEngineFiles, 'sync'> | null
+}
+
 /** Erases from the partitions of one table. */
 class TableEraser<Step extends PartitionStep> {
   readonly #deps: EraserDeps
@@ -200,15 +212,17 @@ class TableEraser<Step extends PartitionStep> {
   }
 
   async #rewrite(step: Step): Promise<void> {
-    const { attempt, copyEngines, engine, turns } = this.#deps
+    const { attempt, copyEngines, engine, files, turns } = this.#deps
     const size = this.#sizeOf(step)
     const fewRows = this.#deps.fewRows ?? rowsCopiedIn(shortCopyMs, size)
+    const isShort = size.rows <= fewRows
+    const syncs = isShort && files?.syncsAtOnce ? files : null
     const copy = new SurvivorCopy(engine, this.#place.placement, this.#store, step.partitionId)
-    await turns.inTurn(async () => copy.create(attempt, await copyEngines.of(this.#store)))
-    if (size.rows > fewRows) await this.#copyAhead(copy, fewRows)
+    await turns.inTurn(() => copy.create(attempt, copyEngines, syncs !== null))
+    if (!isShort) await this.#copyAhead(copy, fewRows)
     await turns.inTurn(async () => {
       const isSwapped = await this.#locked(async (lockedTable, holds) => {
-        const action = await this.#eraseLocked(lockedTable, copy, step, holds)
+        const action = await this.#eraseLocked(lockedTable, { copy, holds, step, syncs })
         await this.#record.done([step], action)
         return lockedTable.isPromised
       })
@@ -230,9 +244,7 @@ class TableEraser<Step extends PartitionStep> {
 
   async #eraseLocked(
     table: ErasedTable,
-    copy: SurvivorCopy,
-    step: Step,
-    holds: readonly ActiveHold[],
+    { copy, holds, step, syncs }: LockedStep<Step>,
   ): Promise<ErasureAction> {
     const { failpoint, fences } = this.#deps
     const { placement } = this.#place
@@ -248,6 +260,7 @@ class TableEraser<Step extends PartitionStep> {
       return 'dropped'
     }
     await copy.complete(table, counts)
+    await syncs?.sync()
     await failpoint('survivors copied')
     await this.#record.promise(step, selected, holds)
     await fences.publish([{ kind: 'closed', placement, isClosed: true }])

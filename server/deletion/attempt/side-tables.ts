@@ -31,7 +31,7 @@ export function swapName(placement: number, table: string): string {
 export interface SwapDeps {
   readonly engine: TelemetryEngine
   /** Null where the engine is on another machine, which syncs by itself. */
-  readonly files: Pick<LocalEngineFiles, 'partNames' | 'sync' | 'syncsAtOnce'> | null
+  readonly files: Pick<LocalEngineFiles, 'partNames' | 'sync'> | null
 }
 
 interface SideTableDeps extends SwapDeps {

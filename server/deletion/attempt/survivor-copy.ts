@@ -4,7 +4,6 @@
 // removed from the copy before anything is added to it (docs/decisions/0044).
 
 import type { TelemetryEngine } from '../../telemetry/engine.ts'
-import type { LocalEngineFiles } from '../../telemetry/engine-files.ts'
 import type { PlacementLock } from '../../telemetry/placement-locks.ts'
 import { raw, sql } from '../../telemetry/sql.ts'
 import { copyMs } from './copy-cost.ts'
@@ -92,8 +91,9 @@ export class SurvivorCopy {
     this.#name = copyName(placement, table)
   }
 
-  /** @param engine the engine of the copy: that of {@link CopyEngines} for its table */
-  async create(attempt: PlacementLock, engine: string): Promise<void> {
+  /** @param isSyncedAtOnce whether its inserts are not synced, so that it must be before a swap needs it */
+  async create(attempt: PlacementLock, engines: CopyEngines, isSyncedAtOnce: boolean): Promise<void> {
+    const engine = await engines.of(this.#table, isSyncedAtOnce)
     requireLock(attempt)
     await this.#engine.command(raw(`CREATE TABLE ${this.#name} AS ${this.#table} ENGINE = ${engine}`))
   }
@@ -267,35 +267,32 @@ const syncs = (isSynced: boolean) => [
 /** The engines of copies, as text. Each is read once, because only a start changes the engine of a table. */
 export class CopyEngines {
   readonly #engine: Pick<TelemetryEngine, 'select'>
-  readonly #files: Pick<LocalEngineFiles, 'syncsAtOnce'> | null
   readonly #known = new Map<string, string>()
 
-  constructor(engine: Pick<TelemetryEngine, 'select'>, files: Pick<LocalEngineFiles, 'syncsAtOnce'> | null) {
+  constructor(engine: Pick<TelemetryEngine, 'select'>) {
     this.#engine = engine
-    this.#files = files
   }
 
   /**
-   * Returns the engine of a copy of the table: its keys and settings. The copy must be on the disk before the
-   * original leaves it: each insert is synced, or everything before the swap is promised, where that takes
-   * one sync instead of one for each file (docs/decisions/0067). No part of it is merged: a
-   * piece, or a try that failed, can be removed only while no part of the copy has rows of another one. The
-   * settings are in the text that creates the copy, because changing those of a table that exists takes
-   * longer than creating it.
+   * Returns the engine of a copy of the table: its keys and settings. Unless all of the copy is synced at
+   * once, each insert is. No part of it is merged: a piece, or a try that failed, can be removed only while
+   * no part of the copy has rows of another one. The settings are in the text that creates the copy, because
+   * changing those of a table that exists takes longer than creating it.
    */
-  async of(table: string): Promise<string> {
-    const known = this.#known.get(table)
+  async of(table: string, isSyncedAtOnce: boolean): Promise<string> {
+    const key = `${table} ${isSyncedAtOnce}`
+    const known = this.#known.get(key)
     if (known !== undefined) return known
     const [found] = await this.#engine.select<{ text: string }>(
       sql`SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = ${table}`,
     )
     if (found === undefined) throw new ErasureError(`The telemetry engine has no table ${table}`)
     const [keys, settings = ''] = found.text.split(' SETTINGS ')
-    const copySettings = [...syncs(this.#files?.syncsAtOnce !== true), ...noMerges]
+    const copySettings = [...syncs(!isSyncedAtOnce), ...noMerges]
     const own = copySettings.map((setting) => setting.split(' ')[0])
     const others = settings.split(', ').filter((setting) => !['', ...own].includes(setting.split(' ')[0]))
     const text = `${keys} SETTINGS ${[...others, ...copySettings].join(', ')}`
-    this.#known.set(table, text)
+    this.#known.set(key, text)
     return text
   }
 }

@@ -34,7 +34,7 @@ async function rowsByTenant(engine: LocalEngine): Promise<Record<string, number>
 /** Promises to remove the rows of an organisation. */
 async function promise(engine: LocalEngine): Promise<string> {
   const name = swapName(0, 'otel_logs')
-  const text = await new CopyEngines(engine, engine.files).of('otel_logs')
+  const text = await new CopyEngines(engine).of('otel_logs', false)
   await engine.command(raw(`CREATE TABLE ${name} AS otel_logs ENGINE = ${text}`))
   await engine.command(sql`INSERT INTO ${raw(name)} SELECT * FROM otel_logs WHERE TenantId != ${'own'}`)
   return name
@@ -67,7 +67,6 @@ for (const isRead of [true, false]) {
       table = relative(data, path)
       const name = await promise(engine)
       const files = {
-        syncsAtOnce: engine.files.syncsAtOnce,
         partNames: (tables: readonly string[]) => engine.files.partNames(tables),
         sync: async () => {
           await engine.files.sync()
