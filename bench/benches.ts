@@ -239,12 +239,12 @@ export const benches: readonly Bench[] = [
   },
   {
     name: 'neighbours',
-    measures: 'how some fifty attacks by one organisation affect an honest one',
+    measures: 'how more than sixty attacks by one organisation affect an honest one',
     reading:
       'The honest organisation sends at a fifth of the measured capacity, reads charts, erases and has detectors. ' +
       'Bars: its p99 at most twice the calm value or 500 ms, no refusal, 2,500 MB, quick charts again within 5 seconds. ' +
       'An attack that misses one is tried twice more; the middle one of the three trials is shown, with the refusals and the memory of all.',
-    minutes: 40,
+    minutes: 50,
     args: [],
     smallest: '--seconds 2 --calm-seconds 2 --rate 5 --only token-guessing',
   },
