@@ -7,7 +7,7 @@
 
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -138,6 +138,16 @@ function longestFiles(seconds: ReadonlyMap<string, number>): string {
   return ['ℹ the files that took longest', ...lines, ''].join('\n')
 }
 
+/**
+ * Returns how a process of the run ended, or null for the failure of a test in it. Node's reporter does not
+ * show it: a process that crashed after its last test would look like one whose test failed.
+ */
+function endOfProcess(error: object): string | null {
+  const { exitCode, signal } = error as { exitCode?: number | null; signal?: NodeJS.Signals | null }
+  if (typeof signal === 'string') return `signal ${signal}`
+  return typeof exitCode === 'number' ? `exit code ${exitCode}` : null
+}
+
 /** Returns whether all tests of the round passed. */
 function runRound({ plane, files: tests }: Round): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-test-run-'))
@@ -150,11 +160,20 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
       signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(wholeRunMs)]),
     })
     let passed = false
+    const ends: string[] = []
+    // An error outside a test fails its process, and is reported where nobody looks for it.
+    results.on('test:diagnostic', ({ message }) => {
+      if (message.startsWith('Error: ')) ends.push(`  ${message}`)
+    })
     const seconds = new Map<string, number>()
     // Each test of a file has this event, and the file itself.
     results.on('test:complete', ({ name, details }) => {
       const file = name.startsWith(root) ? relative(root, name) : name
       if (tests.includes(file)) seconds.set(file, details.duration_ms / 1000)
+    })
+    results.on('test:fail', ({ name, details }) => {
+      const end = endOfProcess(details.error)
+      if (end !== null) ends.push(`  ${basename(name)}: ${end}`)
     })
     results.on('test:summary', ({ file, success }) => {
       if (file === undefined) passed = success
@@ -164,6 +183,7 @@ function runRound({ plane, files: tests }: Round): Promise<boolean> {
       .on('error', reject)
       .on('end', () => {
         if (tests.length > longestShown) process.stdout.write(longestFiles(seconds))
+        if (ends.length > 0) process.stdout.write(['ℹ how processes failed', ...ends, ''].join('\n'))
         resolve(passed)
       })
       .pipe(process.stdout, { end: false })

@@ -75,8 +75,8 @@ test('a database that contains anything is refused and not changed', async (t) =
   await put(target.control, 'data_folder', 'of another installation')
   const refused = async (message: RegExp) => {
     for (const attempt of [
-      assertEmpty(target.control, 'new'),
-      fillDatabase(source.control, target.control, 'new'),
+      () => assertEmpty(target.control, 'new'),
+      () => fillDatabase(source.control, target.control, 'new'),
     ])
       await assert.rejects(attempt, { name: 'BackupError', message })
     assert.equal(await isEmptyDatabase(target.control), false)
