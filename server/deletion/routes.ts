@@ -52,12 +52,12 @@ function addCreateRoute(http: FastifyInstance, deps: DeletionRoutesDeps): void {
     onInvalid: (caller, problems) => recordMisconfirmed(deps.requestStore, caller, problems),
     handle: async ({ caller, body, headers, value: draft }) => {
       const idempotencyKey = headers['idempotency-key'] ?? null
-      // A repeated request is hidden already, so its preview would look stale.
       const asked = { requester: caller.requester, idempotencyKey }
-      const isRepeat = await deps.requestStore.isRepeat(caller.tenantId, draft, asked)
-      const isUnchecked = body.preview_id !== undefined && isRepeat
-      if (body.preview_id !== undefined && !isRepeat) {
-        await deps.checkPreview(caller, body.preview_id, draft)
+      let isUnchecked = false
+      if (body.preview_id !== undefined) {
+        // A repeated request is hidden already, so its preview would look stale.
+        isUnchecked = await deps.requestStore.isRepeat(caller.tenantId, draft, asked)
+        if (!isUnchecked) await deps.checkPreview(caller, body.preview_id, draft)
       }
       // The repeated request may end meanwhile, and then this one would be a new one.
       const by = { ...asked, ...(isUnchecked && { precondition: refuseUnchecked }) }

@@ -2,7 +2,14 @@
 // write lock of the whole file, and waits where another process has it.
 
 import { setImmediate as nextRound } from 'node:timers/promises'
-import { SqliteAdapter, SqliteDialect, type SqliteDialectConfig, sql } from 'kysely'
+import {
+  type DatabaseConnection,
+  SqliteAdapter,
+  SqliteDialect,
+  type SqliteDialectConfig,
+  SqliteDriver,
+  sql,
+} from 'kysely'
 import { elapsedMs } from '../../core/clock.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { Control } from '../database.ts'
@@ -10,6 +17,7 @@ import type { ControlAdapter, ControlDialect } from '../dialect.ts'
 import { ErasedBytesKept } from '../erased-flush.ts'
 import { Failover } from '../failover.ts'
 import type { ControlFigures } from '../figures.ts'
+import type { SqliteTurns } from './connection-turns.ts'
 import { copyInThread } from './copy-in-thread.ts'
 import type { LostRows } from './lost-rows.ts'
 import { jsonFieldText, sqliteSchema } from './schema.ts'
@@ -151,6 +159,30 @@ class SqliteControlAdapter extends SqliteAdapter implements ControlAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true
   }
+
+  /** Kysely's own queue for a single connection is in order of arrival; {@link FairDriver} has another. */
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
+
+/** Lends the only connection to one user at a time. */
+class FairDriver extends SqliteDriver {
+  readonly #turns: SqliteTurns
+
+  constructor(config: SqliteDialectConfig, turns: SqliteTurns) {
+    super(config)
+    this.#turns = turns
+  }
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    await this.#turns.begin()
+    return super.acquireConnection()
+  }
+
+  override async releaseConnection(): Promise<void> {
+    this.#turns.end()
+  }
 }
 
 /** What belongs to an open file and not to SQLite in general. */
@@ -158,17 +190,24 @@ interface SqliteHandle {
   readonly figures: ControlFigures
   readonly outsideWrites: () => number
   readonly lostRows: LostRows
+  readonly turns: SqliteTurns
   /** Runs `work`, a part of a transaction, while statements may write to `sqlite_schema`. */
   readonly writingSchema: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 /** Kysely's dialect of SQLite, with ours in its adapter. */
 export class SqliteControlDialect extends SqliteDialect {
+  readonly #config: SqliteDialectConfig
   readonly #handle: SqliteHandle
 
   constructor(config: SqliteDialectConfig, handle: SqliteHandle) {
     super(config)
+    this.#config = config
     this.#handle = handle
+  }
+
+  override createDriver(): FairDriver {
+    return new FairDriver(this.#config, this.#handle.turns)
   }
 
   override createAdapter(): SqliteControlAdapter {

@@ -8,6 +8,7 @@ import { AppError, storageRefusal } from '../../core/app-error.ts'
 import { storageFaultOf } from '../../core/storage-fault.ts'
 import type { Control } from '../database.ts'
 import { ControlFigures } from '../figures.ts'
+import { SqliteTurns } from './connection-turns.ts'
 import { beginSnapshot, SqliteControlDialect } from './dialect.ts'
 import { LostRows, noteFunction } from './lost-rows.ts'
 import { busyTimeoutMs } from './table-rewrite.ts'
@@ -39,9 +40,11 @@ function open(path: string, durability: readonly string[]): Control {
   ]) {
     refusing(() => database.exec(`pragma ${pragma}`))
   }
-  const figures = new ControlFigures(() => ({ open: 1, waiting: 0 }))
+  const turns = new SqliteTurns()
+  const figures = new ControlFigures(() => ({ open: 1, waiting: turns.waiting }))
   const driver = driverOf(database, figures)
-  return new Kysely({ dialect: new SqliteControlDialect({ database: driver }, { figures, ...driver }) })
+  const handle = { figures, turns, ...driver }
+  return new Kysely({ dialect: new SqliteControlDialect({ database: driver }, handle) })
 }
 
 /** Files beside the database at `path` that belong to it: they would corrupt another in its place. */

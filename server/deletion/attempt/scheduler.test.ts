@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silent } from '../../../tests/fixtures.ts'
 import type { StoredDeletion } from '../requests/request.ts'
-import { carryOutDue, newForMs } from './scheduler.ts'
+import { carryOutDue, newForMs, restMs } from './scheduler.ts'
 
 /**
  * Requests as `tenant/name`; the process has ended before during one of a tenant in capitals, and retention
@@ -14,7 +14,8 @@ function roundOf(
   names: readonly string[],
   {
     attemptsAtOnce = 2,
-    newAtOnce = undefined as number | undefined,
+    newAtOnce = 99,
+    newBesideBusy = 99,
     placements = {} as Record<string, number>,
     beside = [] as (() => Promise<void>)[],
     isFailing = false,
@@ -26,6 +27,7 @@ function roundOf(
   let wakeUp = Promise.withResolvers<void>()
   const abort = new AbortController()
   let sleeps = 0
+  let looks = 0
   let nowMs = 0
   const sleeping: { readonly untilMs: number; readonly end: () => void }[] = []
   const faults: { look: Error | null; lookUntil: Promise<void> | null } = {
@@ -49,6 +51,7 @@ function roundOf(
   const done = carryOutDue(
     {
       queues: async () => {
+        looks++
         if (faults.look !== null) throw faults.look
         const found = [...Map.groupBy(waiting.map(stored), ({ tenantId }) => tenantId).values()]
         await faults.lookUntil
@@ -75,7 +78,7 @@ function roundOf(
         },
       },
       logger: silent,
-      places: { all: attemptsAtOnce, new: newAtOnce ?? attemptsAtOnce },
+      places: { all: attemptsAtOnce, new: newAtOnce, newBesideBusy },
     },
     abort.signal,
   )
@@ -86,6 +89,7 @@ function roundOf(
     abort,
     faults,
     settle,
+    looks: () => looks,
     async end(name: string, goesOn = true) {
       waiting.splice(waiting.indexOf(name), 1)
       under.get(name)?.resolve(goesOn)
@@ -110,10 +114,10 @@ function roundOf(
 test('organisations take turns, one request of each at a time', async () => {
   const { begun, done, end, settle } = roundOf(['a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1'])
   await settle()
-  assert.deepEqual(begun, ['a/1', 'b/1'])
-  await end('b/1')
-  assert.deepEqual(begun.slice(2), ['c/1'])
+  assert.deepEqual(begun, ['c/1', 'a/1'], 'of equals the one that has a single request')
   await end('c/1')
+  assert.deepEqual(begun.slice(2), ['b/1'])
+  await end('b/1')
   await end('a/1')
   assert.deepEqual(begun.slice(3), ['b/2', 'a/2'])
   for (const name of ['b/2', 'a/2', 'a/3']) await end(name)
@@ -133,6 +137,78 @@ test('few attempts are new at once, and long ones keep no place from others unti
   for (let i = 0; i < 4; i++) await pass(1000)
   assert.deepEqual(begun.slice(4), ['e/1'], 'four long attempts are all')
   for (const name of ['a/1', 'c/1', 'd/1', 'e/1', 'f/1']) await end(name)
+  await done
+})
+
+/** As in the service, but with fewer attempts at once. */
+const fewPlaces = { attemptsAtOnce: 4, newAtOnce: 2, newBesideBusy: 1 }
+
+test('organisations with several requests follow each other, and one with a single request begins beside them', async () => {
+  const names = ['a/1', 'a/2', 'b/1', 'b/2']
+  const { ask, begun, done, end, settle } = roundOf(names, fewPlaces)
+  await settle()
+  assert.deepEqual(begun, ['a/1'])
+  await ask('calm/1')
+  await ask('other/1')
+  assert.deepEqual(begun.slice(1), ['calm/1'], 'two are new')
+  await end('a/1')
+  assert.deepEqual(begun.slice(2), ['other/1'])
+  await end('calm/1')
+  assert.deepEqual(begun.slice(3), [], 'they do not begin beside another one either')
+  await end('other/1')
+  assert.deepEqual(begun.slice(3), ['b/1'])
+  for (const name of ['b/1', 'a/2', 'b/2']) await end(name)
+  await done
+})
+
+test('an organisation with several requests that had fewer attempts lately is not passed by another one', async () => {
+  const { ask, begun, done, end, pass, settle, wait } = roundOf(['long/1', 'calm/1'], fewPlaces)
+  await settle()
+  await end('calm/1')
+  await pass(restMs)
+  await ask('a/1')
+  wait('b/1')
+  await ask('b/2')
+  await ask('calm/2')
+  assert.deepEqual(begun, ['long/1', 'calm/1', 'a/1'])
+  await end('a/1')
+  assert.deepEqual(begun.slice(3), ['b/1', 'calm/2'])
+  for (const name of ['b/1', 'calm/2', 'b/2', 'long/1']) await end(name)
+  await done
+})
+
+test('requests that arrive where nothing may begin are looked at when an attempt ends', async () => {
+  const names = ['a/1', 'b/1', 'c/1', 'c/2']
+  const { ask, begun, done, end, looks, settle } = roundOf(names, { ...fewPlaces, newBesideBusy: 2 })
+  await settle()
+  for (const name of ['calm/1', 'd/1', 'e/1']) await ask(name)
+  assert.equal(looks(), 1)
+  await end('a/1')
+  assert.equal(looks(), 2)
+  assert.deepEqual(begun, ['a/1', 'b/1', 'calm/1'], 'before anything else begins')
+  for (const name of ['b/1', 'calm/1', 'd/1', 'e/1', 'c/1', 'c/2']) await end(name)
+  await done
+})
+
+test('an organisation that sends each request when the one before has ended is one of those that follow each other', async () => {
+  const names = ['long/1', 'a/1']
+  const { ask, begun, done, end, pass, settle } = roundOf(names, fewPlaces)
+  await settle()
+  await pass(newForMs)
+  await ask('b/1')
+  for (const name of ['a/1', 'b/1']) await end(name)
+  await pass(restMs - 1)
+  await ask('a/2')
+  await ask('b/2')
+  assert.deepEqual(begun.slice(3), ['a/2'])
+  await ask('calm/1')
+  assert.deepEqual(begun.slice(4), ['calm/1'])
+  for (const name of ['a/2', 'calm/1', 'b/2']) await end(name)
+  await pass(restMs)
+  await ask('a/3')
+  await ask('b/3')
+  assert.deepEqual(begun.slice(6), ['a/3', 'b/3'], 'both have rested')
+  for (const name of ['a/3', 'b/3', 'long/1']) await end(name)
   await done
 })
 
@@ -241,9 +317,9 @@ test('an organisation whose attempt failed has no other before the next look', a
   const { begun, done, end, pass, settle } = roundOf(['a/1', 'a/2', 'b/1'])
   await settle()
   await end('a/1', false)
-  assert.deepEqual(begun, ['a/1', 'b/1'])
+  assert.deepEqual(begun, ['b/1', 'a/1'])
   await pass(1000)
-  assert.deepEqual(begun, ['a/1', 'b/1', 'a/2'])
+  assert.deepEqual(begun, ['b/1', 'a/1', 'a/2'])
   await end('a/2')
   await end('b/1')
   await done

@@ -1,9 +1,10 @@
 // Decides the order in which due requests are carried out: several organisations at once, one request of
-// each, but few that have just begun. The organisation that had the fewest attempts in this round is next.
-// One attempt at a time per placement, because side tables are named by placement. Requests that arrive
-// during a long attempt start beside it, and so do requests that continue after the release of a hold, and
-// work that needs no attempt to end, such as retention. Work on partitions goes through partition-queue.ts,
-// so a long rewrite of one organisation delays the first partition of another by no more than one partition.
+// each, but few that have just begun. The organisation that had the fewest attempts lately is next. Those
+// that erase without a pause follow each other, and one that erases now and then begins beside them. One
+// attempt at a time per placement, because side tables are named by placement. Requests that arrive during a
+// long attempt start beside it, and so do requests that continue after the release of a hold, and work that
+// needs no attempt to end, such as retention. Work on partitions goes through partition-queue.ts, so a long
+// rewrite of one organisation delays the first partition of another by no more than one partition.
 
 import type { FastifyBaseLogger } from 'fastify'
 import type { Clock } from '../../core/clock.ts'
@@ -33,18 +34,33 @@ interface AttemptPlaces {
   readonly all: number
   /** How many of them may have begun within the last {@link newForMs}. */
   readonly new: number
+  /**
+   * A busy organisation begins where fewer than this are new: one that has another request due, or had an
+   * attempt within the last {@link restMs}.
+   */
+  readonly newBesideBusy: number
 }
 
 /**
  * Few short attempts at once: they share cores and the session of rewrites, so a request would begin at once
- * and then wait at each of its partitions for those of all others. Here it waits for the end of one. More
- * beside long attempts, which mostly wait for their turns, though their fences are up: a request begins soon
- * also where seven organisations have large partitions.
+ * and then wait at each of its partitions for those of all others. Here it waits for the end of one, and that
+ * of a busy organisation until none is new (docs/decisions/0068). More beside long attempts, which mostly
+ * wait for their turns, though their fences are up: a request begins soon also where seven organisations have
+ * large partitions.
  */
-export const usualPlaces: AttemptPlaces = { all: 8, new: 2 }
+export const usualPlaces: AttemptPlaces = { all: 8, new: 2, newBesideBusy: 1 }
 
 /** How long an attempt is new, milliseconds: twice what one takes that has few partitions. */
 export const newForMs = 2000
+
+/**
+ * How long after its last attempt an organisation is busy, milliseconds: four that erase without end, each
+ * with one request at a time, begin again after some three seconds.
+ */
+export const restMs = 5000
+
+/** How long an attempt counts where the organisation that had the fewest is next, milliseconds. */
+const countedMs = 60_000
 
 /**
  * So many attempts of an organisation come before one of another organisation's retention, which is less
@@ -83,6 +99,20 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
   }
 }
 
+/** The first of two is next; of equals the one that waited longer. */
+function isBefore(one: Candidate, other: Candidate): boolean {
+  return one.rank === other.rank ? !one.isBusy && other.isBusy : one.rank < other.rank
+}
+
+/** A request that may begin. */
+interface Candidate {
+  readonly request: StoredDeletion
+  /** Whether its organisation wants more than this one: another one now, or one after the other. */
+  readonly isBusy: boolean
+  /** The lowest is next. */
+  readonly rank: number
+}
+
 interface Running {
   readonly requestId: string
   /** By the clock that never goes back. */
@@ -97,6 +127,8 @@ class Round {
   #tried: Set<string> = new Set()
   /** Attempts per organisation that have ended; infinite for one that must not continue in this round. */
   readonly #had = new Map<string, number>()
+  /** When attempts of an organisation ended, those of the last {@link countedMs} at least, in order. */
+  readonly #endedMs = new Map<string, number[]>()
   /**
    * Organisations whose attempt is to be repeated later. The last look may show their requests as due; the
    * next one knows when they are.
@@ -108,6 +140,8 @@ class Round {
   #queues: readonly (readonly StoredDeletion[])[] = []
   /** Resolves when something changed since the last look. */
   #woken: Promise<boolean> = Promise.resolve(true)
+  /** Whether that has happened. */
+  #isStale = false
   /** Resolves when it is time for the next look, however many attempts end before. */
   #isTime: Promise<boolean> = Promise.resolve(true)
   /** Ends the wait for that time. */
@@ -131,7 +165,12 @@ class Round {
   /** Does nothing after a stop, because a look-up may move requests. */
   async look(): Promise<void> {
     // Both first: a promise that has resolved would end each later wait at once.
-    this.#woken = this.#deps.woken().then(() => true)
+    this.#isStale = false
+    const woken = this.#deps.woken().then(() => true)
+    this.#woken = woken
+    void woken.then(() => {
+      if (this.#woken === woken) this.#isStale = true
+    })
     this.#timer.abort()
     this.#timer = new AbortController()
     this.#isTime = this.#deps.clock.sleep(lookEveryMs, this.#timer.signal).then(() => true)
@@ -172,20 +211,35 @@ class Round {
   /** Starts what may start now. */
   async begin(): Promise<void> {
     const passed = new Set<string>()
-    while (this.#hasPlace() && !this.#isAlone) {
-      const request = this.#next(passed)
-      if (request === null) return
-      const placement = await this.#deps.placementOf(request.tenantId)
-      if (this.#running.has(placement)) passed.add(request.tenantId)
-      else this.#run(request, placement)
+    while (!this.#isAlone) {
+      const candidate = this.#next(passed)
+      if (candidate === null) return
+      const { tenantId } = candidate.request
+      const placement = await this.#deps.placementOf(tenantId)
+      if (this.#running.has(placement)) passed.add(tenantId)
+      else this.#run(candidate, placement)
     }
   }
 
-  #hasPlace(): boolean {
+  #hasPlace(isForBusy: boolean): boolean {
     const { clock, places } = this.#deps
     const oldMs = clock.elapsedMs() - newForMs
-    const begunLately = this.#running.values().filter(({ begunMs }) => begunMs > oldMs)
-    return this.#running.size < places.all && [...begunLately].length < places.new
+    const begunLately = [...this.#running.values()].filter(({ begunMs }) => begunMs > oldMs)
+    const most = isForBusy ? places.newBesideBusy : places.new
+    return this.#running.size < places.all && begunLately.length < most
+  }
+
+  /** Returns the first request of a queue that may begin; null where there is none. */
+  #firstOf(queue: readonly StoredDeletion[]): Candidate | null {
+    const untried = queue.values().filter(({ requestId }) => !this.#tried.has(requestId))
+    const [request, another] = untried.take(2)
+    if (request === undefined) return null
+    const nowMs = this.#deps.clock.elapsedMs()
+    const ended = this.#endedMs.get(request.tenantId) ?? []
+    const isBusy = another !== undefined || (ended.at(-1) ?? Number.NEGATIVE_INFINITY) > nowMs - restMs
+    const counted = ended.filter((endedMs) => endedMs > nowMs - countedMs).length
+    const isRetention = request.requestedBy.kind === 'system'
+    return { request, isBusy, rank: counted + (isRetention ? attemptsBeforeRetention : 0) }
   }
 
   /** Waits for what is in progress; nothing of it rejects. */
@@ -198,11 +252,16 @@ class Round {
     return [...[...this.#running.values()].map(({ ended }) => ended), ...this.#beside.values()]
   }
 
-  /** Waits until something in progress has ended or it is time for a look. Returns whether it is. */
+  /**
+   * Waits until something in progress has ended or it is time for a look. Returns whether it is. Where
+   * nothing may begin, new requests are looked at when an attempt ends: a client can send a hundred in a
+   * second.
+   */
   wait(): Promise<boolean> {
-    const ended = Promise.race(this.#inProgress()).then(() => false)
+    const ended = Promise.race(this.#inProgress()).then(() => this.#isStale)
+    const woken = this.#hasPlace(false) ? [this.#woken] : []
     // Where both have resolved, the look comes first.
-    return Promise.race([this.#woken, this.#isTime, ended])
+    return Promise.race([...woken, this.#isTime, ended])
   }
 
   /**
@@ -210,25 +269,22 @@ class Round {
    * fewest, where retention counts as some. A request during which the process ended runs alone, so that no
    * other request is counted a crash if that happens again.
    */
-  #next(passed: ReadonlySet<string>): StoredDeletion | null {
-    const had = (tenantId: string) => this.#had.get(tenantId) ?? 0
-    const firsts = this.#queues.flatMap(
-      (queue) => queue.find(({ requestId }) => !this.#tried.has(requestId)) ?? [],
-    )
-    const mayBegin = (tenantId: string) => !passed.has(tenantId) && !this.#paused.has(tenantId)
-    const free = firsts.filter(({ tenantId }) => mayBegin(tenantId) && had(tenantId) < attemptsInRound)
-    const calm = free.filter(({ crashes }) => crashes === 0)
-    const candidates = calm.length > 0 || this.#running.size > 0 ? calm : free
-    const rank = ({ requestedBy, tenantId }: StoredDeletion) =>
-      had(tenantId) + (requestedBy.kind === 'system' ? attemptsBeforeRetention : 0)
-    return candidates.reduce<StoredDeletion | null>(
-      (best, one) => (best === null || rank(one) < rank(best) ? one : best),
+  #next(passed: ReadonlySet<string>): Candidate | null {
+    if (!this.#hasPlace(false)) return null
+    const mayBegin = ({ request: { tenantId } }: Candidate) =>
+      !passed.has(tenantId) && !this.#paused.has(tenantId) && (this.#had.get(tenantId) ?? 0) < attemptsInRound
+    const free = this.#queues.flatMap((queue) => this.#firstOf(queue) ?? []).filter(mayBegin)
+    const uncrashed = free.filter(({ request }) => request.crashes === 0)
+    const candidates = uncrashed.length > 0 || this.#running.size > 0 ? uncrashed : free
+    const next = candidates.reduce<Candidate | null>(
+      (best, one) => (best === null || isBefore(one, best) ? one : best),
       null,
     )
+    return next !== null && this.#hasPlace(next.isBusy) ? next : null
   }
 
-  #run(request: StoredDeletion, placement: number | null): void {
-    const { logger, workOff } = this.#deps
+  #run({ request }: Candidate, placement: number | null): void {
+    const { clock, logger, workOff } = this.#deps
     const { crashes, requestId, tenantId } = request
     this.#tried.add(requestId)
     this.#isAlone = crashes > 0
@@ -242,10 +298,13 @@ class Round {
       })
       .then((goesOn) => {
         this.#had.set(tenantId, (this.#had.get(tenantId) ?? 0) + 1)
+        const nowMs = clock.elapsedMs()
+        const counted = (this.#endedMs.get(tenantId) ?? []).filter((endedMs) => endedMs > nowMs - countedMs)
+        this.#endedMs.set(tenantId, [...counted, nowMs])
         if (!goesOn) this.#paused.add(tenantId)
         this.#running.delete(placement)
         this.#isAlone = false
       })
-    this.#running.set(placement, { requestId, begunMs: this.#deps.clock.elapsedMs(), ended })
+    this.#running.set(placement, { requestId, begunMs: clock.elapsedMs(), ended })
   }
 }

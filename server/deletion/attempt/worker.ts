@@ -99,7 +99,10 @@ export class DeletionWorker {
    */
   async round(signal: AbortSignal, beside: readonly (() => Promise<void>)[] = []): Promise<void> {
     const { attemptsAtOnce, clock, findPlace, logger } = this.#deps
-    const places = attemptsAtOnce === undefined ? usualPlaces : { all: attemptsAtOnce, new: attemptsAtOnce }
+    const places =
+      attemptsAtOnce === undefined
+        ? usualPlaces
+        : { all: attemptsAtOnce, new: attemptsAtOnce, newBesideBusy: attemptsAtOnce }
     const isBeside = places.all > 1
     const openClosed = () => this.#openClosed(signal)
     if (!isBeside) {
