@@ -30,7 +30,8 @@ test('an organisation with many transactions does not come before another, or th
   const calm = [workFor('calm', () => write('calm')), workForAll(() => write('service'))]
   await Promise.all([...flood, ...calm])
   assert.equal(ended.length, 52)
-  assert.deepEqual(new Set(ended.slice(0, 4)), new Set(['flood 0', 'calm', 'service', ended[3]]))
+  const first = ended.slice(0, 4)
+  for (const name of ['flood 0', 'calm', 'service']) assert.ok(first.includes(name), `${name}: ${first}`)
   const rows = await control.selectFrom('instance').select('key').where('key', 'like', 'flood%').execute()
   assert.equal(rows.length, 150)
 })

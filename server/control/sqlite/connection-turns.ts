@@ -36,18 +36,17 @@ export class SqliteTurns {
   end(): void {
     if (this.#current === null) throw new Error('Nobody uses the connection.')
     const { owner, startedMs } = this.#current
-    const usedMs = elapsedMs() - startedMs
-    const next = this.#queue.waiting === 0 ? undefined : this.#nextAfter(owner, usedMs)
-    this.#current = next === undefined ? null : { owner: next.owner, startedMs: elapsedMs() }
-    if (next === undefined) this.#queue.forget()
-    else next.item()
-  }
-
-  #nextAfter(
-    owner: string,
-    usedMs: number,
-  ): { readonly owner: string; readonly item: () => void } | undefined {
+    this.#current = null
+    if (this.#queue.waiting === 0) {
+      this.#queue.forget()
+      return
+    }
+    const nowMs = elapsedMs()
+    const usedMs = nowMs - startedMs
     this.#queue.addCost(owner, owner === service ? usedMs / serviceWeight : usedMs)
-    return this.#queue.shift()
+    const next = this.#queue.shift()
+    if (next === undefined) return
+    this.#current = { owner: next.owner, startedMs: nowMs }
+    next.item()
   }
 }

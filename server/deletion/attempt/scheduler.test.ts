@@ -177,6 +177,20 @@ test('an organisation with several requests that had fewer attempts lately is no
   await done
 })
 
+test('further requests of an organisation whose attempt is in progress keep no other one from beginning', async () => {
+  const { ask, begun, done, end, pass, settle, wait } = roundOf(['long/1', 'calm/1'], fewPlaces)
+  await settle()
+  await end('calm/1')
+  await pass(restMs)
+  for (const name of ['a/2', 'a/3']) wait(name)
+  await ask('a/1')
+  assert.deepEqual(begun.slice(2), ['a/2'])
+  await ask('calm/2')
+  assert.deepEqual(begun.slice(3), ['calm/2'])
+  for (const name of ['a/2', 'calm/2', 'a/3', 'a/1', 'long/1']) await end(name)
+  await done
+})
+
 test('requests that arrive where nothing may begin are looked at when an attempt ends', async () => {
   const names = ['a/1', 'b/1', 'c/1', 'c/2']
   const { ask, begun, done, end, looks, settle } = roundOf(names, { ...fewPlaces, newBesideBusy: 2 })

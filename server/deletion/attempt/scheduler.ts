@@ -99,11 +99,6 @@ export async function carryOutDue(deps: SchedulerDeps, signal: AbortSignal): Pro
   }
 }
 
-/** The first of two is next; of equals the one that waited longer. */
-function isBefore(one: Candidate, other: Candidate): boolean {
-  return one.rank === other.rank ? !one.isBusy && other.isBusy : one.rank < other.rank
-}
-
 /** A request that may begin. */
 interface Candidate {
   readonly request: StoredDeletion
@@ -111,6 +106,11 @@ interface Candidate {
   readonly isBusy: boolean
   /** The lowest is next. */
   readonly rank: number
+}
+
+/** The first of two is next; of equals the one that waited longer. */
+function isBefore(one: Candidate, other: Candidate): boolean {
+  return one.rank === other.rank ? !one.isBusy && other.isBusy : one.rank < other.rank
 }
 
 interface Running {
@@ -166,10 +166,9 @@ class Round {
   async look(): Promise<void> {
     // Both first: a promise that has resolved would end each later wait at once.
     this.#isStale = false
-    const woken = this.#deps.woken().then(() => true)
-    this.#woken = woken
-    void woken.then(() => {
-      if (this.#woken === woken) this.#isStale = true
+    this.#woken = this.#deps.woken().then(() => {
+      this.#isStale = true
+      return true
     })
     this.#timer.abort()
     this.#timer = new AbortController()
@@ -211,13 +210,14 @@ class Round {
   /** Starts what may start now. */
   async begin(): Promise<void> {
     const passed = new Set<string>()
-    while (!this.#isAlone) {
+    while (this.#hasPlace(false) && !this.#isAlone) {
       const candidate = this.#next(passed)
       if (candidate === null) return
       const { tenantId } = candidate.request
       const placement = await this.#deps.placementOf(tenantId)
       if (this.#running.has(placement)) passed.add(tenantId)
-      else this.#run(candidate, placement)
+      else if (this.#hasPlace(candidate.isBusy)) this.#run(candidate, placement)
+      else return
     }
   }
 
@@ -234,12 +234,17 @@ class Round {
     const untried = queue.values().filter(({ requestId }) => !this.#tried.has(requestId))
     const [request, another] = untried.take(2)
     if (request === undefined) return null
-    const nowMs = this.#deps.clock.elapsedMs()
-    const ended = this.#endedMs.get(request.tenantId) ?? []
-    const isBusy = another !== undefined || (ended.at(-1) ?? Number.NEGATIVE_INFINITY) > nowMs - restMs
-    const counted = ended.filter((endedMs) => endedMs > nowMs - countedMs).length
+    const ended = this.#endedLately(request.tenantId)
+    const restedSinceMs = this.#deps.clock.elapsedMs() - restMs
+    const isBusy = another !== undefined || ended.some((endedMs) => endedMs > restedSinceMs)
     const isRetention = request.requestedBy.kind === 'system'
-    return { request, isBusy, rank: counted + (isRetention ? attemptsBeforeRetention : 0) }
+    return { request, isBusy, rank: ended.length + (isRetention ? attemptsBeforeRetention : 0) }
+  }
+
+  /** Returns when the attempts of an organisation ended that count, in order. */
+  #endedLately(tenantId: string): number[] {
+    const sinceMs = this.#deps.clock.elapsedMs() - countedMs
+    return (this.#endedMs.get(tenantId) ?? []).filter((endedMs) => endedMs > sinceMs)
   }
 
   /** Waits for what is in progress; nothing of it rejects. */
@@ -270,17 +275,15 @@ class Round {
    * other request is counted a crash if that happens again.
    */
   #next(passed: ReadonlySet<string>): Candidate | null {
-    if (!this.#hasPlace(false)) return null
     const mayBegin = ({ request: { tenantId } }: Candidate) =>
       !passed.has(tenantId) && !this.#paused.has(tenantId) && (this.#had.get(tenantId) ?? 0) < attemptsInRound
     const free = this.#queues.flatMap((queue) => this.#firstOf(queue) ?? []).filter(mayBegin)
     const uncrashed = free.filter(({ request }) => request.crashes === 0)
     const candidates = uncrashed.length > 0 || this.#running.size > 0 ? uncrashed : free
-    const next = candidates.reduce<Candidate | null>(
+    return candidates.reduce<Candidate | null>(
       (best, one) => (best === null || isBefore(one, best) ? one : best),
       null,
     )
-    return next !== null && this.#hasPlace(next.isBusy) ? next : null
   }
 
   #run({ request }: Candidate, placement: number | null): void {
@@ -298,9 +301,7 @@ class Round {
       })
       .then((goesOn) => {
         this.#had.set(tenantId, (this.#had.get(tenantId) ?? 0) + 1)
-        const nowMs = clock.elapsedMs()
-        const counted = (this.#endedMs.get(tenantId) ?? []).filter((endedMs) => endedMs > nowMs - countedMs)
-        this.#endedMs.set(tenantId, [...counted, nowMs])
+        this.#endedMs.set(tenantId, [...this.#endedLately(tenantId), clock.elapsedMs()])
         if (!goesOn) this.#paused.add(tenantId)
         this.#running.delete(placement)
         this.#isAlone = false
