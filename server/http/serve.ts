@@ -93,7 +93,7 @@ export function serve<
     Value
   >,
 ): void {
-  const send = sender(operation)
+  const write = answerWriter(operation)
   http.route({
     ...routeOf(operation),
     preParsing: async (request) => requireReadable(operation, request),
@@ -103,10 +103,15 @@ export function serve<
       const handle = async () =>
         serving.handle(await readInput(operation, serving, { request, signal, names }))
       const work = () => (request.caller === null ? handle() : workFor(request.caller.tenantId, handle))
+      const turn = () => http.turns.turnOf(callerOf(request).tenantId)
+      const answer = async () =>
+        write(await (serving.usesReserve === true ? http.withReserve(work) : work()), turn)
       try {
         if (operation.rate !== undefined) takeRate(http, request, operation.rate)
-        const answer = await (serving.usesReserve === true ? http.withReserve(work) : work())
-        return await send(reply, answer, () => http.turns.turnOf(callerOf(request).tenantId))
+        const written = await answer()
+        if (!isRepeatable(operation, written.answer)) return await send(reply, written)
+        await http.confirm(request)
+        return await send(reply, isCurrent(written.answer) ? written : await answer())
       } catch (error) {
         // Work that was aborted because its client disconnected has no response.
         if (signal.aborted && error === signal.reason) return reply.hijack()
@@ -152,10 +157,19 @@ function requireReadable(operation: Operation, request: FastifyRequest): void {
   }
 }
 
-type Send = (reply: FastifyReply, answer: Answer<unknown>, turn: () => Promise<void>) => Promise<FastifyReply>
+interface WrittenAnswer {
+  readonly answer: Answer<unknown>
+  readonly status: number
+  /** Null where there is no body. */
+  readonly type: string | null
+  readonly payload: Buffer | Readable | string | undefined
+}
 
-/** Sends a response in one of the declared forms; a large body takes turns on the event loop. */
-function sender({ id, results }: Operation): Send {
+/**
+ * Writes a response in one of the declared forms; a large body takes turns on the event loop. Throws where
+ * the operation does not declare it.
+ */
+function answerWriter({ id, results }: Operation) {
   const declared = new Map(
     Object.entries(results).map(([status, { body, types }]) => [
       Number(status),
@@ -163,19 +177,42 @@ function sender({ id, results }: Operation): Send {
     ]),
   )
   const [only] = declared.size === 1 ? declared.keys() : []
-  return async (reply, { body, headers = {}, html, requireCurrent, status = only, stream }, turn) => {
+  return async (answer: Answer<unknown>, turn: () => Promise<void>): Promise<WrittenAnswer> => {
+    const { body, html, status = only, stream } = answer
     const form = status === undefined ? undefined : declared.get(status)
     if (status === undefined || form === undefined)
       throw new Error(`${id} does not declare this status: ${status}.`)
-    for (const [name, value] of Object.entries(headers)) reply.header(name, value)
-    reply.status(status)
-    reply.requireCurrent = requireCurrent ?? null
-    if (stream !== undefined) return reply.type(form.type).send(stream)
-    if (html !== undefined) return reply.type('text/html; charset=utf-8').send(html)
-    if (body === undefined) return reply.send()
-    const written = await form.write(body, new Pace(turn))
-    return reply.type('application/json; charset=utf-8').send(written)
+    const written = { answer, status }
+    if (stream !== undefined) return { ...written, type: form.type, payload: stream }
+    if (html !== undefined) return { ...written, type: 'text/html; charset=utf-8', payload: html }
+    if (body === undefined) return { ...written, type: null, payload: undefined }
+    const payload = await form.write(body, new Pace(turn))
+    return { ...written, type: 'application/json; charset=utf-8', payload }
   }
+}
+
+/**
+ * Whether the answer is computed again where something in it was hidden while it was written: reads of what
+ * costs little.
+ */
+function isRepeatable({ method, rate }: Operation, { requireCurrent, stream }: Answer<unknown>): boolean {
+  return method === 'GET' && rate === undefined && requireCurrent !== undefined && stream === undefined
+}
+
+function isCurrent({ requireCurrent }: Answer<unknown>): boolean {
+  try {
+    requireCurrent?.()
+    return true
+  } catch {
+    return false
+  }
+}
+
+function send(reply: FastifyReply, { answer, payload, status, type }: WrittenAnswer): FastifyReply {
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value)
+  reply.requireCurrent = answer.requireCurrent ?? null
+  if (type !== null) reply.type(type)
+  return reply.status(status).send(payload)
 }
 
 /** The schema for bodies that a handler returns: JSON bodies are written by their schema. */

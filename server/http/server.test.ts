@@ -8,6 +8,7 @@ import { after, describe, test } from 'node:test'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import pino from 'pino'
 import { z } from 'zod'
+import type { Operation } from '../../contract/operation.ts'
 import type { Role } from '../../contract/role.ts'
 import { withOldNames } from '../../contract/values/old-names.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
@@ -119,10 +120,28 @@ function addRoutes(): void {
       throw thrown
     },
   })
+  addHiddenOnce('/hidden-once', {})
+  addHiddenOnce('/hidden-once-costly', { rate: { perMinute: 60, burst: 60 } })
+  addHiddenOnce('/hidden-once-changed', { method: 'POST' })
   http.post('/v1/things', { config: { access: ['ingest'], takesBasic: true } }, async () => {
     throw new Error(innerMessage)
   })
   http.get('/healthz', { config: { access: 'public' } }, async (_request, reply) => reply.send('{"ok":true}'))
+}
+
+/** Its first answer has what is hidden before that is sent, the second has not. */
+function addHiddenOnce(path: string, more: Partial<Pick<Operation, 'method' | 'rate'>>): void {
+  let answers = 0
+  const counted = testOperation({ ...more, path, result: z.object({ answer: z.number() }) })
+  serve(http, counted, {
+    handle: async () => {
+      const answer = ++answers
+      const requireCurrent = () => {
+        if (answer === 1) throw new AppError('erasing', { retryAfterSeconds: 1 })
+      }
+      return { body: { answer }, headers: { location: `/answers/${answer}` }, requireCurrent }
+    },
+  })
 }
 
 function ask(options: InjectOptions, role: Role | null = 'owner'): Promise<LightMyRequestResponse> {
@@ -407,6 +426,18 @@ describe('failures', () => {
     const late = await ask({ url: '/failures/late' })
     assert.deepEqual([late.statusCode, late.json().code, late.headers['retry-after']], [503, 'erasing', '1'])
     assert.ok(!late.body.includes('no longer to be seen'), 'what was written is not sent')
+  })
+})
+
+describe('a response in which something was hidden before it is sent', () => {
+  test('of a read that costs little is computed again', async () => {
+    const { headers, statusCode, ...again } = await ask({ url: '/hidden-once' })
+    assert.deepEqual([statusCode, again.json(), headers.location], [200, { answer: 2 }, '/answers/2'])
+  })
+
+  test('of a costly read, or of a change, is refused', async () => {
+    assertRefusal(await ask({ url: '/hidden-once-costly' }), 503, 'erasing')
+    assertRefusal(await ask({ url: '/hidden-once-changed', method: 'POST' }), 503, 'erasing')
   })
 })
 

@@ -40,6 +40,8 @@ declare module 'fastify' {
     readonly withReserve: WithReserve
     /** How often organisations may use expensive operations. */
     readonly rates: OperationRates
+    /** Throws where the caller may read no further. */
+    readonly confirm: Confirm
     /** The order of work on the event loop. */
     readonly turns: LoopTurns
   }
@@ -141,6 +143,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   })
   checkAfterBody(http, options, clients, connections)
   const confirm = confirming(options.clock, clients)
+  http.decorate('confirm', confirm)
   checkBeforeAnswer(http, confirm)
   answers.watch(http, confirm)
   http.addHook('onSend', async (_request, reply) => {
