@@ -32,6 +32,15 @@ export interface Rate {
   readonly perMinute: number
   /** How many requests may come at once after a pause. */
   readonly burst: number
+  /** Absent: they begin when they arrive. */
+  readonly pace?: OperationPace
+}
+
+/** How soon the requests of an organisation begin; beyond it they wait. */
+export interface OperationPace {
+  /** How many begin at once after a pause. */
+  readonly atOnce: number
+  readonly perSecond: number
 }
 
 /** The response with one status of success. */

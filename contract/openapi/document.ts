@@ -157,8 +157,12 @@ function refusalsOf(operation: Operation, schemas: SchemaComponents): Record<str
 
 function limitOf({ rate }: Operation, status: number): string[] {
   if (rate === undefined || status !== 429) return []
+  const { burst, pace, perMinute } = rate
   return [
-    `At most ${rate.perMinute} requests a minute per organisation, ${rate.burst} of them at once. A tenth of it stays for each branch of access tokens that asks for no more.`,
+    `At most ${perMinute} requests a minute per organisation, ${burst} of them at once. A tenth of it stays for each branch of access tokens that asks for no more.`,
+    ...(pace === undefined
+      ? []
+      : [`Of those at once, ${pace.atOnce} begin when they arrive, and then ${pace.perSecond} a second.`]),
   ]
 }
 

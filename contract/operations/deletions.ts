@@ -34,9 +34,10 @@ import { NoBody, pageOf } from '../values/fields.ts'
 
 /**
  * A request stays for ever: as a row, in both chains, in the journal, and in memory as time that is unknown.
- * A script can erase each day of a year without a pause, and then as often as it may preview a range.
+ * A script can erase each day of a year without a pause, and then as often as it may preview a range. They
+ * begin as fast as small ones are carried out: each takes some ten milliseconds of the event loop.
  */
-const createRate = { perMinute: 20, burst: 400 }
+const createRate = { perMinute: 20, burst: 400, pace: { atOnce: 5, perSecond: 4 } }
 
 /**
  * Each is an entry of both chains for ever, and a retry is an attempt. As many at once as may be created, so

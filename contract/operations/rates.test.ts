@@ -50,5 +50,7 @@ test('the reference has the rate of each operation beside its status 429', () =>
     const at = path.replace(/:([a-z_]+)/g, '{$1}')
     const text = paths[at]?.[method.toLowerCase()]?.responses['429']?.description ?? ''
     assert.match(text, new RegExp(`most ${rate?.perMinute} requests a minute .* ${rate?.burst} of them`), id)
+    const begins = `${rate?.pace?.atOnce} begin when they arrive, and then ${rate?.pace?.perSecond} a second`
+    assert.equal(text.includes(begins), rate?.pace !== undefined, id)
   }
 })

@@ -107,7 +107,7 @@ export function serve<
       const answer = async () =>
         write(await (serving.usesReserve === true ? http.withReserve(work) : work()), turn)
       try {
-        if (operation.rate !== undefined) takeRate(http, request, operation.rate)
+        if (operation.rate !== undefined) await takeRate(http, request, operation.rate, signal)
         const written = await answer()
         if (!isRepeatable(operation, written.answer)) return await send(reply, written)
         await http.confirm(request)
@@ -138,10 +138,22 @@ export function routeOf(operation: Operation): Pick<RouteOptions, 'method' | 'ur
   }
 }
 
-/** Counts one use of an operation that is limited per organisation. Throws `too_many_requests`. */
-function takeRate(http: FastifyInstance, request: FastifyRequest, rate: Rate): void {
+/**
+ * Counts one use of an operation that is limited per organisation, and waits where others of the organisation
+ * come first. Throws `too_many_requests`, and the reason of the signal.
+ */
+async function takeRate(
+  http: FastifyInstance,
+  request: FastifyRequest,
+  rate: Rate,
+  signal: AbortSignal,
+): Promise<void> {
   const { method, url } = request.routeOptions
-  http.rates.take(callerOf(request), `${method} ${url}`, rate)
+  const name = `${method} ${url}`
+  http.rates.take(callerOf(request), name, rate)
+  if (rate.pace === undefined) return
+  await http.paces.turnOf(callerOf(request), name, rate.pace, signal)
+  signal.throwIfAborted()
 }
 
 /** All routes share the parsers; a body of a type that only another route accepts is refused here. */

@@ -22,6 +22,7 @@ import { type Authenticate, identifiedForMs, type RequestHead } from './authenti
 import { ClientLimits } from './client-limits.ts'
 import { ClientAddresses } from './limits/client-address.ts'
 import { Connections, isGone } from './limits/connections.ts'
+import { OperationPaces } from './limits/operation-paces.ts'
 import { OperationRates } from './limits/rates.ts'
 import { RefusalPace } from './limits/refusal-pace.ts'
 import { RequestsInProgress } from './limits/requests-in-progress.ts'
@@ -42,6 +43,8 @@ declare module 'fastify' {
     readonly rates: OperationRates
     /** Throws where the caller may read no further. */
     readonly confirm: Confirm
+    /** When requests of organisations begin that send many at once. */
+    readonly paces: OperationPaces
     /** The order of work on the event loop. */
     readonly turns: LoopTurns
   }
@@ -121,6 +124,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
   http.decorate('withReserve', options.withReserve ?? ((work) => work()))
   http.decorate('turns', turns)
   http.decorate('rates', new OperationRates(options.clock))
+  http.decorate('paces', new OperationPaces(options.clock))
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(compileSerializer)
   http.decorateRequest('caller', null)

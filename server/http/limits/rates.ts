@@ -13,7 +13,8 @@ import { organisationsKept, RateLimit } from './rate-limit.ts'
 const ofBranch = 1 / 10
 const ofLine = 1 / 2
 
-interface Requester {
+/** Who asks: an organisation, and the line and branch of its token. */
+export interface Requester {
   readonly tenantId: string
   readonly line?: CallerLine
 }
