@@ -121,10 +121,7 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     routeTable.set(added.url, known)
   })
   http.decorate('routeTable', routeTable)
-  http.decorate('withReserve', options.withReserve ?? ((work) => work()))
-  http.decorate('turns', turns)
-  http.decorate('rates', new OperationRates(options.clock))
-  http.decorate('paces', new OperationPaces(options.clock))
+  addSharedLimits(http, options, turns)
   http.setValidatorCompiler(() => (value) => ({ value }))
   http.setSerializerCompiler(compileSerializer)
   http.decorateRequest('caller', null)
@@ -167,6 +164,18 @@ export function createHttp(options: HttpOptions): FastifyInstance {
     throw new AppError('method_not_allowed')
   })
   return http
+}
+
+/** What all organisations share, and each has a part of. */
+function addSharedLimits(
+  http: FastifyInstance,
+  { clock, withReserve = (work) => work() }: HttpOptions,
+  turns: LoopTurns,
+): void {
+  http.decorate('withReserve', withReserve)
+  http.decorate('turns', turns)
+  http.decorate('rates', new OperationRates(clock))
+  http.decorate('paces', new OperationPaces(clock))
 }
 
 /** What may have changed while the body arrived. */
