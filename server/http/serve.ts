@@ -50,6 +50,11 @@ export interface Answer<Body> {
    * to the system. Throws where it may no longer be sent.
    */
   readonly requireCurrent?: () => void
+  /**
+   * Whether it is computed again where it may no longer be sent. Only for reads of telemetry, which is hidden
+   * at once: what the control plane has of it is cleared by a commit that may still be in progress.
+   */
+  readonly isRepeatable?: boolean
   /** A page that is sent in place of the body, where the operation declares one. */
   readonly html?: string
   /** A body that is not JSON, sent while it is produced. */
@@ -109,7 +114,7 @@ export function serve<
       try {
         if (operation.rate !== undefined) await takeRate(http, request, operation.rate, signal)
         const written = await answer()
-        if (!isRepeatable(operation, written.answer)) return await send(reply, written)
+        if (written.answer.isRepeatable !== true) return await send(reply, written)
         await http.confirm(request)
         return await send(reply, isCurrent(written.answer) ? written : await answer())
       } catch (error) {
@@ -201,14 +206,6 @@ function answerWriter({ id, results }: Operation) {
     const payload = await form.write(body, new Pace(turn))
     return { ...written, type: 'application/json; charset=utf-8', payload }
   }
-}
-
-/**
- * Whether the answer is computed again where something in it was hidden while it was written: reads of what
- * costs little.
- */
-function isRepeatable({ method, rate }: Operation, { requireCurrent, stream }: Answer<unknown>): boolean {
-  return method === 'GET' && rate === undefined && requireCurrent !== undefined && stream === undefined
 }
 
 function isCurrent({ requireCurrent }: Answer<unknown>): boolean {

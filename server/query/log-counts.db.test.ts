@@ -5,18 +5,17 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pino } from 'pino'
 import { LogCounts } from '../../contract/telemetry/queries.ts'
-import { engineOfFile } from '../../tests/fixtures.ts'
+import { engineOfFile, WatchedGate } from '../../tests/fixtures.ts'
 import { tokenNamed } from '../core/actor-fixture.ts'
 import { ManualClock } from '../core/manual-clock.ts'
 import { byAccessToken } from '../http/authentication.ts'
 import { createHttp } from '../http/server.ts'
-import { TelemetryGate } from '../telemetry/gate.ts'
 import { type FixtureRow, insertFixture } from '../telemetry/row-fixture.ts'
 import { TenantReader } from '../telemetry/tenant-reader.ts'
 import { addQueryRoutes } from './routes.ts'
 
 const engine = engineOfFile()
-const gate = new TelemetryGate()
+const gate = new WatchedGate()
 const nowMs = Date.parse('2026-11-21T10:00:00Z')
 const clock = new ManualClock(nowMs)
 const http = createHttp({
@@ -156,4 +155,18 @@ test('too many steps, an invalid width and an empty range are refused', async ()
   assert.deepEqual((await refused({ step_seconds: '0' }))[0], 'step_seconds')
   assert.deepEqual((await refused({ step_seconds: '1.5' }))[0], 'step_seconds')
   assert.deepEqual((await refused({ range_start: 'now', range_end: '-1h' }))[0], 'range_end')
+})
+
+test('what is hidden after the reads is not counted in the response', async () => {
+  const ofLastMinute = { range_start: '2026-11-21T09:03:00Z', range_end: '2026-11-21T09:04:00Z' }
+  assert.deepEqual(found((await countsOf(ofLastMinute)).totals), { fatal: 1, unspecified: 1 })
+  let reads = 0
+  gate.afterReads = () => {
+    if (++reads > 1) return
+    gate.hide('acme', { id: 'del_4', signals: ['logs'], range: { startNs: at('09:03:15'), endNs: null } })
+  }
+  assert.deepEqual(found((await countsOf(ofLastMinute)).totals), { fatal: 1 })
+  assert.equal(reads, 2, 'it was read again')
+  assert.deepEqual(found((await countsOf(ofLastMinute, 'globex')).totals), { fatal: 1, unspecified: 1 })
+  gate.afterReads = null
 })

@@ -28,9 +28,10 @@ export function addQueryRoutes(
   clock: Clock,
   limits: ReadLimits = interactiveLimits,
 ): void {
-  const answer = <T>(caller: Caller, read: Read<T>, coverageOf?: (body: T) => Coverage) => {
+  const answer = async <T>(caller: Caller, read: Read<T>, coverageOf?: (body: T) => Coverage) => {
     const [reader, nowNs, own] = [readerOf(caller), clock.nowNs(), timed(limits, clock)]
-    return reader.answer(() => read(reader, nowNs, own), coverageOf && { coverageOf })
+    const found = await reader.answer(() => read(reader, nowNs, own), coverageOf && { coverageOf })
+    return { ...found, isRepeatable: true }
   }
 
   serve(http, telemetryOperations.series, {
