@@ -1,8 +1,7 @@
 // Lets requests of an operation begin one after another where an organisation sends many at once: a hundred
 // changes, each with commits on the event loop, would take it from everybody in the same moment. They wait
-// instead of being refused, because a client that waits for each response does not notice it. The next one is
-// always of the branch of tokens that was served least, so one token can't keep the others of its
-// organisation waiting.
+// instead of being refused, because a client then needs to repeat nothing. The next one is always of the
+// branch of tokens that was served least, so one token can't keep the others of its organisation waiting.
 
 import type { OperationPace } from '../../../contract/operation.ts'
 import { AppError } from '../../core/app-error.ts'
