@@ -244,7 +244,12 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
   const evaluations = new EvaluationPool()
-  const runner = new DetectorRunner({ ...stores, store: detectors, evaluations })
+  const runner = new DetectorRunner({
+    ...stores,
+    store: detectors,
+    evaluations,
+    turnOf: (tenantId) => turns.turnOf(tenantId),
+  })
   const leases = new Leases(control, clock, leaseHolder)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })

@@ -32,7 +32,7 @@ export interface RunWindow {
   readonly isTruncated: boolean
 }
 
-interface AnomalyChanges {
+export interface AnomalyChanges {
   readonly create: readonly Finding[]
   readonly update: readonly { readonly id: string; readonly finding: Finding }[]
   /** Recorded as open but not found any more: they ended where they were last seen. */

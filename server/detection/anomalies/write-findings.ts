@@ -12,7 +12,7 @@ import type { Finding } from './findings.ts'
 import { keepVersion, versionsMaxOf } from './held-anomalies.ts'
 import { forgetOldest, keepableOf } from './kept-anomalies.ts'
 import type { ReadTime } from './read-time.ts'
-import { type RecordedAnomaly, reconcile } from './reconcile.ts'
+import { type AnomalyChanges, type RecordedAnomaly, reconcile } from './reconcile.ts'
 
 /** Who changes an anomaly when a run does. */
 const actor = systemActor('detection')
@@ -21,7 +21,7 @@ const actor = systemActor('detection')
 const chunkSize = 500
 
 /** Rows written in one statement, because each statement has its own cost. */
-const createdAtOnce = 100
+const rowsAtOnce = 100
 
 interface RunEffect {
   /** The recorded anomalies of the detector in the time of the run. */
@@ -32,21 +32,52 @@ interface RunEffect {
   readonly holds: readonly ActiveHold[]
 }
 
-/**
- * Creates, updates and closes anomalies according to the findings of a run. `recorded` are
- * the anomalies before it.
- */
-export async function recordFindings(
+interface FoundChanges extends AnomalyChanges {
+  /** Findings that are new and kept: those that have ended first, the newest of them first. */
+  readonly create: readonly Finding[]
+  /** Whether any finding is new. */
+  readonly hasNew: boolean
+}
+
+/** What a run changes. `recorded` are the anomalies before it. */
+export async function changesOf(
+  trx: ControlTransaction,
+  { detector }: RunRecord,
+  { findings, window }: RunFound,
+  recorded: readonly RecordedAnomaly[],
+): Promise<FoundChanges> {
+  const changes = reconcile(recorded, findings, window)
+  const create = [...(await keepableOf(trx, detector, changes.create))].sort(endedNewestFirst)
+  return { ...changes, create, hasNew: changes.create.length > 0 }
+}
+
+/** Open ones come last, because each transaction that finds them recorded writes them again. */
+function endedNewestFirst(a: Finding, b: Finding): number {
+  if (a.isOpen !== b.isOpen) return a.isOpen ? 1 : -1
+  return a.startedNs === b.startedNs ? 0 : a.startedNs > b.startedNs ? -1 : 1
+}
+
+/** Creates an anomaly for each of these findings. */
+export async function createAnomalies(
   trx: ControlTransaction,
   run: RunRecord,
-  { recorded, seen, holds, readTime }: RunEffect,
+  findings: readonly Finding[],
+  { readTime, seen }: Pick<RunEffect, 'seen' | 'readTime'>,
 ): Promise<void> {
-  const changes = reconcile(recorded, seen.findings, seen.window)
-  const created = await keepableOf(trx, run.detector, changes.create)
-  for (let i = 0; i < created.length; i += createdAtOnce) {
-    const rows = created.slice(i, i + createdAtOnce).map((one) => newAnomaly(run, seen, one, readTime))
+  for (let i = 0; i < findings.length; i += rowsAtOnce) {
+    const rows = findings.slice(i, i + rowsAtOnce).map((one) => newAnomaly(run, seen, one, readTime))
     await trx.insertInto('anomalies').values(rows).execute()
   }
+}
+
+/** Creates, updates and closes anomalies, and removes the oldest beyond the number that is kept. */
+export async function recordChanges(
+  trx: ControlTransaction,
+  run: RunRecord,
+  changes: FoundChanges,
+  { recorded, seen, holds, readTime }: RunEffect,
+): Promise<void> {
+  await createAnomalies(trx, run, changes.create, { seen, readTime })
   const changed = [...changes.update.map(({ id }) => id), ...changes.close]
   const unchanged = await keepHeld(trx, run, holds, changed)
   const seenUntil = new Map(recorded.map(({ id, seenUntilNs }) => [id, seenUntilNs]))
@@ -80,7 +111,7 @@ export async function recordFindings(
       .where('id', '=', id)
       .execute()
   }
-  if (changes.create.length === 0) return
+  if (!changes.hasNew) return
   const forgotten = await forgetOldest(trx, run.detector, holds)
   if (forgotten >= manyForgotten) await noteForgotten(trx, run, forgotten)
 }

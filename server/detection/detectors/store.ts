@@ -7,6 +7,7 @@
 // between the two: it is called inside the transaction, so a run that read something before it was hidden
 // cannot record it afterwards.
 
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Anomaly } from '../../../contract/detection/detectors.ts'
 import { appendAudit } from '../../audit/log.ts'
 import { lockForAct } from '../../control/acting.ts'
@@ -15,7 +16,7 @@ import { transact } from '../../control/transaction.ts'
 import type { Actor } from '../../core/actor.ts'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Pace } from '../../core/turns/pace.ts'
+import { Pace } from '../../core/turns/pace.ts'
 import type { TelemetryGate } from '../../telemetry/gate.ts'
 import { fateOf } from '../anomalies/anomaly-fate.ts'
 import { type RunRecord, sourceOf, toAnomaly } from '../anomalies/anomaly-rows.ts'
@@ -28,7 +29,7 @@ import {
   refuseHeldDetector,
 } from '../anomalies/held-anomalies.ts'
 import { idList, ofDetector } from '../anomalies/id-list.ts'
-import { preparedRecords, recordRunsIn } from '../anomalies/write-runs.ts'
+import { type PreparedRecord, preparedRecords, recordRunsIn } from '../anomalies/write-runs.ts'
 import { type AnomalyPage, readAnomalyPage, visibleOf } from './anomaly-list.ts'
 import {
   changedFields,
@@ -239,21 +240,32 @@ export class DetectionStore {
   }
 
   /**
-   * Records a run: its result, and its changes of the anomalies. Returns false and writes nothing where the
-   * detector, its mutes or its feedback were changed or deleted after the run read them, or where a part of
-   * what it read has been hidden since.
+   * Records a run: its result, and its changes of the anomalies. Returns false where the detector, its mutes
+   * or its feedback were changed or deleted after the run read them, or where a part of what it read has been
+   * hidden since; then nothing is written after that.
    */
-  async recordRun(run: RunRecord): Promise<boolean> {
-    return (await this.recordRuns([run])) === 1
+  async recordRun(run: RunRecord, turn?: () => Promise<unknown>): Promise<boolean> {
+    return (await this.recordRuns([run], turn)) === 1
   }
 
   /**
    * The same for several runs of one organisation, at most `idsMax`, in one transaction, because a
-   * transaction waits for the disk: if it fails, none is recorded. Returns how many were recorded.
+   * transaction waits for the disk: if it fails, none is recorded. Where they create many anomalies, several
+   * transactions follow each other. Returns how many were recorded.
+   *
+   * @param turn resolves when a transaction may begin; absent: in the next round of the event loop
    */
-  async recordRuns(runs: readonly RunRecord[]): Promise<number> {
-    const prepared = await preparedRecords(runs)
-    return transact(this.#control, (trx) => recordRunsIn(trx, this.#readHolds, prepared))
+  async recordRuns(runs: readonly RunRecord[], turn: () => Promise<unknown> = nextRound): Promise<number> {
+    let rest: readonly PreparedRecord[] = await preparedRecords(runs, new Pace(turn))
+    let count = 0
+    while (rest.length > 0) {
+      await turn()
+      const part = rest
+      const written = await transact(this.#control, (trx) => recordRunsIn(trx, this.#readHolds, part))
+      count += written.recorded
+      rest = written.unfinished
+    }
+    return count
   }
 
   /** By start, latest first. Never contains what was hidden before it is returned. */

@@ -116,8 +116,8 @@ export function unknownFor(reader: TenantReader): Run['isUnknown'] {
 export async function evaluateRun(
   run: Run,
   judged: JudgedRun,
+  pace = new Pace(),
 ): Promise<{ summary: RunSummary; found: RunFound }> {
-  const pace = new Pace()
   const isLearnt = isBandLearnt(run.choice.params)
   const { groups, learntFrom, plan, set } = judged
   const peers = peersOf(

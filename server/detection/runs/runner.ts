@@ -10,7 +10,7 @@
 // of the organisation is hidden (detector-course.ts). A run that missed its time is covered by the next: it
 // judges the same window and more. A detector is run by one caller at a time.
 
-import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -47,6 +47,10 @@ interface RunnerOptions {
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
   /** Evaluates series; in this thread where absent. */
   readonly evaluations?: Evaluations
+  /**
+   * Resolves when an organisation may use the event loop for a moment; absent: in the next round of the loop.
+   */
+  readonly turnOf?: (tenantId: string) => Promise<unknown>
 }
 
 export class DetectorRunner {
@@ -105,9 +109,10 @@ export class DetectorRunner {
   }
 
   async #runAll(place: TenantPlace, ids: readonly string[], batch: Batch): Promise<void> {
-    const { clock, engine, gate, store } = this.#options
+    const { clock, engine, gate, store, turnOf = () => nextRound() } = this.#options
     const { placement, tenantId } = place
-    const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind })
+    const turn = () => turnOf(tenantId)
+    const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind, turn })
     const ranAtMs = clock.nowMs()
     this.#courses.forgetUnused(ranAtMs)
     const pace = new Pace(reader.share.turn)
@@ -132,10 +137,10 @@ export class DetectorRunner {
     // Those that begin take long, so the ones that continue come first.
     const goesOn = (detector: StoredDetector) => runs.get(detector)?.prepared?.goesOn !== false
     for (const some of chunksOf(detectors.filter(goesOn))) {
-      await this.#runSome(some, { ...batch, runs, ranAtMs })
+      await this.#runSome(some, { ...batch, runs, ranAtMs, turn })
     }
     const begin = detectors.filter((one) => !goesOn(one))
-    await inParallel(begin, (detector) => this.#runSome([detector], { ...batch, runs, ranAtMs }))
+    await inParallel(begin, (detector) => this.#runSome([detector], { ...batch, runs, ranAtMs, turn }))
   }
 
   async #prepare(run: Run, { firstWeeks, nowMs, reader }: PrepareOptions): Promise<ReadyRun> {
@@ -193,7 +198,7 @@ export class DetectorRunner {
       const result =
         ready === undefined
           ? failed('The method no longer accepts these params; set them again.')
-          : await this.#evaluate(ready)
+          : await this.#evaluate(ready, batch.turn)
       if (result instanceof AppError) {
         batch.failures.set(detector.id, result)
         return
@@ -206,15 +211,14 @@ export class DetectorRunner {
     })
     for (const some of transactionsOf(records)) {
       try {
-        await store.recordRuns(some)
+        await store.recordRuns(some, batch.turn)
       } catch {
         const byId = new Map(some.map((record) => [record.detector.id, record]))
         await forEachSeparately(byId.keys(), { failures: batch.failures }, async (id) => {
           const record = byId.get(id)
-          if (record !== undefined) await store.recordRun(record)
+          if (record !== undefined) await store.recordRun(record, batch.turn)
         })
       }
-      await yieldToOthers()
     }
   }
 
@@ -241,10 +245,13 @@ export class DetectorRunner {
   }
 
   /** Returns the refusal where nothing was learnt about the detector. */
-  async #evaluate({ error, prepared, run, set }: ReadyRun): Promise<RunResult | AppError> {
+  async #evaluate(
+    { error, prepared, run, set }: ReadyRun,
+    turn: ReadBatch['turn'],
+  ): Promise<RunResult | AppError> {
     try {
       if (prepared === null) throw error
-      return await evaluateRun(run, await this.#courses.judge(prepared, set))
+      return await evaluateRun(run, await this.#courses.judge(prepared, set), new Pace(turn))
     } catch (err) {
       if (isNoFault(err)) return err
       this.#options.logger.warn({ err, detectorId: run.detector.id }, 'a detector could not be evaluated')
@@ -328,6 +335,8 @@ interface Batch {
 interface ReadBatch extends Batch {
   readonly runs: ReadonlyMap<StoredDetector, ReadyRun>
   readonly ranAtMs: number
+  /** Resolves when its organisation may use the event loop for a moment. */
+  readonly turn: () => Promise<unknown>
 }
 
 /** Calls `work` for each id. A failure is stored and does not affect the others. */
