@@ -244,12 +244,7 @@ async function wireRooms(options: AppOptions, opened: OpenStores): Promise<App> 
   })
   const detectors = new DetectionStore(control, clock, gate, readActiveHolds)
   const evaluations = new EvaluationPool()
-  const runner = new DetectorRunner({
-    ...stores,
-    store: detectors,
-    evaluations,
-    turnOf: (tenantId) => turns.turnOf(tenantId),
-  })
+  const runner = new DetectorRunner({ ...stores, turns, store: detectors, evaluations })
   const leases = new Leases(control, clock, leaseHolder)
   const { deletionLoop, round } = createDeletionLoop({ ...stores, leases, backups, deletion })
   const detectionLoop = createDetectionWorker({ store: detectors, runner, clock, leases, logger })

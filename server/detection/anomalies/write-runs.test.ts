@@ -3,11 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reportedMax } from '../alarms/newest-episodes.ts'
 import { atNs, definitionOf, errorsDraft, findingOf, runRecordOf } from '../detection-fixture.ts'
 import type { StoredDetector } from '../detectors/detector.ts'
 import { comparedFromNs, type RunRecord } from './anomaly-rows.ts'
-import { transactionsOf } from './write-runs.ts'
+import { createdAtOnce, transactionsOf } from './write-runs.ts'
 
 const detector: StoredDetector = {
   ...{ id: 'det_1', tenantId: 'acme', definition: definitionOf(errorsDraft), isSystem: false },
@@ -22,10 +21,10 @@ function runWith(count: number): RunRecord {
 
 const failed: RunRecord = { ...runWith(0), found: null }
 
-test('runs share a transaction until they have a thousand findings together, and all are recorded in order', () => {
+test('runs share a transaction until they have too many findings together, and all are recorded in order', () => {
   const few = Array.from({ length: 25 }, () => runWith(3))
   assert.deepEqual(transactionsOf(few), [few])
-  const [most, one, half] = [runWith(reportedMax + 50), runWith(1), runWith(reportedMax / 2)]
+  const [most, one, half] = [runWith(createdAtOnce + 50), runWith(1), runWith(createdAtOnce / 2)]
   assert.deepEqual(transactionsOf([most, failed, most, one, half, half]), [
     [most],
     [failed],

@@ -397,6 +397,28 @@ test('a read that ends or finds no place because of others, or of erasures, leav
   )
 })
 
+test('a run reads, judges and records at the turns of its organisation on the event loop', async () => {
+  const [detector, other] = [await createDetector(), await createDetector(globex)]
+  await insertSpans(engine, acme, traffic(-120, 1, 0))
+  const held = Promise.withResolvers<void>()
+  const asked: string[] = []
+  const turns = {
+    turnOf: async (tenantId: string) => {
+      asked.push(tenantId)
+      if (tenantId === acme.tenantId) await held.promise
+    },
+  }
+  const taking = new DetectorRunner({ store, engine, gate, clock, logger, turns })
+  const ran = taking.run(acme, detector.id)
+  await taking.run(globex, other.id)
+  assert.notEqual((await store.findDetector('globex', other.id))?.lastRunAtMs, null)
+  assert.equal((await store.findDetector('acme', detector.id))?.lastRunAtMs, null, 'its turn has not come')
+  held.resolve()
+  await ran
+  assert.notEqual((await store.findDetector('acme', detector.id))?.lastRunAtMs, null)
+  assert.deepEqual([...new Set(asked)].sort(), ['acme', 'globex'])
+})
+
 test('a read at its own limits gives the status error, also of a run on request', async () => {
   const detector = await createDetector()
   const refusal = new AppError('query_too_expensive', { cause: new EngineError('late', { code: 159 }) })

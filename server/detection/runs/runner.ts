@@ -14,6 +14,7 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { AppError } from '../../core/app-error.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { LoopTurns } from '../../core/turns/loop-turns.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import { readSeriesBatch } from '../../series/batched-read.ts'
 import { signalsOf } from '../../series/event-series.ts'
@@ -47,10 +48,8 @@ interface RunnerOptions {
   readonly logger: Pick<FastifyBaseLogger, 'warn'>
   /** Evaluates series; in this thread where absent. */
   readonly evaluations?: Evaluations
-  /**
-   * Resolves when an organisation may use the event loop for a moment; absent: in the next round of the loop.
-   */
-  readonly turnOf?: (tenantId: string) => Promise<unknown>
+  /** When an organisation may use the event loop for a moment; absent: in each round of the loop. */
+  readonly turns?: Pick<LoopTurns, 'turnOf'>
 }
 
 export class DetectorRunner {
@@ -109,9 +108,9 @@ export class DetectorRunner {
   }
 
   async #runAll(place: TenantPlace, ids: readonly string[], batch: Batch): Promise<void> {
-    const { clock, engine, gate, store, turnOf = () => nextRound() } = this.#options
+    const { clock, engine, gate, store, turns } = this.#options
     const { placement, tenantId } = place
-    const turn = () => turnOf(tenantId)
+    const turn = () => turns?.turnOf(tenantId) ?? nextRound()
     const reader = new TenantReader(engine, { tenantId, placement }, gate, { kind: batch.kind, turn })
     const ranAtMs = clock.nowMs()
     this.#courses.forgetUnused(ranAtMs)
