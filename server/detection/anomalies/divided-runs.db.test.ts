@@ -36,9 +36,10 @@ beforeEach(async () => {
   store = new DetectionStore(fixture.control, new ManualClock(noonMs), new TelemetryGate(), readActiveHolds)
 })
 
-const open = findingOf(atNs(-1), atNs(9999), { isOpen: true, groupKey: '{"service":"search"}' })
-/** As many ended episodes as two and a half transactions create, and one that is open. */
+/** As many ended episodes as two and a half transactions create. */
 const ended = 2.5 * createdAtOnce
+/** The newest of all, which comes last nevertheless. */
+const open = findingOf(atNs(ended), atNs(ended + 1), { isOpen: true, groupKey: '{"service":"search"}' })
 const findings: readonly Finding[] = [
   open,
   ...Array.from({ length: ended }, (_, i) => findingOf(atNs(i), atNs(i + 0.5))),
