@@ -507,7 +507,7 @@ async function recordOnly(ids: readonly string[]): Promise<void> {
 /** Lets a round go on until it has come this far. Its sleeps end at once. */
 async function until(hasCome: () => boolean): Promise<void> {
   for (let tries = 0; !hasCome(); tries++) {
-    assert.ok(tries < 100_000, 'the round did not come this far')
+    assert.ok(tries < 1_000_000, 'the round did not come this far')
     if (clock.waiting > 0) await clock.advance(1_000)
     await new Promise((resolve) => setImmediate(resolve))
   }
@@ -540,9 +540,7 @@ test("a thousand due detectors of one organisation do not delay another's, also 
   assert.deepEqual([ran('acme'), ran('globex')], [1001, 2])
 })
 
-test("during a long turn of one organisation another's detectors run whenever they are due", {
-  timeout: 60_000,
-}, async () => {
+test("during a long turn of one organisation another's detectors run whenever they are due", async () => {
   await createDetector()
   const order: string[] = []
   const isOver = Promise.withResolvers<void>()
@@ -557,10 +555,7 @@ test("during a long turn of one organisation another's detectors run whenever th
   const round = runDueDetectors(deps, new AbortController().signal)
   await clock.advance(1000)
   await createDetector(globex, { schedule_minutes: 1 })
-  for (let tries = 0; order.length < 3 && tries < 10_000; tries++) {
-    if (clock.waiting > 0) await clock.advance(minuteMs)
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+  await until(() => order.length >= 3)
   assert.deepEqual(order.slice(0, 3), ['acme', 'globex', 'globex'])
   isOver.resolve()
   assert.ok((await round) >= 3, 'runs')
