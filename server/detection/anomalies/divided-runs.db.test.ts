@@ -67,7 +67,7 @@ async function recordedOf({ id, tenantId }: StoredDetector) {
 }
 
 /**
- * Records the run. `seen` is what was recorded before each transaction. Calls `between` before the second one.
+ * Records the run. `seen` is what was recorded before each transaction. `between` runs before the second one.
  */
 async function recordWith(
   detector: StoredDetector,
