@@ -1,4 +1,4 @@
-// Creates, updates and closes the anomalies that a run found, inside the transaction that records the run.
+// Creates, updates and closes the anomalies that a run found, inside the transactions that record it.
 // For an anomaly under a legal hold, a version of it is kept before the change; where none can be kept, the
 // anomaly does not change. Of a detector only the newest anomalies are kept.
 

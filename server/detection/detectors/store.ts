@@ -1,7 +1,8 @@
 // All SQL of detectors together with `detector-rows.ts`, and of anomalies together with `anomaly-list.ts`,
 // `anomaly-rows.ts` and `write-runs.ts`. A change by a person and its audit entry share one transaction, and
-// so do the result of a run and the anomalies it records. Changes compare and set `revision`: a run that read
-// an older definition records nothing, so an anomaly always belongs to the definition that it names.
+// so do the result of a run and the anomalies it records; where it creates very many, some are created before.
+// Changes compare and set `revision`: a run that read an older definition records nothing, so an anomaly
+// always belongs to the definition that it names.
 //
 // Anomalies are derived telemetry; `anomaly-erasure.ts` erases them. `isUnknown` of a run prevents a race
 // between the two: it is called inside the transaction, so a run that read something before it was hidden

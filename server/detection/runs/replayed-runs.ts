@@ -80,7 +80,7 @@ export class ReplayedRuns {
     this.#courses.end(this.#detector.id)
   }
 
-  /** Changes the anomalies like `recordFindings` in the store. */
+  /** Changes the anomalies like `recordChanges`. */
   #record(findings: readonly Finding[], window: RunWindow, ranAtMs: number): void {
     const open = this.#open
     const fromNs = comparedFromNs({ findings, window })
