@@ -60,7 +60,7 @@ export async function preparedRecords(
 
 interface RecordedRuns {
   readonly recorded: number
-  /** Those that have more anomalies to create, for another transaction; fewer than before. */
+  /** Those that have more anomalies to create, together fewer than before, for another transaction. */
   readonly unfinished: readonly PreparedRecord[]
 }
 
