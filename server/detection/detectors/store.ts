@@ -1,6 +1,6 @@
 // All SQL of detectors together with `detector-rows.ts`, and of anomalies together with `anomaly-list.ts`,
 // `anomaly-rows.ts` and `write-runs.ts`. A change by a person and its audit entry share one transaction, and
-// so do the result of a run and the anomalies it records; where it creates very many, some are created before.
+// so do the result of a run and the anomalies it records; where it creates very many, some come before.
 // Changes compare and set `revision`: a run that read an older definition records nothing, so an anomaly
 // always belongs to the definition that it names.
 //
