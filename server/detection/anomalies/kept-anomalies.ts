@@ -23,7 +23,10 @@ export const keptMax = reportedMax
  */
 const lookedAtMax = 500
 
-/** The findings that are to be recorded as new anomalies: all that are open, and of the others the newest. */
+/**
+ * The findings that are to be recorded as new anomalies: of those that have ended the newest, latest start
+ * first; then all that are open.
+ */
 export async function keepableOf(
   trx: ControlTransaction,
   detector: RaisingDetector,
@@ -33,8 +36,7 @@ export async function keepableOf(
   const oldest = (await nthNewest(trx, detector, keptMax))?.started_at_ns ?? ''
   const closed = findings.filter(({ isOpen, startedNs }) => !isOpen && sortableInstant(startedNs) > oldest)
   const newest = closed.toSorted((a, b) => (a.startedNs < b.startedNs ? 1 : -1)).slice(0, keptMax)
-  const kept = new Set(newest)
-  return findings.filter((finding) => finding.isOpen || kept.has(finding))
+  return [...newest, ...findings.filter(({ isOpen }) => isOpen)]
 }
 
 /**

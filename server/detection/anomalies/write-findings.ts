@@ -33,7 +33,10 @@ interface RunEffect {
 }
 
 interface FoundChanges extends AnomalyChanges {
-  /** Findings that are new and kept: those that have ended first, the newest of them first. */
+  /**
+   * Findings that are new and kept, in the order of {@link keepableOf}. Open ones come last, because the
+   * transaction that finds them recorded writes them again.
+   */
   readonly create: readonly Finding[]
   /** Whether any finding is new. */
   readonly hasNew: boolean
@@ -47,14 +50,8 @@ export async function changesOf(
   recorded: readonly RecordedAnomaly[],
 ): Promise<FoundChanges> {
   const changes = reconcile(recorded, findings, window)
-  const create = [...(await keepableOf(trx, detector, changes.create))].sort(endedNewestFirst)
+  const create = await keepableOf(trx, detector, changes.create)
   return { ...changes, create, hasNew: changes.create.length > 0 }
-}
-
-/** Open ones come last, because each transaction that finds them recorded writes them again. */
-function endedNewestFirst(a: Finding, b: Finding): number {
-  if (a.isOpen !== b.isOpen) return a.isOpen ? 1 : -1
-  return a.startedNs === b.startedNs ? 0 : a.startedNs > b.startedNs ? -1 : 1
 }
 
 /** Creates an anomaly for each of these findings. */

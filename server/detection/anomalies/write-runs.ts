@@ -7,7 +7,8 @@
 // again, so that nothing is written after the detector was changed or what the run read was hidden. Where the
 // last one is missing, the detector is still due, and its next run finds the anomalies that were created.
 
-import type { ControlTransaction } from '../../control/database.ts'
+import type { ExpressionBuilder } from 'kysely'
+import type { ControlTransaction, Database } from '../../control/database.ts'
 import { lock } from '../../control/dialect.ts'
 import { Pace } from '../../core/turns/pace.ts'
 import type { ActiveHold } from '../../telemetry/held-part.ts'
@@ -130,22 +131,27 @@ async function recordRun(
   return { is: 'recorded', created: changes.create.length }
 }
 
-/** Whether the detector, its mutes and its feedback are still as the run read them. */
-async function isCurrent(trx: ControlTransaction, { detector, tuning }: RunRecord): Promise<boolean> {
-  const row = await trx
-    .selectFrom('detectors')
-    .select(['revision', 'tuning_revision'])
-    .where('tenant_id', '=', detector.tenantId)
-    .where('id', '=', detector.id)
-    .executeTakeFirst()
-  if (row?.revision !== detector.revision) return false
-  return tuning === null || row.tuning_revision === detector.tuningRevision
+/** The condition that the detector, its mutes and its feedback are still as the run read them. */
+function asRead({ detector, tuning }: RunRecord) {
+  return (where: ExpressionBuilder<Database, 'detectors'>) =>
+    where.and([
+      where('tenant_id', '=', detector.tenantId),
+      where('id', '=', detector.id),
+      where('revision', '=', detector.revision),
+      // Each verdict and each mute increments it, so feedback need not be read again.
+      ...(tuning === null ? [] : [where('tuning_revision', '=', detector.tuningRevision)]),
+    ])
 }
 
-/** Writes nothing and returns false where the run is not current; see {@link isCurrent}. */
+async function isCurrent(trx: ControlTransaction, run: RunRecord): Promise<boolean> {
+  const row = await trx.selectFrom('detectors').select('id').where(asRead(run)).executeTakeFirst()
+  return row !== undefined
+}
+
+/** Writes nothing and returns false where the run is not current. */
 async function recordResult(trx: ControlTransaction, run: RunRecord): Promise<boolean> {
-  const { detector, nextRunAtMs, ranAtMs, summary, tuning } = run
-  let update = trx
+  const { nextRunAtMs, ranAtMs, summary } = run
+  const { numUpdatedRows } = await trx
     .updateTable('detectors')
     .set({
       last_run_at_ms: ranAtMs,
@@ -153,11 +159,7 @@ async function recordResult(trx: ControlTransaction, run: RunRecord): Promise<bo
       last_note: summary.note,
       next_run_at_ms: nextRunAtMs,
     })
-    .where('tenant_id', '=', detector.tenantId)
-    .where('id', '=', detector.id)
-    .where('revision', '=', detector.revision)
-  // Each verdict and each mute increments it, so feedback need not be read again.
-  if (tuning !== null) update = update.where('tuning_revision', '=', detector.tuningRevision)
-  const { numUpdatedRows } = await update.executeTakeFirstOrThrow()
+    .where(asRead(run))
+    .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
